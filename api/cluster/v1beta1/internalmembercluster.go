@@ -1,0 +1,150 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InternalMemberCluster is the report of a member, in its member namespace on the hub. Its spec is what the hub asks of
+// the agent, its status what the agent answers; neither writes the other's half.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=internalmemberclusters,shortName=imc,categories={fleet,fleet-cluster}
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type InternalMemberCluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec InternalMemberClusterSpec `json:"spec"`
+	// +optional
+	Status InternalMemberClusterStatus `json:"status,omitempty"`
+}
+
+// ClusterState is what the hub asks a member to do.
+type ClusterState string
+
+// The states the hub asks for.
+const (
+	// ClusterStateJoin asks the agent to beat and report.
+	ClusterStateJoin ClusterState = "Join"
+	// ClusterStateLeave asks the agent to remove what it placed and stop.
+	ClusterStateLeave ClusterState = "Leave"
+)
+
+// InternalMemberClusterSpec is written by the hub only.
+type InternalMemberClusterSpec struct {
+	// State is Join or Leave.
+	// +required
+	State ClusterState `json:"state"`
+	// HeartbeatPeriodSeconds is how often the agent proves that it is alive.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
+}
+
+// InternalMemberClusterStatus is written by the agent only.
+type InternalMemberClusterStatus struct {
+	// Conditions of the member's property provider.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Properties of the member by name, such as kubernetes-fleet.io/node-count.
+	// +optional
+	Properties map[string]PropertyValue `json:"properties,omitempty"`
+	// ResourceUsage of the member.
+	// +optional
+	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
+	// Namespaces of the member and the works that own them.
+	// +optional
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+	// AgentStatus has an entry per agent; Muster's own has the type MemberAgent.
+	// +optional
+	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+	// Nodes summarises the member's nodes. A Muster addition.
+	// +optional
+	Nodes *NodeSummary `json:"nodes,omitempty"`
+	// KubernetesVersion of the member's API server, such as v1.36.3. A Muster addition.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// AgentVersion is the version of the agent that writes this report. A Muster addition.
+	// +optional
+	AgentVersion string `json:"agentVersion,omitempty"`
+	// AgentNamespace is where the agent runs on the member. A Muster addition.
+	// +optional
+	AgentNamespace string `json:"agentNamespace,omitempty"`
+}
+
+// NodeSummary counts the nodes of a member.
+type NodeSummary struct {
+	// Total number of nodes.
+	// +required
+	Total int32 `json:"total"`
+	// Ready is how many of them have the condition Ready=True.
+	// +required
+	Ready int32 `json:"ready"`
+	// Sample is the name of one node: the first ready one by name, else the first.
+	// +optional
+	Sample string `json:"sample,omitempty"`
+}
+
+// PropertyValue is the value of a property and when it was observed.
+type PropertyValue struct {
+	// Value, usually a Kubernetes quantity.
+	// +required
+	Value string `json:"value"`
+	// ObservationTime is when the agent observed it, by the member's clock.
+	// +required
+	ObservationTime metav1.Time `json:"observationTime"`
+}
+
+// ResourceUsage is what a member has.
+type ResourceUsage struct {
+	// Capacity of all nodes together.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Allocatable resources of all nodes together.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// Available is allocatable minus what pods request.
+	// +optional
+	Available corev1.ResourceList `json:"available,omitempty"`
+	// ObservationTime is when the agent observed it, by the member's clock.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitempty"`
+}
+
+// AgentType names an agent of a member.
+type AgentType string
+
+// MemberAgent is the type of the agent that joins and reports.
+const MemberAgent AgentType = "MemberAgent"
+
+// AgentStatus is what one agent says of itself.
+type AgentStatus struct {
+	// Type of the agent.
+	// +required
+	Type AgentType `json:"type"`
+	// Conditions: Joined, Healthy.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// LastReceivedHeartbeat is a recent beat.
+	// +optional
+	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty"`
+}
+
+// InternalMemberClusterList is a list of InternalMemberClusters.
+//
+// +kubebuilder:object:root=true
+type InternalMemberClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []InternalMemberCluster `json:"items"`
+}

@@ -1,0 +1,80 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// BundleDeployment is one Bundle on one Cluster, in the member namespace. Upstream agents list them to try
+// their credential; what is in them is passed through untyped until the hub writes them itself.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=bundledeployments
+// +kubebuilder:printcolumn:name="Deployed",type=string,JSONPath=`.status.display.deployed`
+// +kubebuilder:printcolumn:name="Monitored",type=string,JSONPath=`.status.display.monitored`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type BundleDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec runtime.RawExtension `json:"spec,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Status runtime.RawExtension `json:"status,omitempty"`
+}
+
+// BundleDeploymentList is a list of BundleDeployments.
+//
+// +kubebuilder:object:root=true
+type BundleDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []BundleDeployment `json:"items"`
+}
+
+// Content holds the resources of a Bundle under the hash of what they are.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=contents,scope=Cluster
+type Content struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Content is the gzip of the JSON of the resources.
+	// +optional
+	// +nullable
+	Content []byte `json:"content,omitempty"`
+	// SHA256Sum is the hexadecimal digest of the uncompressed bytes.
+	// +optional
+	SHA256Sum string `json:"sha256sum,omitempty"`
+	// +optional
+	Status ContentStatus `json:"status,omitempty"`
+}
+
+// ContentStatus is written by the hub.
+type ContentStatus struct {
+	// ReferenceCount is the number of BundleDeployments that use the Content.
+	// +optional
+	ReferenceCount int `json:"referenceCount,omitempty"`
+}
+
+// ContentList is a list of Contents.
+//
+// +kubebuilder:object:root=true
+type ContentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Content `json:"items"`
+}

@@ -1,0 +1,271 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Cluster is the record of a member that came in by registration, in its workspace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=clusters
+// +kubebuilder:printcolumn:name="Bundles-Ready",type=string,JSONPath=`.status.display.readyBundles`
+// +kubebuilder:printcolumn:name="Nodes-Ready",type=string,JSONPath=`.status.display.readyNodes`
+// +kubebuilder:printcolumn:name="Sample-Node",type=string,JSONPath=`.status.display.sampleNode`
+// +kubebuilder:printcolumn:name="Last-Seen",type=string,JSONPath=`.status.agent.lastSeen`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type Cluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec ClusterSpec `json:"spec,omitempty"`
+	// +optional
+	Status ClusterStatus `json:"status,omitempty"`
+}
+
+// ClusterSpec is written by users.
+type ClusterSpec struct {
+	// Paused stops the rollout of BundleDeployments to this cluster.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// ClientID is the identity that an agent must present to become this Cluster. Opaque; should not be guessable.
+	// +optional
+	// +nullable
+	ClientID string `json:"clientID,omitempty"`
+	// KubeConfigSecret names a Secret with a kubeconfig under `value`; its presence selects manager-initiated registration.
+	// +optional
+	// +nullable
+	KubeConfigSecret string `json:"kubeConfigSecret,omitempty"`
+	// KubeConfigSecretNamespace is the namespace of that Secret, by default the Cluster's own.
+	// +optional
+	// +nullable
+	KubeConfigSecretNamespace string `json:"kubeConfigSecretNamespace,omitempty"`
+	// RedeployAgentGeneration re-imports a manager-initiated cluster whenever it changes.
+	// +optional
+	RedeployAgentGeneration int64 `json:"redeployAgentGeneration,omitempty"`
+	// AgentEnvVars are appended to the agent's environment.
+	// +optional
+	// +nullable
+	AgentEnvVars []corev1.EnvVar `json:"agentEnvVars,omitempty"`
+	// AgentNamespace is the namespace of the agent downstream, by default the name of the hub's system namespace.
+	// +optional
+	// +nullable
+	AgentNamespace string `json:"agentNamespace,omitempty"`
+	// PrivateRepoURL is a registry prefix for the agent's image.
+	// +optional
+	// +nullable
+	PrivateRepoURL string `json:"privateRepoURL,omitempty"`
+	// TemplateValues are available to Bundles as `.ClusterValues`.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	TemplateValues *runtime.RawExtension `json:"templateValues,omitempty"`
+	// AgentTolerations of the agent's pod.
+	// +optional
+	// +nullable
+	AgentTolerations []corev1.Toleration `json:"agentTolerations,omitempty"`
+	// AgentAffinity of the agent's pod.
+	// +optional
+	// +nullable
+	AgentAffinity *corev1.Affinity `json:"agentAffinity,omitempty"`
+	// AgentResources of the agent's container.
+	// +optional
+	// +nullable
+	AgentResources *corev1.ResourceRequirements `json:"agentResources,omitempty"`
+	// HostNetwork runs the agent on the host's network.
+	// +optional
+	// +nullable
+	HostNetwork *bool `json:"hostNetwork,omitempty"`
+	// AgentSchedulingCustomization sets a PriorityClass and a PodDisruptionBudget for the agent.
+	// +optional
+	// +nullable
+	AgentSchedulingCustomization *AgentSchedulingCustomization `json:"agentSchedulingCustomization,omitempty"`
+	// AgentPullSecrets are references only; null propagates the hub's own list.
+	// +optional
+	// +nullable
+	AgentPullSecrets *[]corev1.LocalObjectReference `json:"agentPullSecrets,omitempty"`
+}
+
+// AgentSchedulingCustomization is how the agent is scheduled downstream.
+type AgentSchedulingCustomization struct {
+	// PriorityClass to create for the agent.
+	// +optional
+	PriorityClass *PriorityClassSpec `json:"priorityClass,omitempty"`
+	// PodDisruptionBudget to create for the agent.
+	// +optional
+	PodDisruptionBudget *PodDisruptionBudgetSpec `json:"podDisruptionBudget,omitempty"`
+}
+
+// PriorityClassSpec describes a PriorityClass.
+type PriorityClassSpec struct {
+	// Value of the priority.
+	// +optional
+	Value int `json:"value,omitempty"`
+	// PreemptionPolicy is PreemptLowerPriority or Never.
+	// +optional
+	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
+}
+
+// PodDisruptionBudgetSpec describes a PodDisruptionBudget; one of its fields is set.
+type PodDisruptionBudgetSpec struct {
+	// MinAvailable is a number or a percentage.
+	// +optional
+	MinAvailable string `json:"minAvailable,omitempty"`
+	// MaxUnavailable is a number or a percentage.
+	// +optional
+	MaxUnavailable string `json:"maxUnavailable,omitempty"`
+}
+
+// ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
+type ClusterStatus struct {
+	// Conditions: Ready, Processed, Imported, Reconciled.
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+	// Namespace is the member namespace on the hub.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Summary rolls up the BundleDeployments of the cluster.
+	// +optional
+	Summary BundleSummary `json:"summary,omitempty"`
+	// ResourceCounts rolls up the deployed resources.
+	// +optional
+	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
+	// ReadyGitRepos counts the ready GitRepos.
+	// +optional
+	ReadyGitRepos int `json:"readyGitRepos"`
+	// DesiredReadyGitRepos counts the GitRepos that target the cluster.
+	// +optional
+	DesiredReadyGitRepos int `json:"desiredReadyGitRepos"`
+	// ReadyHelmOps counts the ready HelmOps.
+	// +optional
+	ReadyHelmOps int `json:"readyHelmOps"`
+	// DesiredReadyHelmOps counts the HelmOps that target the cluster.
+	// +optional
+	DesiredReadyHelmOps int `json:"desiredReadyHelmOps"`
+	// AgentEnvVarsHash is the hash of the spec field last applied downstream.
+	// +optional
+	AgentEnvVarsHash string `json:"agentEnvVarsHash,omitempty"`
+	// AgentPrivateRepoURL is the spec value last applied downstream.
+	// +optional
+	AgentPrivateRepoURL string `json:"agentPrivateRepoURL,omitempty"`
+	// AgentHostNetwork is the spec value last applied downstream.
+	// +optional
+	AgentHostNetwork bool `json:"agentHostNetwork,omitempty"`
+	// AgentAffinityHash is the hash of the spec field last applied downstream.
+	// +optional
+	AgentAffinityHash string `json:"agentAffinityHash,omitempty"`
+	// AgentResourcesHash is the hash of the spec field last applied downstream.
+	// +optional
+	AgentResourcesHash string `json:"agentResourcesHash,omitempty"`
+	// AgentTolerationsHash is the hash of the spec field last applied downstream.
+	// +optional
+	AgentTolerationsHash string `json:"agentTolerationsHash,omitempty"`
+	// AgentSchedulingCustomizationHash is the hash of the spec field last applied downstream.
+	// +optional
+	AgentSchedulingCustomizationHash string `json:"agentSchedulingCustomizationHash,omitempty"`
+	// AgentDeployedGeneration is spec.redeployAgentGeneration of the last successful import; null if never imported.
+	// +optional
+	// +nullable
+	AgentDeployedGeneration *int64 `json:"agentDeployedGeneration,omitempty"`
+	// AgentMigrated is an upstream migration marker.
+	// +optional
+	AgentMigrated bool `json:"agentMigrated,omitempty"`
+	// AgentNamespaceMigrated is an upstream migration marker.
+	// +optional
+	AgentNamespaceMigrated bool `json:"agentNamespaceMigrated,omitempty"`
+	// CattleNamespaceMigrated is an upstream migration marker.
+	// +optional
+	CattleNamespaceMigrated bool `json:"cattleNamespaceMigrated,omitempty"`
+	// AgentConfigChanged asks for a re-import.
+	// +optional
+	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
+	// APIServerURL is the hub's URL last handed to the agent.
+	// +optional
+	APIServerURL string `json:"apiServerURL,omitempty"`
+	// APIServerCAHash is the hash of the hub's CA last handed to the agent.
+	// +optional
+	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
+	// AgentTLSMode is the mode last handed to the agent.
+	// +optional
+	AgentTLSMode string `json:"agentTLSMode,omitempty"`
+	// GarbageCollectionInterval is the interval last handed to the agent.
+	// +optional
+	GarbageCollectionInterval *metav1.Duration `json:"garbageCollectionInterval,omitempty"`
+	// Display is what the columns of `kubectl get` show.
+	// +optional
+	Display ClusterDisplay `json:"display,omitempty"`
+	// Agent is what is known of the agent.
+	// +optional
+	Agent AgentStatus `json:"agent,omitempty"`
+	// Scheduled says whether a Schedule selects the cluster.
+	// +optional
+	Scheduled bool `json:"scheduled,omitempty"`
+	// ActiveSchedule says whether such a Schedule is active now.
+	// +optional
+	ActiveSchedule bool `json:"activeSchedule,omitempty"`
+}
+
+// ClusterDisplay is made for the columns of `kubectl get clusters`.
+type ClusterDisplay struct {
+	// ReadyBundles is `ready/desired`.
+	// +optional
+	ReadyBundles string `json:"readyBundles,omitempty"`
+	// ReadyNodes is `ready/total`.
+	// +optional
+	ReadyNodes string `json:"readyNodes,omitempty"`
+	// SampleNode is the name of a node, a ready one if there is any.
+	// +optional
+	SampleNode string `json:"sampleNode,omitempty"`
+	// State is a bundle state, or WaitCheckIn while the agent has never been seen.
+	// +optional
+	State string `json:"state,omitempty"`
+}
+
+// AgentStatus is what is known of the agent of a Cluster.
+type AgentStatus struct {
+	// LastSeen is the time of a recent beat: written when the agent appears, is lost or returns, and in between at most
+	// every five minutes. Upstream agents write it themselves.
+	// +optional
+	// +nullable
+	LastSeen metav1.Time `json:"lastSeen,omitempty"`
+	// Namespace of the agent downstream.
+	// +optional
+	// +nullable
+	Namespace string `json:"namespace,omitempty"`
+	// ReadyNodes is the number of ready nodes; written by upstream agents up to 0.9.
+	// +optional
+	ReadyNodes int `json:"readyNodes,omitempty"`
+	// NonReadyNodes is the number of nodes that are not ready; written by upstream agents up to 0.9.
+	// +optional
+	NonReadyNodes int `json:"nonReadyNodes,omitempty"`
+	// ReadyNodeNames are at most three names; written by upstream agents up to 0.9.
+	// +optional
+	// +nullable
+	ReadyNodeNames []string `json:"readyNodeNames,omitempty"`
+	// NonReadyNodeNames are at most three names; written by upstream agents up to 0.9.
+	// +optional
+	// +nullable
+	NonReadyNodeNames []string `json:"nonReadyNodeNames,omitempty"`
+	// Version of the agent.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// KubernetesVersion of the member. A Muster addition.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+}
+
+// ClusterList is a list of Clusters.
+//
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}

@@ -1,0 +1,91 @@
+// Package naming derives every name that the hub, its agents and upstream agents have to agree on.
+//
+// Its invariant: the functions are pure and their results never change between versions; the golden vectors in the test
+// were computed with the upstream system.
+package naming
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+)
+
+// Names that are the same everywhere.
+const (
+	// SystemNamespace is the default namespace of hub and agent.
+	SystemNamespace = "cattle-fleet-system"
+	// AgentBootstrapSecret holds the registration token downstream until the agent has joined.
+	AgentBootstrapSecret = "fleet-agent-bootstrap"
+	// AgentSecret holds the agent's own credential downstream.
+	AgentSecret = "fleet-agent"
+	// AgentConfigMap holds the agent's settings downstream.
+	AgentConfigMap = "fleet-agent"
+	// HubConfigMap holds the hub's settings in its system namespace.
+	HubConfigMap = "fleet-controller"
+	// MemberServiceAccount is the identity of a member, in its member namespace.
+	MemberServiceAccount = "agent"
+	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
+	HeartbeatLease = "heartbeat"
+	credentialSecretPrefix = "c-"
+)
+
+const (
+	// maxName is one less than the 64 characters that a label value or namespace may not reach.
+	maxName = 63
+	// keyHashInput is how much of a string KeyHash looks at.
+	keyHashInput = 100
+)
+
+var endsInAlphanumeric = regexp.MustCompile(`[a-z0-9]$`)
+
+// SafeConcat joins parts with dashes and, if the result is longer than 63 characters, replaces its end by a hash of the whole.
+func SafeConcat(parts ...string) string {
+	full := strings.Join(parts, "-")
+	if len(full) <= maxName {
+		return full
+	}
+	sum := sha256.Sum256([]byte(full))
+	digest := hex.EncodeToString(sum[:])
+	if head := full[:57]; endsInAlphanumeric.MatchString(head) {
+		return head + "-" + digest[:5]
+	}
+	return strings.TrimRight(full[:56], "-") + "-" + digest[:6]
+}
+
+// KeyHash is a 12 character digest of the first 100 characters of s.
+func KeyHash(s string) string {
+	if len(s) > keyHashInput {
+		s = s[:keyHashInput]
+	}
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])[:12]
+}
+
+// Cluster is the name of the Cluster that is made for a client ID which no Cluster claims.
+func Cluster(clientID string) string { return "cluster-" + KeyHash(clientID) }
+
+// MemberNamespace is the member namespace of a Cluster.
+func MemberNamespace(workspace, cluster string) string {
+	return SafeConcat("cluster", workspace, cluster, KeyHash(workspace+"::"+cluster))
+}
+
+// CredentialSecret is the Secret in the system registration namespace that answers a request of an upstream agent.
+func CredentialSecret(clientID, clientRandom string) string {
+	sum := sha256.Sum256([]byte(clientID + clientRandom))
+	return (credentialSecretPrefix + hex.EncodeToString(sum[:]))[:maxName]
+}
+
+// RegistrationNamespace is the system registration namespace that goes with a system namespace.
+func RegistrationNamespace(system string) string {
+	if strings.Contains(system, "-system") {
+		return strings.Replace(system, "-system", "-clusters-system", 1)
+	}
+	return system + "-clusters-system"
+}
+
+// TokenServiceAccount is the identity behind a ClusterRegistrationToken.
+func TokenServiceAccount(token, uid string) string { return SafeConcat(token, uid) }
+
+// ServiceAccountToken is the Secret in which Kubernetes keeps a never-expiring token of an account.
+func ServiceAccountToken(account string) string { return account + "-token" }

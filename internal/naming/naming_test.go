@@ -1,0 +1,48 @@
+package naming
+
+import (
+	"strings"
+	"testing"
+)
+
+const uid = "6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4e5f"
+
+// TestGoldenVectors holds values computed with the upstream system (wire facts, golden vectors).
+func TestGoldenVectors(t *testing.T) {
+	importAccount := TokenServiceAccount("import-token-my-cluster", uid)
+	for _, c := range []struct{ name, got, want string }{
+		{"credential secret", CredentialSecret("really-random", "r4nd0m"), "c-5972a14060084785f480feae2f4cfa5f8ee791db1fb0fb96b40a934b95a0b"},
+		{"credential secret has no separator", CredentialSecret("really-randomr4", "nd0m"), "c-5972a14060084785f480feae2f4cfa5f8ee791db1fb0fb96b40a934b95a0b"},
+		{"key hash", KeyHash("really-random"), "08f9d8eb5b7d"},
+		{"cluster of a kube-system UID", Cluster(uid), "cluster-567e4f20bde8"},
+		{"member namespace", MemberNamespace("clusters", "my-cluster"), "cluster-clusters-my-cluster-bfd14deb5a00"},
+		{"member namespace of another workspace", MemberNamespace("fleet-default", "second"), "cluster-fleet-default-second-8923747ebd45"},
+		{"member namespace of the hub itself", MemberNamespace("fleet-local", "local"), "cluster-fleet-local-local-1a3d67d0a899"},
+		{"member namespace of a long name", MemberNamespace("clusters", "a-very-long-cluster-name-that-goes-on-and-on-for-ever-and-ever"), "cluster-clusters-a-very-long-cluster-name-that-goes-on-an-ac747"},
+		{"token account", TokenServiceAccount("new-token", "U"), "new-token-U"},
+		{"import account", TokenServiceAccount("import-token-my-cluster", "U"), "import-token-my-cluster-U"},
+		{"import account role", SafeConcat(importAccount, "role"), "import-token-my-cluster-6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4-e8d14"},
+		{"import account role binding", SafeConcat(importAccount, "to", "role"), "import-token-my-cluster-6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4-91c4a"},
+		{"registration namespace", RegistrationNamespace("cattle-fleet-system"), "cattle-fleet-clusters-system"},
+		{"registration namespace without suffix", RegistrationNamespace("my-fleet"), "my-fleet-clusters-system"},
+		{"registration namespace with suffix inside", RegistrationNamespace("foo-system-bar"), "foo-clusters-system-bar"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestSafeConcatNeverDoublesTheDash(t *testing.T) {
+	got := SafeConcat(strings.Repeat("a", 56)+"-", "tail-that-is-too-long")
+	if len(got) > 63 || strings.Contains(got, "--") {
+		t.Errorf("got %q (%d characters)", got, len(got))
+	}
+}
+
+func TestKeyHashLooksAtTheFirstHundredCharacters(t *testing.T) {
+	head := strings.Repeat("x", 100)
+	if KeyHash(head+"1") != KeyHash(head+"2") {
+		t.Error("strings that differ after 100 characters have different hashes")
+	}
+}
