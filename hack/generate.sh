@@ -24,3 +24,7 @@ for file in api/crds/*_*.yaml; do
   sed -i 's/^    controller-gen.kubebuilder.io\/version:.*/    helm.sh\/resource-policy: keep/' "$file"
 done
 gofmt -w api
+
+# The chart holds copies, because go:embed does not follow links out of it.
+rm -f charts/fleet-crd/templates/*.yaml
+cp api/crds/*.yaml charts/fleet-crd/templates/

@@ -1,0 +1,67 @@
+{{/* The image, with the registry in front if there is one. */}}
+{{- define "fleet-agent.image" -}}
+{{- $registry := dig "cattle" "systemDefaultRegistry" "" (.Values.global | default dict) -}}
+{{- if $registry }}{{ trimSuffix "/" $registry }}/{{ end -}}
+{{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
+{{- end }}
+
+{{/* The names of the pull secrets, given as names or as objects. */}}
+{{- define "fleet-agent.imagePullSecrets" -}}
+{{- $global := .Values.global | default dict -}}
+{{- range concat (dig "imagePullSecrets" list $global | default list) (dig "cattle" "imagePullSecrets" list $global | default list) }}
+- name: {{ kindIs "string" . | ternary . (get (kindIs "map" . | ternary . dict) "name") | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The CA as PEM, whether it was given as PEM or as base64 of PEM; empty if it is neither. */}}
+{{- define "fleet-agent.ca" -}}
+{{- $given := .Values.apiServerCA | default "" | toString | trim -}}
+{{- $decoded := regexReplaceAll "\\s" $given "" | b64dec -}}
+{{- if contains "-----BEGIN CERTIFICATE-----" $given }}{{ $given }}
+{{- else if contains "-----BEGIN CERTIFICATE-----" $decoded }}{{ $decoded | trim }}
+{{- end }}
+{{- end }}
+
+{{/* The claims of the token as JSON; {} if it is not a JWT. */}}
+{{- define "fleet-agent.claims" -}}
+{{- $parts := splitList "." (.Values.token | default "" | toString | trim) -}}
+{{- $claims := dict -}}
+{{- if eq (len $parts) 3 -}}
+{{- $payload := index $parts 1 | replace "-" "+" | replace "_" "/" -}}
+{{- $padding := index (list "" "===" "==" "=") (mod (len $payload) 4) -}}
+{{- $claims = printf "%s%s" $payload $padding | b64dec | fromJson -}}
+{{- end -}}
+{{- hasKey $claims "Error" | ternary dict $claims | toJson -}}
+{{- end }}
+
+{{/* The labels as JSON: every value a text, as Kubernetes wants it. */}}
+{{- define "fleet-agent.labels" -}}
+{{- $labels := dict -}}
+{{- range $key, $value := .Values.labels | default dict -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $_ := set $labels $key (kindIs "string" $value | ternary $value (toJson $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $labels -}}
+{{- end }}
+
+{{/* The agent's configuration as JSON. */}}
+{{- define "fleet-agent.config" -}}
+{{- $clientID := .Values.clientID | default "" -}}
+{{- dict
+  "labels" (include "fleet-agent.labels" . | fromJson)
+  "clientID" (kindIs "string" $clientID | ternary $clientID (toJson $clientID))
+  "agentTLSMode" .Values.agentTLSMode
+  "garbageCollectionInterval" .Values.garbageCollectionInterval
+  | toJson -}}
+{{- end }}
+
+{{/* The data of the bootstrap Secret as YAML. */}}
+{{- define "fleet-agent.bootstrap" -}}
+apiServerURL: {{ .Values.apiServerURL | trim | b64enc | quote }}
+apiServerCA: {{ with include "fleet-agent.ca" . }}{{ printf "%s\n" . | b64enc | quote }}{{ else }}""{{ end }}
+token: {{ .Values.token | toString | trim | b64enc | quote }}
+tokenName: {{ .Values.tokenName | default "" | toString | b64enc | quote }}
+clusterNamespace: {{ .Values.clusterNamespace | default "" | toString | b64enc | quote }}
+systemRegistrationNamespace: {{ .Values.systemRegistrationNamespace | default "" | toString | b64enc | quote }}
+{{- end }}

@@ -1,0 +1,27 @@
+{{/* An image, with the registry in front if there is one: (list . .Values.image). */}}
+{{- define "fleet.image" -}}
+{{- $root := first . -}}
+{{- $image := last . -}}
+{{- $registry := dig "cattle" "systemDefaultRegistry" "" ($root.Values.global | default dict) -}}
+{{- if $registry }}{{ trimSuffix "/" $registry }}/{{ end -}}
+{{- $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion -}}
+{{- end }}
+
+{{/* The pull secrets as a JSON list of {name: ...}, given as names or as objects. */}}
+{{- define "fleet.imagePullSecrets" -}}
+{{- $global := .Values.global | default dict -}}
+{{- $secrets := list -}}
+{{- range concat (dig "imagePullSecrets" list $global | default list) (dig "cattle" "imagePullSecrets" list $global | default list) -}}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end }}
+
+{{/* The CA as PEM, whether it was given as PEM or as base64 of PEM; empty if it is neither. */}}
+{{- define "fleet.ca" -}}
+{{- $given := .Values.apiServerCA | default "" | toString | trim -}}
+{{- $decoded := regexReplaceAll "\\s" $given "" | b64dec -}}
+{{- if contains "-----BEGIN CERTIFICATE-----" $given }}{{ $given }}
+{{- else if contains "-----BEGIN CERTIFICATE-----" $decoded }}{{ $decoded | trim }}
+{{- end }}
+{{- end }}
