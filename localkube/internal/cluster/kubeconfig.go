@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeconfig returns a configuration that holds its certificates itself, so
+// that the file can be copied away.
+func (c *Cluster) kubeconfig(certificate string) (*clientcmdapi.Config, error) {
+	ca, err := os.ReadFile(c.pki.cert("ca"))
+	if err != nil {
+		return nil, fmt.Errorf("making a kubeconfig: %w", err)
+	}
+	cert, err := os.ReadFile(c.pki.cert(certificate))
+	if err != nil {
+		return nil, fmt.Errorf("making a kubeconfig: %w", err)
+	}
+	key, err := os.ReadFile(c.pki.key(certificate))
+	if err != nil {
+		return nil, fmt.Errorf("making a kubeconfig: %w", err)
+	}
+	name, user := c.dir.Name, c.dir.Name+"-"+certificate
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: ca}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
+	config.CurrentContext = name
+	return config, nil
+}
+
+func (c *Cluster) writeKubeconfigs() error {
+	for certificate, path := range map[string]string{
+		"admin":              c.dir.Kubeconfig(),
+		"controller-manager": c.dir.file("pki", "controller-manager.kubeconfig"),
+		"scheduler":          c.dir.file("pki", "scheduler.kubeconfig"),
+	} {
+		config, err := c.kubeconfig(certificate)
+		if err != nil {
+			return err
+		}
+		data, err := clientcmd.Write(*config)
+		if err != nil {
+			return fmt.Errorf("encoding kubeconfig %s: %w", path, err)
+		}
+		if err := writeFile(path, data); err != nil {
+			return err
+		}
+	}
+	if c.options.Kubeconfig == "" {
+		return nil
+	}
+	return c.mergeKubeconfig(c.options.Kubeconfig)
+}
+
+// mergeKubeconfig adds the cluster to a file that may hold others.
+func (c *Cluster) mergeKubeconfig(path string) error {
+	add, err := c.kubeconfig("admin")
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(path)
+	if os.IsNotExist(err) {
+		config, err = clientcmdapi.NewConfig(), nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading kubeconfig %s: %w; name another with --kubeconfig", path, err)
+	}
+	for name, cluster := range add.Clusters {
+		config.Clusters[name] = cluster
+	}
+	for name, user := range add.AuthInfos {
+		config.AuthInfos[name] = user
+	}
+	for name, context := range add.Contexts {
+		config.Contexts[name] = context
+	}
+	config.CurrentContext = add.CurrentContext
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+	}
+	return nil
+}

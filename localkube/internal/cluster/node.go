@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-fleet/muster/localkube/internal/hostnode"
+)
+
+// nodeRun is the host node, which runs inside this process.
+type nodeRun struct {
+	cancel     context.CancelFunc
+	registered <-chan struct{}
+	ended      chan struct{}
+	err        error // set before ended is closed
+}
+
+func (c *Cluster) nodeName() string { return c.dir.Name + "-host-0" }
+
+func (c *Cluster) startNode(ctx context.Context) error {
+	log, err := os.OpenFile(c.logPath("host-node"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of the host node: %w", err)
+	}
+	// What the client libraries log goes there too, not to the terminal.
+	klog.LogToStderr(false)
+	klog.SetOutput(log)
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	config, err := c.restConfig("host-node")
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "localkube-host-node"
+	node, err := hostnode.New(hostnode.Config{
+		Name:         c.nodeName(),
+		Version:      KubernetesVersion,
+		REST:         config,
+		Dir:          c.dir.file("pods"),
+		PodNetwork:   c.state.PodNetwork,
+		Images:       c.options.Images,
+		Group:        c.group,
+		CertFile:     c.pki.cert("node"),
+		KeyFile:      c.pki.key("node"),
+		ClientCAFile: c.pki.cert("node-ca"),
+		Hurry:        c.options.Hurry,
+	})
+	if err != nil {
+		return err
+	}
+	// The node outlives ctx by the pods' grace periods: stopNode ends it.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	run := &nodeRun{cancel: cancel, registered: node.Registered(), ended: make(chan struct{})}
+	go func() {
+		defer close(run.ended)
+		run.err = node.Run(ctx)
+	}()
+	c.node = run
+	return nil
+}
+
+// awaitNode waits until the host node has registered.
+func (c *Cluster) awaitNode(ctx context.Context) error {
+	select {
+	case <-c.node.registered:
+		return nil
+	case <-c.node.ended:
+		return fmt.Errorf("the host node of cluster %s ended: %w", c.dir.Name, c.node.err)
+	case name := <-c.died:
+		return c.death(name)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Cluster) stopNode() {
+	if c.node == nil {
+		return
+	}
+	c.node.cancel()
+	<-c.node.ended
+}

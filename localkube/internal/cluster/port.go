@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strconv"
+)
+
+// The API server's port is kept, also while the cluster is down. It lies below
+// the range from which systems hand out ports for outgoing connections, so
+// that none of those takes it meanwhile.
+const (
+	firstLastingPort = 16000
+	lastingPorts     = 16000
+	portAttempts     = 100
+)
+
+func checkPortFree(port int) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("trying port %d: %w", port, err)
+	}
+	return listener.Close()
+}
+
+func lastingPort() (int, error) {
+	for range portAttempts {
+		n, err := rand.Int(rand.Reader, big.NewInt(lastingPorts))
+		if err != nil {
+			return 0, fmt.Errorf("choosing a port: %w", err)
+		}
+		port := firstLastingPort + int(n.Int64())
+		if checkPortFree(port) == nil {
+			return port, nil
+		}
+	}
+	return 0, errors.New("choosing a port: none is free between 16000 and 31999; name one with --port")
+}
+
+// advertiseAddress is what the kubernetes Service points at. Kubernetes
+// refuses a loopback address there; nothing here dials it.
+func advertiseAddress() string {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return documentationAddress
+	}
+	for _, address := range addresses {
+		network, ok := address.(*net.IPNet)
+		if ok && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP.String()
+		}
+	}
+	return documentationAddress
+}

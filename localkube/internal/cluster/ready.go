@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	readyInterval = 50 * time.Millisecond
+	readyTimeout  = 120 * time.Second
+)
+
+// readiness asks a cluster how far it is.
+type readiness struct{ client *kubernetes.Clientset }
+
+func newReadiness(config *rest.Config) (readiness, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return readiness{}, fmt.Errorf("making a client: %w", err)
+	}
+	return readiness{client: client}, nil
+}
+
+func (r readiness) readyz(ctx context.Context, exclude ...string) error {
+	request := r.client.RESTClient().Get().AbsPath("/readyz")
+	for _, check := range exclude {
+		request.Param("exclude", check)
+	}
+	if err := request.Do(ctx).Error(); err != nil {
+		return fmt.Errorf("asking for /readyz: %w", err)
+	}
+	return nil
+}
+
+// apiServerLive: it answers, though it may still create its own objects. That
+// is enough for the controller manager to start its 1 s way to work.
+func (r readiness) apiServerLive(ctx context.Context) error {
+	return r.readyz(ctx, "poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes")
+}
+
+func (r readiness) apiServerReady(ctx context.Context) error { return r.readyz(ctx) }
+
+// serviceAccounts: without the default one no Pod can be created. It is made
+// by the controller manager, so it also tells that that works.
+func (r readiness) serviceAccounts(ctx context.Context) error {
+	_, err := r.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	return err
+}
+
+// node: Ready, and free of the taint every new node gets.
+func (r readiness) node(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		node, err := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, taint := range node.Spec.Taints {
+			if taint.Key == corev1.TaintNodeNotReady {
+				return errors.New("node has the not-ready taint")
+			}
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("node is not Ready")
+	}
+}
