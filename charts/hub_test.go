@@ -1,0 +1,146 @@
+package charts_test
+
+import (
+	"encoding/base64"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/api/crds"
+	"github.com/muster-fleet/muster/charts"
+)
+
+func hub(values string, set ...string) helm {
+	return helm{chart: "fleet", namespace: "cattle-fleet-system", release: "fleet", values: values, set: set}
+}
+
+func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
+	want := map[string]any{
+		"apiServerURL":                    "https://hub:6443",
+		"apiServerCA":                     base64.StdEncoding.EncodeToString([]byte(ca)),
+		"agentTLSMode":                    "strict",
+		"agentCheckinInterval":            "15m",
+		"garbageCollectionInterval":       "15m",
+		"ignoreClusterRegistrationLabels": false,
+		"agentImage":                      "muster-agent:0.1.0",
+		"agentImagePullPolicy":            "IfNotPresent",
+		"systemDefaultRegistry":           "",
+		"imagePullSecrets":                []any{map[string]any{"name": "pull"}},
+		"bootstrap": map[string]any{
+			"namespace": "fleet-local", "agentNamespace": "", "localAgentDisabled": false, "clusterLabels": map[string]any{"a": "b"},
+			"repo": "", "secret": "", "branch": "master", "paths": "",
+		},
+	}
+	for form, value := range map[string]string{"PEM": ca, "base64 of PEM": base64.StdEncoding.EncodeToString([]byte(ca))} {
+		t.Run(form, func(t *testing.T) {
+			out := hub("", "apiServerURL=https://hub:6443", "apiServerCA="+value, "agentTLSMode=strict", "global.imagePullSecrets={pull}",
+				"bootstrap.clusterLabels.a=b").mustRender(t)
+			if diff := cmp.Diff(want, out.config(t, "fleet-controller")); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHubWithoutURLInstallsAndSaysWhatThatMeans(t *testing.T) {
+	out := hub("").mustRender(t)
+	if want := "apiServerURL is not set, so values.yaml will not hold it"; !strings.Contains(out.notes, want) {
+		t.Errorf("notes do not say %q:\n%s", want, out.notes)
+	}
+}
+
+func TestMistakesOfAHubFailWithASentence(t *testing.T) {
+	tests := map[string]struct {
+		set  []string
+		want string
+	}{
+		"URL without scheme":  {[]string{"apiServerURL=hub"}, `apiServerURL is "hub", which is no address of an API server`},
+		"CA that is neither":  {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
+		"unknown TLS mode":    {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
+		"strict without a CA": {[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required"},
+		"duration":            {[]string{"agentCheckinInterval=often"}, "agentCheckinInterval"},
+		"replicas":            {[]string{"controller.replicas=many"}, "controller"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := hub("", test.set...).render(t); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestUpstreamValuesOfTheHubAreAccepted(t *testing.T) {
+	out := hub(`
+shards: [{id: a}]
+gitops: {enabled: true}
+helmops: {enabled: true}
+imagescan: {enabled: false}
+migrations: {clusterRegistrationCleanup: true}
+metrics: {enabled: true}
+leaderElection: {leaseDuration: 30s}
+controller: {reconciler: {workers: {bundle: "50"}}}
+`).mustRender(t)
+	want := "were ignored: gitops, helmops, imagescan, leaderElection, metrics, migrations, shards, controller.reconciler"
+	if !strings.Contains(out.notes, want) {
+		t.Errorf("notes do not say %q:\n%s", want, out.notes)
+	}
+}
+
+func TestHubMayNotEscalate(t *testing.T) {
+	role := hub("").mustRender(t).object(t, "ClusterRole", "fleet-controller")
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	for _, rule := range rules {
+		rule := rule.(map[string]any)
+		for _, verb := range rule["verbs"].([]any) {
+			switch {
+			case verb == "*" || verb == "escalate" || verb == "impersonate":
+				t.Errorf("the hub has the verb %s: %v", verb, rule)
+			case verb == "bind" && len(rule["resourceNames"].([]any)) == 0:
+				t.Errorf("the hub may bind any role: %v", rule)
+			}
+		}
+	}
+}
+
+func TestNamespacedObjectsSayTheReleaseNamespace(t *testing.T) {
+	for _, command := range []helm{hub(""), agent(valuesOfToken(t), "apiServerURL=https://hub")} {
+		command.namespace = "elsewhere"
+		command.set = append(command.set, "internal.systemNamespace=elsewhere")
+		for _, object := range command.mustRender(t).objects {
+			clusterScoped := strings.HasPrefix(object.GetKind(), "Cluster")
+			if got := object.GetNamespace(); got != "elsewhere" && !clusterScoped {
+				t.Errorf("%s %s of chart %s is in namespace %q", object.GetKind(), object.GetName(), command.chart, got)
+			}
+		}
+	}
+}
+
+func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
+	rendered := helm{chart: "fleet-crd", namespace: "cattle-fleet-system", release: "fleet-crd"}.mustRender(t)
+	names, err := fs.Glob(crds.FS, "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 || len(rendered.objects) != len(names) {
+		t.Errorf("the chart renders %d objects, the API has %d", len(rendered.objects), len(names))
+	}
+	for _, name := range names {
+		original, err := fs.ReadFile(crds.FS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inChart, err := fs.ReadFile(charts.FS, "fleet-crd/templates/"+name)
+		if err != nil || string(inChart) != string(original) {
+			t.Errorf("charts/fleet-crd/templates/%s is not api/crds/%s (%v); run make generate", name, name, err)
+		}
+	}
+	for _, object := range rendered.objects {
+		if object.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("uninstalling the chart would delete %s and all its objects", object.GetName())
+		}
+	}
+}
