@@ -1,0 +1,12 @@
+// Command muster-agent registers the cluster that it runs on with a Muster hub and keeps it registered.
+package main
+
+import (
+	"os"
+
+	"github.com/muster-fleet/muster/internal/agent"
+)
+
+func main() {
+	os.Exit(agent.Main())
+}

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/agent/retry"
+)
+
+// Follow keeps store equal to what the server has, by list and watch, until ctx ends. With a name it follows that one object
+// by a field selector, so that rights on that name suffice. It tells outcome the error of each attempt, nil when a watch is on.
+func Follow[T Object, L runtime.Object](
+	ctx context.Context, resource *Resource[T, L], name string, store cache.ReflectorStore, outcome func(error),
+) {
+	selector := ""
+	if name != "" {
+		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return resource.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			w, err := resource.Watch(ctx, options)
+			if ctx.Err() == nil {
+				outcome(err)
+			}
+			return w, err
+		},
+	}
+	// Whoever follows says what failed in its own words; the reflector would say it again, at every attempt.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	silent, watchAgain := logr.Discard(), retry.Watch()
+	var example T
+	reflector := cache.NewReflectorWithOptions(listWatch, example, store, cache.ReflectorOptions{
+		Logger:  &silent,
+		Name:    "follow",
+		Backoff: &watchAgain,
+	})
+	delay := retry.Watch().DelayWithReset(clock.RealClock{}, 2*time.Minute)
+	for ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+			outcome(err)
+		}
+		if retry.Wait(ctx, clock.RealClock{}, delay()) != nil {
+			return
+		}
+	}
+}

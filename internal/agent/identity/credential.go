@@ -1,0 +1,95 @@
+// Package identity is the agent's own credential on the hub: how it is kept on the member and how it is renewed.
+//
+// Its invariant: the Secret fleet-agent always holds a credential that the hub accepted at least once, in the form that
+// upstream agents write and read, and this package and join are its only writers. A token is never part of a message.
+package identity
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// The keys of the Secret, as upstream agents know them.
+const (
+	keyKubeconfig          = "kubeconfig"
+	keyDeploymentNamespace = "deploymentNamespace"
+	keyClusterNamespace    = "clusterNamespace"
+	keyClusterName         = "clusterName"
+)
+
+// Credential is who the agent is on the hub.
+type Credential struct {
+	// Server is the URL of the hub.
+	Server string
+	// CA is the hub's CA as PEM; empty if the system knows it.
+	CA []byte
+	// Token is the bearer token.
+	Token string
+	// MemberNamespace is where the agent may act.
+	MemberNamespace string
+	// Workspace and Cluster name the record.
+	Workspace, Cluster string
+}
+
+// Record is the Cluster for messages.
+func (c Credential) Record() string { return c.Workspace + "/" + c.Cluster }
+
+// FromSecret reads the credential that an agent, ours or an upstream one, stored.
+func FromSecret(secret *corev1.Secret) (Credential, error) {
+	for _, key := range []string{keyKubeconfig, keyDeploymentNamespace, keyClusterNamespace, keyClusterName} {
+		if len(secret.Data[key]) == 0 {
+			return Credential{}, fmt.Errorf("it has no key %s", key)
+		}
+	}
+	config, err := clientcmd.Load(secret.Data[keyKubeconfig])
+	if err != nil {
+		// The error of the parser may quote what it could not parse, which may be the token.
+		return Credential{}, errors.New("its key kubeconfig is not a kubeconfig")
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil {
+		return Credential{}, fmt.Errorf("its kubeconfig has no context %q", config.CurrentContext)
+	}
+	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
+	if cluster == nil || user == nil || cluster.Server == "" || user.Token == "" {
+		return Credential{}, errors.New("its kubeconfig has no server or no token")
+	}
+	return Credential{
+		Server:          cluster.Server,
+		CA:              cluster.CertificateAuthorityData,
+		Token:           user.Token,
+		MemberNamespace: string(secret.Data[keyDeploymentNamespace]),
+		Workspace:       string(secret.Data[keyClusterNamespace]),
+		Cluster:         string(secret.Data[keyClusterName]),
+	}, nil
+}
+
+// Secret is the form in which the credential is stored in the agent's namespace.
+func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"cluster": {Server: c.Server, CertificateAuthorityData: c.CA}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"user": {Token: c.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{"default": {Cluster: "cluster", AuthInfo: "user", Namespace: c.MemberNamespace}},
+		CurrentContext: "default",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the kubeconfig of %s: %w", c.Record(), err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: naming.AgentSecret, Namespace: namespace},
+		Type:       corev1.SecretTypeOpaque,
+		Data: map[string][]byte{
+			keyKubeconfig:          kubeconfig,
+			keyDeploymentNamespace: []byte(c.MemberNamespace),
+			keyClusterNamespace:    []byte(c.Workspace),
+			keyClusterName:         []byte(c.Cluster),
+		},
+	}, nil
+}

@@ -1,0 +1,75 @@
+package identity
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/agent/retry"
+)
+
+// Renewer exchanges the agent's token for a fresh one before it expires.
+type Renewer struct {
+	// Credential is the one to begin with.
+	Credential Credential
+	// Request asks the hub for a token that lives so long.
+	Request func(ctx context.Context, life time.Duration) (string, error)
+	// Store keeps the credential on the member.
+	Store func(context.Context, Credential) error
+	// Use makes the agent show the credential's token from now on.
+	Use func(Credential)
+	// Explain words an error for the log.
+	Explain func(error) string
+	// Now is the time by the hub's clock, which the times in a token are by.
+	Now   func() time.Time
+	Clock clock.Clock
+}
+
+// Run renews whenever it is due, until ctx ends or the token is one that never expires.
+func (r *Renewer) Run(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx)
+	current := r.Credential
+	for {
+		claims := ReadClaims(current.Token)
+		due := claims.renewAt(2*rand.Float64() - 1)
+		if due.IsZero() {
+			return
+		}
+		if retry.Wait(ctx, r.Clock, due.Sub(r.Now())) != nil {
+			return
+		}
+		for pace, failing := retry.Refused(), false; ; {
+			fresh, err := r.renew(ctx, current, claims.Life())
+			if err == nil {
+				current = fresh
+				log.Info("credential renewed", "expires", ReadClaims(fresh.Token).Expires)
+				break
+			}
+			if !failing && ctx.Err() == nil {
+				failing = true
+				log.Info("credential renewal failing", "reason", r.Explain(err), "expires", claims.Expires)
+			}
+			// A token of minutes must not run out during a wait.
+			if retry.Wait(ctx, r.Clock, min(pace.Step(), claims.Life()/20)) != nil {
+				return
+			}
+		}
+	}
+}
+
+// renew stores before it uses, so that a restart finds the newer token; the older one works until it expires.
+func (r *Renewer) renew(ctx context.Context, current Credential, life time.Duration) (Credential, error) {
+	token, err := r.Request(ctx, life)
+	if err != nil {
+		return Credential{}, err
+	}
+	current.Token = token
+	if err := r.Store(ctx, current); err != nil {
+		return Credential{}, err
+	}
+	r.Use(current)
+	return current, nil
+}

@@ -1,0 +1,144 @@
+package join
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/trust"
+)
+
+// The keys of Secret fleet-agent-bootstrap.
+const (
+	keyServer    = "apiServerURL"
+	keyCA        = "apiServerCA"
+	keyToken     = "token"
+	keyTokenName = "tokenName"
+	keyWorkspace = "clusterNamespace"
+	// keyValues may hold all of them as the values.yaml of a ClusterRegistrationToken.
+	keyValues = "values"
+	// keyConfig is the key of ConfigMap fleet-agent.
+	keyConfig = "config"
+)
+
+// Bootstrap is what Secret fleet-agent-bootstrap says: where the hub is, and what lets this cluster ask.
+type Bootstrap struct {
+	Server    string
+	CA        []byte
+	Token     string
+	Claims    identity.Claims
+	TokenName string
+	Workspace string
+}
+
+// ParseBootstrap reads the Secret. Its errors name the key and what to set, and never quote a value that may be the token.
+func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
+	get, err := reader(secret)
+	if err != nil {
+		return Bootstrap{}, err
+	}
+	if get(keyServer) == "" {
+		return Bootstrap{}, missing(keyServer, "the https URL of the hub's API server")
+	}
+	server, err := remote.ParseServer(get(keyServer))
+	if err != nil {
+		return Bootstrap{}, fmt.Errorf("its key %s is %q: %w", keyServer, get(keyServer), err)
+	}
+	ca, err := trust.ParseCA([]byte(get(keyCA)))
+	if err != nil {
+		return Bootstrap{}, fmt.Errorf("its key %s is no certificate: %w; set the certificate-authority-data of the hub's kubeconfig, or its PEM", keyCA, err)
+	}
+	token := get(keyToken)
+	if token == "" {
+		return Bootstrap{}, missing(keyToken, "the token out of the values.yaml of a ClusterRegistrationToken")
+	}
+	if strings.ContainsAny(token, " \t\r\n") {
+		return Bootstrap{}, fmt.Errorf("its key %s holds white space, so it was cut or pasted together: copy it again from the values.yaml", keyToken)
+	}
+	claims := identity.ReadClaims(token)
+	b := Bootstrap{
+		Server: server, CA: ca, Token: token, Claims: claims,
+		TokenName: firstOf(get(keyTokenName), claims.TokenName()),
+		Workspace: firstOf(get(keyWorkspace), claims.Namespace),
+	}
+	if b.Workspace == "" {
+		return Bootstrap{}, missing(keyWorkspace, "the namespace of the ClusterRegistrationToken, which this token does not tell")
+	}
+	return b, nil
+}
+
+// reader looks up keys of the Secret first and of the values.yaml in it second.
+func reader(secret *corev1.Secret) (func(key string) string, error) {
+	values := map[string]any{}
+	if raw := secret.Data[keyValues]; len(raw) > 0 {
+		if err := yaml.Unmarshal(raw, &values); err != nil {
+			return nil, fmt.Errorf("its key %s is not the YAML of a values.yaml", keyValues)
+		}
+	}
+	return func(key string) string {
+		if value := strings.TrimSpace(string(secret.Data[key])); value != "" {
+			return value
+		}
+		value, _ := values[key].(string) // a value that is no text counts as missing
+		return strings.TrimSpace(value)
+	}, nil
+}
+
+func missing(key, what string) error {
+	return fmt.Errorf("its key %s is missing or empty: set %s, %s", key, key, what)
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Config is what ConfigMap fleet-agent says.
+type Config struct {
+	// Labels become those of a new Cluster.
+	Labels map[string]string
+	// ClientID says which Cluster this is; empty for the UID of kube-system.
+	ClientID string
+	// Mode says whether only the given CA counts.
+	Mode trust.Mode
+}
+
+// ParseConfig reads the ConfigMap; nil and a missing key are the defaults, keys it does not know are ignored.
+func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
+	var raw struct {
+		Labels       map[string]string `json:"labels"`
+		ClientID     string            `json:"clientID"`
+		AgentTLSMode string            `json:"agentTLSMode"`
+	}
+	if configMap != nil && strings.TrimSpace(configMap.Data[keyConfig]) != "" {
+		if err := json.Unmarshal([]byte(configMap.Data[keyConfig]), &raw); err != nil {
+			return Config{}, fmt.Errorf("its key %s is not the JSON object that the agent expects: %s", keyConfig, describeJSON(err))
+		}
+	}
+	mode, err := trust.ParseMode(raw.AgentTLSMode)
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{Labels: raw.Labels, ClientID: raw.ClientID, Mode: mode}, nil
+}
+
+// describeJSON says where the JSON is wrong in words of the document instead of Go's types.
+func describeJSON(err error) string {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		field := wrongType.Field
+		if field == "" {
+			field = "the document"
+		}
+		return fmt.Sprintf("%s is a JSON %s: quote it, or correct it", field, wrongType.Value)
+	}
+	return err.Error()
+}

@@ -1,0 +1,161 @@
+// Package join turns a registration token into a credential: it asks the hub, waits for the answer by a watch, and proves
+// that the answer works.
+//
+// Its invariant: it stores and deletes nothing, so it may be killed at any point and begun again; the hub takes a new request
+// of the same client ID for the same cluster. Tokens, keys and the client ID are in no message.
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/agent/local"
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+// Refusal is an answer of the hub that asking again soon does not change.
+type Refusal struct {
+	// Message says why and what to do.
+	Message string
+	// Final is true if only another bootstrap Secret or ConfigMap can change it.
+	Final bool
+}
+
+// Error is the message.
+func (r *Refusal) Error() string { return r.Message }
+
+// errGone tells that somebody deleted the request.
+var errGone = errors.New("the request was deleted")
+
+// Joiner asks one hub with one token.
+type Joiner struct {
+	// Member is the cluster that joins.
+	Member *local.Cluster
+	// Bootstrap and Config are what it was given.
+	Bootstrap Bootstrap
+	Config    Config
+	// Hostname is that of the agent's Pod.
+	Hostname string
+	Clock    clock.Clock
+	// Progress is told where the join stands, in a sentence; it may be told the same again.
+	Progress func(string)
+}
+
+// Join returns a session with a credential that works. Its error is a *Refusal, the context's, or tells that hub or member cannot be reached.
+func (j *Joiner) Join(ctx context.Context) (*remote.Session, error) {
+	clientID := j.Config.ClientID
+	if clientID == "" {
+		var err error
+		if clientID, err = j.Member.ID(ctx); err != nil {
+			return nil, err
+		}
+	}
+	hub, err := remote.Dial(j.target(), j.Bootstrap.Token, j.Clock)
+	if err != nil {
+		return nil, &Refusal{Message: fmt.Sprintf("secret %s: %v", j.secret(), err), Final: true}
+	}
+	defer hub.Close()
+	for pace := retry.Unreachable(); ; {
+		found, err := j.ask(ctx, hub, clientID)
+		if !errors.Is(err, errGone) {
+			return found, err
+		}
+		j.Progress("the request was deleted on the hub before it was answered; asking again")
+		if err := retry.Wait(ctx, j.Clock, pace.Step()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (j *Joiner) target() remote.Target {
+	return remote.Target{Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Mode: j.Config.Mode}
+}
+
+// ask makes one request and sees it through.
+func (j *Joiner) ask(ctx context.Context, hub *remote.Hub, clientID string) (*remote.Session, error) {
+	registrations, err := hub.Registrations(j.Bootstrap.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	key, err := credential.NewAnswerKey()
+	if err != nil {
+		return nil, err
+	}
+	request, err := j.create(ctx, hub, registrations, j.request(clientID, key))
+	if err != nil {
+		return nil, err
+	}
+	logr.FromContextOrDiscard(ctx).Info("registration requested", "hub", hub.Server(), "request", request.Namespace+"/"+request.Name)
+	w := waiter{Joiner: j, hub: hub, registrations: registrations, request: request}
+	sealed, err := w.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := key.Open(string(request.UID), sealed)
+	if err != nil {
+		return nil, fmt.Errorf("the hub's answer is unusable: %w", err)
+	}
+	return j.accept(ctx, answer)
+}
+
+// accept tries the credential before anybody relies on it.
+func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*remote.Session, error) {
+	found := identity.Credential{
+		Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Token: answer.Token,
+		MemberNamespace: answer.DeploymentNamespace, Workspace: answer.ClusterNamespace, Cluster: answer.ClusterName,
+	}
+	if found.Token == "" || found.MemberNamespace == "" || found.Workspace == "" || found.Cluster == "" {
+		return nil, errors.New("the hub's answer is incomplete: it lacks a token, a member namespace, a workspace or a cluster name")
+	}
+	session, err := remote.NewSession(found, j.Config.Mode, j.Clock)
+	if err != nil {
+		return nil, err
+	}
+	verdict, err := session.Prove(ctx, func(sentence string) { j.Progress("granted; trying the credential: " + sentence) })
+	switch verdict {
+	case remote.Accepted:
+		return session, nil
+	case remote.Unreachable:
+		err = j.unreachable(ctx, session.Hub, err)
+	default:
+		err = &Refusal{Message: fmt.Sprintf(
+			"the hub granted a credential for %s that it does not accept: %s", found.Record(), session.Explain(err))}
+	}
+	session.Close()
+	return nil, err
+}
+
+func (j *Joiner) create(
+	ctx context.Context, hub *remote.Hub, registrations *remote.Registrations, request *fleet.ClusterRegistration,
+) (*fleet.ClusterRegistration, error) {
+	var created *fleet.ClusterRegistration
+	verdict, err := remote.Persist(ctx, j.Clock, func(ctx context.Context) error {
+		var err error
+		created, err = post(ctx, registrations, request)
+		return err
+	}, func(err error) { j.Progress(j.refused(hub, remote.Classify(err), err)) })
+	switch verdict {
+	case remote.Accepted:
+		return created, nil
+	case remote.Unreachable:
+		return nil, j.unreachable(ctx, hub, err)
+	default:
+		return nil, &Refusal{Message: j.refused(hub, verdict, err)}
+	}
+}
+
+// unreachable keeps the context's own error recognisable.
+func (j *Joiner) unreachable(ctx context.Context, hub *remote.Hub, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.New(hub.Explain(err))
+}

@@ -1,0 +1,60 @@
+package join
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// refused says why the hub does not take a request, and what to do.
+func (j *Joiner) refused(hub *remote.Hub, verdict remote.Verdict, err error) string {
+	switch verdict {
+	case remote.Unauthorized:
+		return j.badToken(hub.Now())
+	case remote.Forbidden:
+		return j.badWorkspace()
+	case remote.NotFound:
+		return fmt.Sprintf("workspace %s does not exist on the hub at %s: set clusterNamespace to the namespace of the ClusterRegistrationToken",
+			j.Bootstrap.Workspace, hub.Server())
+	case remote.Invalid:
+		return fmt.Sprintf("%s; correct clientID or labels in the chart's values", hub.Explain(err))
+	default:
+		return hub.Explain(err)
+	}
+}
+
+func (j *Joiner) badToken(now time.Time) string {
+	const remedy = "create another ClusterRegistrationToken and install the chart with its values.yaml"
+	claims := j.Bootstrap.Claims
+	switch {
+	case claims.Subject == "":
+		return fmt.Sprintf("the hub does not know the token in secret %s: copy it again from the values.yaml, or %s", j.secret(), remedy)
+	case !claims.Expires.IsZero() && !now.Before(claims.Expires):
+		return fmt.Sprintf("token %s expired at %s; %s", j.token(), claims.Expires.Format(time.RFC3339), remedy)
+	default:
+		return fmt.Sprintf("the hub refuses token %s, which has not expired: it was deleted or revoked, or is another hub's; %s", j.token(), remedy)
+	}
+}
+
+func (j *Joiner) badWorkspace() string {
+	home := j.Bootstrap.Claims.Namespace
+	if home != "" && home != j.Bootstrap.Workspace {
+		return fmt.Sprintf("token %s belongs to workspace %s and may not register clusters in workspace %s: set clusterNamespace to %s, or use a token of %s",
+			j.token(), home, j.Bootstrap.Workspace, home, j.Bootstrap.Workspace)
+	}
+	return fmt.Sprintf("token %s may not register clusters in workspace %s: the workspace is gone or being deleted, or the hub has not given the token its right: "+
+		"is muster-hub running there?", j.token(), j.Bootstrap.Workspace)
+}
+
+// token names the ClusterRegistrationToken, as well as it is known.
+func (j *Joiner) token() string {
+	namespace := firstOf(j.Bootstrap.Claims.Namespace, j.Bootstrap.Workspace)
+	if name := firstOf(j.Bootstrap.TokenName, j.Bootstrap.Claims.Account); name != "" {
+		return namespace + "/" + name
+	}
+	return "in secret " + j.secret()
+}
+
+func (j *Joiner) secret() string { return j.Member.Namespace + "/" + naming.AgentBootstrapSecret }

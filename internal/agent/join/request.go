@@ -1,0 +1,69 @@
+package join
+
+import (
+	"context"
+	"crypto/rand"
+	"maps"
+	"math/big"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+const (
+	// randomLetters and randomLength are the form of upstream's clientRandom.
+	randomLetters = "bcdfghjklmnpqrstvwxz2456789"
+	randomLength  = 54
+	// callTimeout bounds each request that is not a watch.
+	callTimeout = 10 * time.Second
+)
+
+func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.ClusterRegistration {
+	labels := map[string]string{}
+	maps.Copy(labels, j.Config.Labels)
+	if j.Hostname != "" && len(validation.IsValidLabelValue(j.Hostname)) == 0 {
+		labels[fleet.LabelCreatedByAgentPod] = j.Hostname
+	}
+	request := &fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: j.Bootstrap.Workspace},
+		Spec: fleet.ClusterRegistrationSpec{
+			ClientID: clientID, ClientRandom: random(), ClusterLabels: labels, AnswerKey: key.Public(),
+		},
+	}
+	if name := j.Bootstrap.TokenName; name != "" && len(validation.IsValidLabelValue(name)) == 0 {
+		request.Labels = map[string]string{fleet.LabelRegistrationToken: name}
+	}
+	if subject := j.Bootstrap.Claims.Subject; subject != "" {
+		request.Annotations = map[string]string{fleet.AnnotationRequester: subject}
+	}
+	return request
+}
+
+func random() string {
+	letters := make([]byte, randomLength)
+	for i := range letters {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(randomLetters))))
+		if err != nil {
+			panic(err) // crypto/rand never fails; the runtime ends the program first
+		}
+		letters[i] = randomLetters[n.Int64()]
+	}
+	return string(letters)
+}
+
+func post(ctx context.Context, registrations *remote.Registrations, request *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return registrations.Create(ctx, request, metav1.CreateOptions{})
+}
+
+func get(ctx context.Context, registrations *remote.Registrations, name string) (*fleet.ClusterRegistration, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return registrations.Get(ctx, name, metav1.GetOptions{})
+}

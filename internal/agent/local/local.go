@@ -1,0 +1,137 @@
+// Package local is what the agent touches on its own cluster, the member: three objects of its namespace, the nodes, and the
+// API server's version and health.
+//
+// Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap and nothing else.
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// timeout bounds each request that is not a watch.
+const timeout = 10 * time.Second
+
+// The kinds the agent follows.
+type (
+	// Secrets of the agent's namespace.
+	Secrets = client.Resource[*corev1.Secret, *corev1.SecretList]
+	// ConfigMaps of the agent's namespace.
+	ConfigMaps = client.Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
+	// Nodes of the member.
+	Nodes = client.Resource[*corev1.Node, *corev1.NodeList]
+)
+
+// Cluster is the member.
+type Cluster struct {
+	// Namespace is the agent's.
+	Namespace  string
+	Secrets    *Secrets
+	ConfigMaps *ConfigMaps
+	Nodes      *Nodes
+
+	namespaces *client.Resource[*corev1.Namespace, *corev1.NamespaceList]
+	raw        rest.Interface
+}
+
+// New prepares access to the member.
+func New(config *rest.Config, namespace string) (*Cluster, error) {
+	connection, err := client.Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	v1 := corev1.SchemeGroupVersion
+	c := &Cluster{Namespace: namespace}
+	if c.raw, err = connection.REST(v1); err != nil {
+		return nil, err
+	}
+	if c.Secrets, err = client.Of(connection, v1.WithResource("secrets"), namespace,
+		func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} }); err != nil {
+		return nil, err
+	}
+	if c.ConfigMaps, err = client.Of(connection, v1.WithResource("configmaps"), namespace,
+		func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }); err != nil {
+		return nil, err
+	}
+	if c.Nodes, err = client.Of(connection, v1.WithResource("nodes"), "",
+		func() *corev1.Node { return &corev1.Node{} }, func() *corev1.NodeList { return &corev1.NodeList{} }); err != nil {
+		return nil, err
+	}
+	if c.namespaces, err = client.Of(connection, v1.WithResource("namespaces"), "",
+		func() *corev1.Namespace { return &corev1.Namespace{} }, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Store writes a Secret of the agent's namespace, whether or not it exists.
+func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := c.Secrets.Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = c.Secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("storing secret %s/%s: %w", c.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// Forget deletes the registration token. What is gone already is not an error.
+func (c *Cluster) Forget(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := c.Secrets.Delete(ctx, naming.AgentBootstrapSecret, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting secret %s/%s: %w", c.Namespace, naming.AgentBootstrapSecret, err)
+	}
+	return nil
+}
+
+// ID is the UID of namespace kube-system, which is the client ID of a cluster that was given none.
+func (c *Cluster) ID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	namespace, err := c.namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading namespace %s, whose UID is the client ID by default: %w", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
+}
+
+// Version is that of the member's API server, such as v1.36.3.
+func (c *Cluster) Version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	body, err := c.raw.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading /version of the member's API server: %w", err)
+	}
+	var info version.Info
+	if err := json.Unmarshal(body, &info); err != nil {
+		return "", fmt.Errorf("decoding /version of the member's API server: %w", err)
+	}
+	return info.GitVersion, nil
+}
+
+// Ready asks the member's API server whether it is ready.
+func (c *Cluster) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if _, err := c.raw.Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+		return fmt.Errorf("asking /readyz of the member's API server: %w", err)
+	}
+	return nil
+}

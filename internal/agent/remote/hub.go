@@ -1,0 +1,135 @@
+// Package remote is the agent's connection to its hub: whom to trust, which token to show, what an error means.
+//
+// Its invariant: a token goes to the hub's host only and never into a message; a verdict that costs the agent its credential
+// is drawn only from what a Kubernetes API server said over a connection that was verified, and only when it persists.
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/trust"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+const (
+	// timeout bounds each request that is not a watch.
+	timeout = 10 * time.Second
+	// dialTimeout is shorter, so that a dead address is named within one request.
+	dialTimeout = 5 * time.Second
+)
+
+// Registrations are the requests in a workspace.
+type Registrations = client.Resource[*fleet.ClusterRegistration, *fleet.ClusterRegistrationList]
+
+// Target is a hub.
+type Target struct {
+	// Server is the URL, as ParseServer returns it.
+	Server string
+	// CA is PEM, as trust.ParseCA returns it.
+	CA []byte
+	// Mode says whether anything but the CA counts.
+	Mode trust.Mode
+}
+
+// ParseServer checks the URL of a hub.
+func ParseServer(raw string) (string, error) {
+	parsed, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return "", errors.New("want https://host or https://host:port, the hub's API server as clusters reach it")
+	}
+	return strings.TrimRight(parsed.String(), "/"), nil
+}
+
+// Hub is a connection with a token that can be exchanged while watches go on.
+type Hub struct {
+	target     Target
+	host       string
+	roots      trust.Roots
+	clock      clock.PassiveClock
+	connection *client.Connection
+	transport  *http.Transport
+	token      atomic.Pointer[string]
+	// skew is how far the hub's clock is ahead of ours, in nanoseconds, by the last answer.
+	skew atomic.Int64
+}
+
+// Dial prepares a connection; nothing is sent yet.
+func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
+	roots, err := trust.NewRoots(target.Mode, target.CA)
+	if err != nil {
+		return nil, err
+	}
+	server, err := url.Parse(target.Server)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the URL of the hub: %w", err)
+	}
+	h := &Hub{target: target, host: server.Host, roots: roots, clock: clk}
+	h.SetToken(token)
+	h.transport = utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: func(request *http.Request) (*url.URL, error) {
+			return httpproxy.FromEnvironment().ProxyFunc()(request.URL)
+		},
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:     roots.TLS(),
+		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     90 * time.Second,
+	})
+	h.connection, err = client.Connect(&rest.Config{
+		Host:      target.Server,
+		Transport: h,
+		UserAgent: "muster-agent/" + version.Version,
+	})
+	return h, err
+}
+
+// SetToken makes all requests from now on show this token.
+func (h *Hub) SetToken(token string) { h.token.Store(&token) }
+
+// Server is the URL.
+func (h *Hub) Server() string { return h.target.Server }
+
+// Now is the time by the hub's clock, as far as its answers told; the times in its tokens are by that clock.
+func (h *Hub) Now() time.Time { return h.clock.Now().Add(time.Duration(h.skew.Load())) }
+
+// Close ends idle connections.
+func (h *Hub) Close() { h.transport.CloseIdleConnections() }
+
+// Registrations is the client for the requests in a workspace.
+func (h *Hub) Registrations(workspace string) (*Registrations, error) {
+	return client.Of(h.connection, fleet.GroupVersion.WithResource("clusterregistrations"), workspace,
+		func() *fleet.ClusterRegistration { return &fleet.ClusterRegistration{} },
+		func() *fleet.ClusterRegistrationList { return &fleet.ClusterRegistrationList{} })
+}
+
+// RoundTrip adds the token and looks at the hub's clock.
+func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host == h.host {
+		request = utilnet.CloneRequest(request)
+		request.Header.Set("Authorization", "Bearer "+*h.token.Load())
+	}
+	response, err := h.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		h.skew.Store(int64(date.Sub(h.clock.Now()).Truncate(time.Second)))
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go look through to the transport.
+func (h *Hub) WrappedRoundTripper() http.RoundTripper { return h.transport }

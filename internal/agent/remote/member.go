@@ -1,0 +1,106 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// fieldManager owns what the agent applies.
+const fieldManager = "muster-agent"
+
+// Reports are InternalMemberClusters; the agent has one.
+type Reports = client.Resource[*clusterv1beta1.InternalMemberCluster, *clusterv1beta1.InternalMemberClusterList]
+
+// Member is what the agent may touch on the hub: its member namespace.
+type Member struct {
+	*Hub
+	// Namespace is the member namespace, Name that of the report in it.
+	Namespace, Name string
+	// Reports are those of the member namespace.
+	Reports *Reports
+
+	leases *client.Resource[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	core   rest.Interface
+}
+
+// Member prepares access to a member namespace.
+func (h *Hub) Member(namespace, name string) (*Member, error) {
+	m := &Member{Hub: h, Namespace: namespace, Name: name}
+	var err error
+	if m.Reports, err = client.Of(h.connection, clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), namespace,
+		func() *clusterv1beta1.InternalMemberCluster { return &clusterv1beta1.InternalMemberCluster{} },
+		func() *clusterv1beta1.InternalMemberClusterList { return &clusterv1beta1.InternalMemberClusterList{} }); err != nil {
+		return nil, err
+	}
+	if m.leases, err = client.Of(h.connection, coordinationv1.SchemeGroupVersion.WithResource("leases"), namespace,
+		func() *coordinationv1.Lease { return &coordinationv1.Lease{} },
+		func() *coordinationv1.LeaseList { return &coordinationv1.LeaseList{} }); err != nil {
+		return nil, err
+	}
+	m.core, err = h.connection.REST(corev1.SchemeGroupVersion)
+	return m, err
+}
+
+// Beat renews the Lease without reading it.
+func (m *Member) Beat(ctx context.Context, holder string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"renewTime": metav1.NewMicroTime(now), "holderIdentity": holder,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the beat: %w", err)
+	}
+	_, err = m.leases.Patch(ctx, naming.HeartbeatLease, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return err
+}
+
+// Report applies the status of the report; what the agent no longer reports disappears from it.
+func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": clusterv1beta1.GroupVersion.String(),
+		"kind":       "InternalMemberCluster",
+		"metadata":   map[string]any{"name": m.Name, "namespace": m.Namespace},
+		"status":     status,
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	force := true
+	_, err = m.Reports.Patch(ctx, m.Name, types.ApplyPatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force}, "status")
+	return err
+}
+
+// RequestToken asks the hub for another token of the agent's own account, valid for life.
+func (m *Member) RequestToken(ctx context.Context, life time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	seconds := int64(life.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	var answer authenticationv1.TokenRequest
+	err := m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).
+		SubResource("token").Body(request).Do(ctx).Into(&answer)
+	if err != nil {
+		return "", err
+	}
+	if answer.Status.Token == "" {
+		return "", fmt.Errorf("the hub answered without a token")
+	}
+	return answer.Status.Token, nil
+}

@@ -1,0 +1,164 @@
+// Package report tells the hub how the member is: its nodes, what they have, its version and health.
+//
+// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s and at least once per
+// 10 min; two equal observations are one write. The numbers are the member's claims about itself.
+package report
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/local"
+	"github.com/muster-fleet/muster/internal/agent/retry"
+)
+
+// firstNodes bounds how long the first report waits for the list of nodes.
+const firstNodes = 5 * time.Second
+
+// Reporter reports until its context ends.
+type Reporter struct {
+	// Member is the cluster that is reported.
+	Member *local.Cluster
+	// Write applies a status to the report.
+	Write func(context.Context, clusterv1beta1.InternalMemberClusterStatus) error
+	// Start is the report as the hub had it at first; Asks tells whenever it changed.
+	Start *clusterv1beta1.InternalMemberCluster
+	Asks  <-chan *clusterv1beta1.InternalMemberCluster
+	// Check tells when to look at the health of the member again.
+	Check <-chan struct{}
+	// Explain words an error for the log.
+	Explain func(error) string
+	// AgentVersion is that of this program.
+	AgentVersion string
+	Clock        clock.Clock
+
+	nodes   *nodes
+	facts   facts
+	written facts
+	last    time.Time
+	before  []metav1.Condition
+	failing bool
+	retryAt time.Time
+	pace    wait.Backoff
+}
+
+// Run reports at once, on changes and every 10 min.
+func (r *Reporter) Run(ctx context.Context) {
+	r.nodes, r.pace = newNodes(), retry.Unreachable()
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(ended)
+		r.watchNodes(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	r.hear(r.Start)
+	r.look(ctx)
+	started := r.Clock.Now()
+	for {
+		r.facts.summary = r.nodes.summary()
+		due := r.due()
+		if !r.facts.summary.listed && due.IsZero() {
+			due = started.Add(firstNodes)
+		}
+		now := r.Clock.Now()
+		if !due.After(now) {
+			r.write(ctx, now)
+			continue
+		}
+		timer := r.Clock.NewTimer(due.Sub(now))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-r.nodes.changed:
+		case report := <-r.Asks:
+			r.hear(report)
+		case <-r.Check:
+			r.look(ctx)
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+func (r *Reporter) due() time.Time {
+	at := due(r.last, !r.facts.equal(r.written))
+	if r.retryAt.After(at) {
+		return r.retryAt
+	}
+	return at
+}
+
+// hear takes over what the hub's copy says; conditions written by an earlier process keep their transition times.
+func (r *Reporter) hear(report *clusterv1beta1.InternalMemberCluster) {
+	if report == nil {
+		return
+	}
+	r.facts.generation = report.Generation
+	for _, agent := range report.Status.AgentStatus {
+		if agent.Type == clusterv1beta1.MemberAgent && r.last.IsZero() {
+			r.before = agent.Conditions
+		}
+	}
+	if len(report.Status.AgentStatus) == 0 && !r.last.IsZero() {
+		// The report was deleted and made anew by the hub: it is empty until we write.
+		r.written = facts{}
+	}
+}
+
+// look asks the member's API server for what cannot be watched.
+func (r *Reporter) look(ctx context.Context) {
+	r.facts.unhealthy = ""
+	if err := r.Member.Ready(ctx); err != nil && ctx.Err() == nil {
+		r.facts.unhealthy = err.Error()
+		return
+	}
+	if version, err := r.Member.Version(ctx); err == nil {
+		r.facts.version = version
+	}
+}
+
+func (r *Reporter) write(ctx context.Context, now time.Time) {
+	status := r.status(r.facts, r.before, now)
+	err := r.Write(ctx, status)
+	if ctx.Err() != nil {
+		return
+	}
+	if failed := err != nil; failed != r.failing {
+		r.failing = failed
+		if failed {
+			logr.FromContextOrDiscard(ctx).Info("report failing", "reason", r.Explain(err))
+		} else {
+			logr.FromContextOrDiscard(ctx).Info("report accepted again")
+		}
+	}
+	if err != nil {
+		r.retryAt = now.Add(r.pace.Step())
+		return
+	}
+	r.retryAt, r.pace = time.Time{}, retry.Unreachable()
+	r.last, r.written, r.before = now, r.facts, status.AgentStatus[0].Conditions
+}
+
+func (r *Reporter) watchNodes(ctx context.Context) {
+	failing := false
+	client.Follow(ctx, r.Member.Nodes, "", r.nodes, func(err error) {
+		if failed := err != nil; failed != failing {
+			failing = failed
+			if failed {
+				logr.FromContextOrDiscard(ctx).Info("watching nodes failing", "reason", err.Error())
+			}
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+)
+
+// Names and words that readers of a report know.
+const (
+	propertyNodeCount = "kubernetes-fleet.io/node-count"
+	propertyVersion   = "k8s.io/k8s-version"
+
+	conditionJoined  = "Joined"
+	conditionHealthy = "Healthy"
+
+	reasonJoined    = "InternalMemberClusterJoined"
+	reasonHealthy   = "InternalMemberClusterHealthy"
+	reasonUnhealthy = "InternalMemberClusterUnhealthy"
+)
+
+// facts is what was observed of the member; two reports with equal facts need not both be written.
+type facts struct {
+	summary    summary
+	version    string
+	unhealthy  string
+	generation int64
+}
+
+func (f facts) equal(other facts) bool {
+	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
+		f.version == other.version && f.unhealthy == other.unhealthy &&
+		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
+		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable)
+}
+
+// status words the facts. Conditions keep their transition times from before.
+func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
+	at := metav1.NewTime(now)
+	properties := map[string]clusterv1beta1.PropertyValue{}
+	if f.version != "" {
+		properties[propertyVersion] = clusterv1beta1.PropertyValue{Value: f.version, ObservationTime: at}
+	}
+	status := clusterv1beta1.InternalMemberClusterStatus{
+		Properties: properties,
+		ResourceUsage: clusterv1beta1.ResourceUsage{
+			Capacity: f.summary.capacity, Allocatable: f.summary.allocatable, ObservationTime: at,
+		},
+		AgentStatus: []clusterv1beta1.AgentStatus{{
+			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, before, at), LastReceivedHeartbeat: at,
+		}},
+		KubernetesVersion: f.version,
+		AgentVersion:      r.AgentVersion,
+		AgentNamespace:    r.Member.Namespace,
+	}
+	if f.summary.listed {
+		status.Nodes = &clusterv1beta1.NodeSummary{}
+		*status.Nodes = f.summary.nodes
+		status.Properties[propertyNodeCount] = clusterv1beta1.PropertyValue{
+			Value: strconv.Itoa(int(f.summary.nodes.Total)), ObservationTime: at,
+		}
+	}
+	return status
+}
+
+func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Condition {
+	healthy := metav1.Condition{
+		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasonHealthy,
+		Message: "the member's API server is ready", ObservedGeneration: f.generation, LastTransitionTime: at,
+	}
+	if f.unhealthy != "" {
+		healthy.Status, healthy.Reason, healthy.Message = metav1.ConditionFalse, reasonUnhealthy, f.unhealthy
+	}
+	joined := metav1.Condition{
+		Type: conditionJoined, Status: metav1.ConditionTrue, Reason: reasonJoined,
+		Message: "the agent has joined", ObservedGeneration: f.generation, LastTransitionTime: at,
+	}
+	current := []metav1.Condition{joined, healthy}
+	for i := range current {
+		if old := meta.FindStatusCondition(before, current[i].Type); old != nil && old.Status == current[i].Status {
+			current[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return current
+}

@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// The life of an agent. What is on the member decides, so that it goes on where it was after every restart:
+//
+//	                     Starting
+//	      credential? yes │    │ no
+//	                      ▼    ▼
+//	 Unreachable ◄──► Trying   registration token? ──no──► Waiting ◄─┐ until the Secret appears;
+//	 (keep all)        │   │    │ yes         ▲                      │ a refused credential is also tried again
+//	          accepted │   └────┼─ refused ───┴──────────────────────┘
+//	                   │        ▼
+//	                   │     Joining ──denied──────────► Denied    until Secret or ConfigMap change
+//	                   │        │ └───refused, silence─► Retrying  the same, or the back-off ends
+//	                   ▼        ▼ granted
+//	                  Joined ◄──┘
+//	                   └── refused while running ──► as above
+//
+// BadInput stands for a Secret or ConfigMap that cannot be read, until it changes.
+
+// State is where an agent stands.
+type State string
+
+// The states.
+const (
+	// Starting: the agent has not yet read its own namespace.
+	Starting State = "Starting"
+	// Trying: the stored credential is tried.
+	Trying State = "Trying"
+	// Unreachable: the hub cannot be asked about the stored credential; everything is kept.
+	Unreachable State = "Unreachable"
+	// Joined: the agent beats and reports.
+	Joined State = "Joined"
+	// Joining: the hub is asked for a credential.
+	Joining State = "Joining"
+	// Retrying: the hub could not be asked, or refused to be, and is asked again.
+	Retrying State = "Retrying"
+	// Denied: the hub gave its final answer to this registration token.
+	Denied State = "Denied"
+	// Waiting: there is no registration token.
+	Waiting State = "Waiting"
+	// BadInput: a Secret or the ConfigMap is unusable.
+	BadInput State = "BadInput"
+)
+
+// verdict is how an attempt ended.
+type verdict string
+
+const (
+	accepted    verdict = "accepted"
+	unreachable verdict = "unreachable"
+	refused     verdict = "refused"
+	final       verdict = "final"
+)
+
+// attempt is what is remembered of the last try of something.
+type attempt struct {
+	// of is the version of what was tried; what has another version is untried.
+	of      string
+	verdict verdict
+	message string
+	// retryAt is when it is tried again.
+	retryAt time.Time
+}
+
+// object is one of the three objects in the agent's namespace.
+type object struct {
+	// version is empty if there is none.
+	version string
+	// problem says why it cannot be used.
+	problem string
+}
+
+// observed is everything that decides.
+type observed struct {
+	namespace string
+	// synced is true once all three objects have been looked up; failure says why not.
+	synced  bool
+	failure string
+
+	credential, bootstrap, config object
+	// record names the Cluster of the stored credential.
+	record string
+	// joining is the version of what a join under way was begun with.
+	joining string
+	// trial is the last try of a credential, join that of a registration token.
+	trial, join attempt
+}
+
+// joinVersion is the version of what a join is made with.
+func (o observed) joinVersion() string { return o.bootstrap.version + "/" + o.config.version }
+
+// task is what the agent does in a state.
+type task string
+
+const (
+	// idle waits for one of the three objects to change, or for its time.
+	idle task = ""
+	// try asks the hub whether it accepts the stored credential.
+	try task = "try"
+	// register joins.
+	register task = "register"
+	// work beats and reports.
+	work task = "work"
+)
+
+// decision is the state, why in a sentence, what to do, and when time alone may change it.
+type decision struct {
+	State  State
+	Reason string
+	Do     task
+	Wake   time.Time
+}
+
+// decide is total: it has an answer for everything that may be observed.
+func decide(o observed, now time.Time) decision {
+	switch {
+	case o.trial.verdict == accepted:
+		return decision{State: Joined, Do: work, Reason: "the hub accepts the credential of " + o.record + "; sending the first beat"}
+	case !o.synced && o.failure != "":
+		return decision{State: Starting, Reason: fmt.Sprintf("reading namespace %s of this cluster: %s", o.namespace, o.failure)}
+	case !o.synced:
+		return decision{State: Starting, Reason: fmt.Sprintf("reading namespace %s of this cluster", o.namespace)}
+	case o.config.problem != "":
+		return decision{State: BadInput, Reason: fmt.Sprintf("configmap %s/%s: %s", o.namespace, naming.AgentConfigMap, o.config.problem)}
+	case o.joining != "" && o.joining == o.joinVersion():
+		// A join under way is not disturbed by the credential that it stores itself.
+		return decision{State: Joining, Do: register, Reason: "asking the hub to register this cluster"}
+	}
+	if d, decided := decideCredential(o, now); decided {
+		return d
+	}
+	return decideBootstrap(o, now)
+}
+
+// decideCredential covers a stored credential that is not known to be refused.
+func decideCredential(o observed, now time.Time) (decision, bool) {
+	tried := o.trial.of == o.credential.version && o.trial.verdict != ""
+	switch {
+	case o.credential.version == "" || o.credential.problem != "":
+		return decision{}, false
+	case !tried:
+		return decision{State: Trying, Do: try, Reason: "trying the stored credential of " + o.record}, true
+	case o.trial.verdict == unreachable && now.Before(o.trial.retryAt):
+		return decision{State: Unreachable, Reason: o.trial.message, Wake: o.trial.retryAt}, true
+	case o.trial.verdict == unreachable:
+		return decision{State: Unreachable, Do: try, Reason: o.trial.message}, true
+	default:
+		return decision{}, false
+	}
+}
+
+// decideBootstrap covers an agent that has no credential, or one that is refused.
+func decideBootstrap(o observed, now time.Time) decision {
+	token := o.namespace + "/" + naming.AgentBootstrapSecret
+	tried := o.join.of == o.joinVersion() && o.join.verdict != ""
+	switch {
+	case o.bootstrap.version == "":
+		return decideWaiting(o, now, token)
+	case o.bootstrap.problem != "":
+		return decision{State: BadInput, Reason: fmt.Sprintf("secret %s: %s", token, o.bootstrap.problem)}
+	case tried && o.join.verdict == final:
+		return decision{State: Denied, Reason: o.join.message}
+	case tried && now.Before(o.join.retryAt):
+		return decision{State: Retrying, Reason: o.join.message, Wake: o.join.retryAt}
+	case tried:
+		return decision{State: Retrying, Do: register, Reason: o.join.message}
+	default:
+		return decision{State: Joining, Do: register, Reason: "asking the hub to register this cluster"}
+	}
+}
+
+func decideWaiting(o observed, now time.Time, token string) decision {
+	const remedy = "give the cluster a new registration token: helm upgrade with the values.yaml of a ClusterRegistrationToken"
+	own := o.namespace + "/" + naming.AgentSecret
+	switch {
+	case o.credential.version == "":
+		return decision{State: Waiting, Reason: fmt.Sprintf("this cluster is not registered and there is no secret %s: %s", token, remedy)}
+	case o.credential.problem != "":
+		return decision{State: Waiting, Reason: fmt.Sprintf("secret %s cannot be used, because %s, and there is no secret %s: %s",
+			own, o.credential.problem, token, remedy)}
+	}
+	d := decision{State: Waiting, Reason: fmt.Sprintf("the hub refuses the credential of %s and there is no secret %s: %s (%s)",
+		o.record, token, remedy, o.trial.message)}
+	if now.Before(o.trial.retryAt) {
+		d.Wake = o.trial.retryAt
+	} else {
+		d.Do = try
+	}
+	return d
+}
