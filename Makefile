@@ -1,7 +1,79 @@
 # Every step of CI is a target of this file.
-BIN := $(CURDIR)/bin
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
+GENERATED := api charts/fleet-crd
+# The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
+RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
+export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
+# The version control stamp needs a git that trusts the directory; -X above says the version.
+export GOFLAGS ?= -buildvcs=false
+
+.PHONY: help
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: demo
+demo: ## three real clusters on this machine: a hub and two that register with it
+	@hack/demo.sh
+
+.PHONY: build
+build: bin/localkube bin/kubectl bin/helm programs ## build everything into bin/
+
+.PHONY: programs
+programs: # the go command knows best what is up to date
+	@mkdir -p bin
+	@for program in cmd/*/; do \
+	  CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./$$program; \
+	done
+
+# A Kubernetes in one binary. The first build takes about five minutes on two cores.
+bin/localkube: $(shell find localkube -name '*.go' -not -name '*_test.go') localkube/go.mod localkube/go.sum localkube/ldflags
+	@mkdir -p bin
+	cd localkube && go build -trimpath -ldflags "$$(cat ldflags)" -o ../bin/localkube .
+	@touch $@
+
+bin/kubectl: bin/localkube
+	@ln -sf localkube $@
+
+bin/helm: go.tools.mod go.tools.sum
+	@mkdir -p bin
+	go build -trimpath -modfile=go.tools.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
+	@touch $@
+
+.PHONY: test
+test: bin/localkube ## run all tests, with the race detector, against real clusters
+	go test $(RACE) -p 2 -timeout 30m ./...
+	cd localkube && go test ./...
+
+.PHONY: lint
+lint: ## check format and style of both modules
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
+	@$(TOOL) golangci-lint run ./...
+	@cd localkube && $(TOOL) golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## regenerate deep copies, CRDs and the v1 API
 	@hack/generate.sh
+
+.PHONY: verify
+verify: generate ## check that what is generated is up to date
+	@git diff --exit-code --stat -- $(GENERATED) || { echo "generated files are out of date; run make generate and commit"; exit 1; }
+	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); echo "generated files are not committed"; exit 1; }
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities (needs vuln.go.dev)
+	@$(TOOL) govulncheck ./...
+
+.PHONY: ci
+ci: verify lint test ## what CI runs: cheap things first
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf bin

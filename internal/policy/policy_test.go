@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"bytes"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestProductHasNoReplace(t *testing.T) {
+	if regexp.MustCompile(`(?m)^\s*replace\b`).Match(read(t, "go.mod")) {
+		t.Error("go.mod has a replace directive, so `go install` of the programs would not work")
+	}
+}
+
+func TestAgentDoesNotImportTheHub(t *testing.T) {
+	imports := map[string][]string{}
+	for _, file := range goFiles(t) {
+		imports[module+"/"+file.dir()] = append(imports[module+"/"+file.dir()], file.imports()...)
+	}
+	for _, pair := range [][2]string{{"/internal/agent", "/internal/hub"}, {"/internal/hub", "/internal/agent"}, {"/cmd/muster-agent", "/internal/hub"}} {
+		reached := map[string]string{}
+		var walk func(from string)
+		walk = func(from string) {
+			for _, path := range imports[from] {
+				if _, seen := reached[path]; !seen && strings.HasPrefix(path, module+"/") {
+					reached[path] = from
+					walk(path)
+				}
+			}
+		}
+		for pkg := range imports {
+			if within(pkg, module+pair[0]) {
+				walk(pkg)
+			}
+		}
+		for path, from := range reached {
+			if within(path, module+pair[1]) {
+				t.Errorf("%s imports %s; what both need belongs into a package of its own", from, path)
+			}
+		}
+	}
+}
+
+// within says whether a package is dir or below it.
+func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+func TestAPIImportsOnlyKubernetesTypes(t *testing.T) {
+	allowed := []string{"k8s.io/api", "k8s.io/apimachinery", module + "/api"}
+	for _, file := range goFiles(t) {
+		if !strings.HasPrefix(file.name, "api/") {
+			continue
+		}
+		for _, path := range file.imports() {
+			standard := !strings.Contains(strings.Split(path, "/")[0], ".")
+			if !standard && !slices.ContainsFunc(allowed, func(dir string) bool { return within(path, dir) }) {
+				t.Errorf("%s imports %s; whoever uses the API would get that too", file.name, path)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	documented := map[string]bool{}
+	for _, file := range goFiles(t) {
+		documented[file.dir()] = documented[file.dir()] || file.syntax.Doc != nil
+	}
+	for _, dir := range slices.Sorted(maps.Keys(documented)) {
+		if !documented[dir] {
+			t.Errorf("package %s has no comment that says what it is for", dir)
+		}
+	}
+}
+
+func TestEveryAPIFieldIsDocumented(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if !strings.HasPrefix(file.name, "api/") || strings.Contains(file.name, "zz_generated") {
+			continue
+		}
+		ast.Inspect(file.syntax, func(node ast.Node) bool {
+			spec, isType := node.(*ast.TypeSpec)
+			if !isType {
+				return true
+			}
+			// The four parts of every API object, and the items of a list, are the same everywhere.
+			if structure, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range structure.Fields.List {
+					for _, name := range field.Names {
+						if name.IsExported() && !slices.Contains([]string{"Spec", "Status", "Items"}, name.Name) && !saysSomething(field.Doc) {
+							t.Errorf("%s: %s.%s has no comment", file.files.Position(field.Pos()), spec.Name, name.Name)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// saysSomething says whether a comment has a line that is not a marker.
+func saysSomething(comment *ast.CommentGroup) bool {
+	if comment == nil {
+		return false
+	}
+	for _, line := range strings.Split(comment.Text(), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "+") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestFilesAreShort(t *testing.T) {
+	for _, file := range goFiles(t) {
+		limit := 350
+		if filepath.Base(file.name) == "main.go" && !strings.Contains(file.name, "internal/") {
+			limit = 40
+		}
+		if count := lines(file.data); count > limit && !isGenerated(file.data) {
+			t.Errorf("%s has %d lines, more than %d: it wants to be two", file.name, count, limit)
+		}
+	}
+	if count := lines(read(t, "Makefile")); count > 100 {
+		t.Errorf("Makefile has %d lines, more than 100: move what is long to hack/", count)
+	}
+}
+
+func TestFunctionsAreShort(t *testing.T) {
+	const limit = 60
+	for _, file := range goFiles(t) {
+		if isGenerated(file.data) {
+			continue
+		}
+		for _, declaration := range file.syntax.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || function.Body == nil {
+				continue
+			}
+			if count := span(file.files, function.Body); count > limit {
+				t.Errorf("%s: %s has %d lines, more than %d", file.files.Position(function.Pos()), function.Name, count, limit)
+			}
+		}
+	}
+}
+
+func span(files *token.FileSet, node ast.Node) int {
+	return files.Position(node.End()).Line - files.Position(node.Pos()).Line - 1
+}
+
+func TestDirectDependenciesAreExplained(t *testing.T) {
+	explained := read(t, "docs/dependencies.md")
+	for _, mod := range []string{"go.mod", "localkube/go.mod"} {
+		for _, line := range strings.Split(string(read(t, mod)), "\n") {
+			fields := strings.Fields(strings.TrimPrefix(line, "require "))
+			if len(fields) != 2 || !strings.HasPrefix(fields[1], "v") || !strings.Contains(fields[0], ".") {
+				continue
+			}
+			if !bytes.Contains(explained, []byte("`"+fields[0]+"`")) {
+				t.Errorf("%s requires %s directly and docs/dependencies.md does not say why", mod, fields[0])
+			}
+		}
+	}
+}
+
+func TestNoFileNamesAMachine(t *testing.T) {
+	// Pieced together, so that this file does not find itself.
+	forbidden := regexp.MustCompile(`(^|[\s"'=:(` + "`" + `])/(` + "wo" + `rk|ro` + `ot|ho` + `me/[a-z]+)(/|\b)|pro` + `xy\.golang\.org|reg` + `istry\.npmjs`)
+	for _, name := range tracked(t) {
+		if strings.HasSuffix(name, "go.sum") {
+			continue
+		}
+		for number, line := range strings.Split(string(read(t, name)), "\n") {
+			if forbidden.MatchString(line) {
+				t.Errorf("%s:%d names a path or host of somebody's machine: %s", name, number+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
