@@ -109,7 +109,9 @@ func TestEveryFormOfTheCAGivesTheSameSecret(t *testing.T) {
 
 func TestMistakesOfAnAgentFailWithASentence(t *testing.T) {
 	good := []string{"apiServerURL=https://hub:6443", "apiServerCA=" + base64.StdEncoding.EncodeToString([]byte(ca))}
-	with := func(set ...string) helm { return agent(valuesOfToken(t), append(good[:len(good):len(good)], set...)...) }
+	with := func(set ...string) helm {
+		return agent(valuesOfToken(t), append(good[:len(good):len(good)], set...)...)
+	}
 	elsewhere, misnamed := with(), with()
 	elsewhere.namespace, misnamed.release = "default", "agent"
 	tests := map[string]struct {
