@@ -23,6 +23,8 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"apiServerCA":                     base64.StdEncoding.EncodeToString([]byte(ca)),
 		"agentTLSMode":                    "strict",
 		"agentCheckinInterval":            "15m",
+		"agentTokenLifetime":              "720h",
+		"registrationTokenTTL":            map[string]any{"required": false},
 		"garbageCollectionInterval":       "15m",
 		"ignoreClusterRegistrationLabels": false,
 		"agentImage":                      "muster-agent:0.1.0",
