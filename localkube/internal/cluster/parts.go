@@ -126,19 +126,22 @@ func (c *Cluster) stop() error {
 		}
 	}
 	c.stopNode()
-	apiserver := c.running[component.APIServer]
-	if apiserver != nil {
-		problems = append(problems, apiserver.Signal(syscall.SIGTERM))
+	grace := componentGrace
+	if c.running[component.Etcd] == nil {
+		grace = 0
 	}
-	for _, name := range []string{component.Scheduler, component.ControllerManager} {
+	for _, name := range []string{component.APIServer, component.Scheduler, component.ControllerManager} {
 		if running := c.running[name]; running != nil {
 			problems = append(problems, running.Signal(syscall.SIGTERM))
 		}
 	}
 	for _, name := range []string{component.APIServer, component.Scheduler, component.ControllerManager, component.Etcd} {
 		if running := c.running[name]; running != nil {
-			problems = append(problems, running.Stop(componentGrace, c.options.Hurry))
+			problems = append(problems, running.Stop(grace, c.options.Hurry))
 		}
+	}
+	if _, err := c.group.KillLeftovers(); err != nil {
+		problems = append(problems, err)
 	}
 	if err := os.Remove(c.dir.file("owner.json")); err != nil && !os.IsNotExist(err) {
 		problems = append(problems, fmt.Errorf("removing the owner record: %w", err))

@@ -41,8 +41,8 @@ func parseStartTime(stat []byte) (string, error) {
 	return fields[startTimeAfterName], nil
 }
 
-// marked returns the processes of this user that carry the mark in their
-// environment.
+// marked returns the processes of this user whose environment carries the
+// mark, or one that continues it after a slash.
 func marked(mark string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -61,7 +61,7 @@ func marked(mark string) ([]int, error) {
 			continue
 		}
 		for variable := range bytes.SplitSeq(environ, []byte{0}) {
-			if bytes.Equal(variable, want) {
+			if rest, found := bytes.CutPrefix(variable, want); found && (len(rest) == 0 || rest[0] == '/') {
 				pids = append(pids, pid)
 				break
 			}

@@ -9,6 +9,7 @@
 package process
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,7 @@ type Process struct {
 	PID  int
 
 	done   chan struct{}
+	mark   string
 	state  *os.ProcessState
 	record string
 }
@@ -70,7 +72,8 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	if spec.Arg0 != "" {
 		cmd.Args[0] = spec.Arg0
 	}
-	cmd.Env = append(append([]string{}, spec.Env...), markVariable+"="+g.mark)
+	mark := g.mark + "/" + rand.Text()
+	cmd.Env = append(append([]string{}, spec.Env...), markVariable+"="+mark)
 	cmd.Dir = spec.Dir
 	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
 	cmd.SysProcAttr = attributes()
@@ -78,7 +81,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	if err := startOnLastingThread(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
-	p := &Process{Name: spec.Name, PID: cmd.Process.Pid, done: make(chan struct{})}
+	p := &Process{Name: spec.Name, PID: cmd.Process.Pid, mark: mark, done: make(chan struct{})}
 	p.record = filepath.Join(g.dir, strconv.Itoa(p.PID))
 	if err := writeRecord(p.record, p.PID, spec.Name); err != nil {
 		killErr := syscall.Kill(-p.PID, syscall.SIGKILL)
@@ -94,10 +97,16 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// reap ends what the process left behind in its group and drops the record.
+// reap ends what the process left behind, in its group or in sessions of
+// their own, and drops the record.
 func (p *Process) reap() {
 	// ESRCH, the normal answer, means that nothing was left.
 	_ = syscall.Kill(-p.PID, syscall.SIGKILL)
+	// Should /proc be unreadable, the next start of the cluster looks again.
+	strays, _ := marked(p.mark)
+	for _, pid := range strays {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // It may just have ended.
+	}
 	// A record that stays is harmless: its start time will match nothing.
 	_ = os.Remove(p.record)
 }

@@ -43,7 +43,8 @@ func run(args []string) error {
 		fmt.Println("ending as told")
 		return errors.New("failed as told")
 	case "sleep":
-		select {}
+		time.Sleep(time.Hour)
+		return nil
 	}
 	return fmt.Errorf("unknown mode %q", mode)
 }
