@@ -26,7 +26,7 @@ const (
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
 	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
-	HeartbeatLease = "heartbeat"
+	HeartbeatLease         = "heartbeat"
 	credentialSecretPrefix = "c-"
 )
 

@@ -3,6 +3,8 @@
 package v1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -148,4 +150,12 @@ type InternalMemberClusterList struct {
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []InternalMemberCluster `json:"items"`
+}
+
+// HeartbeatPeriod is spec.heartbeatPeriodSeconds as a duration; 60 s if it is not set.
+func (i *InternalMemberCluster) HeartbeatPeriod() time.Duration {
+	if i.Spec.HeartbeatPeriodSeconds == 0 {
+		return time.Minute
+	}
+	return time.Duration(i.Spec.HeartbeatPeriodSeconds) * time.Second
 }

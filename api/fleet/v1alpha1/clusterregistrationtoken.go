@@ -32,7 +32,7 @@ type ClusterRegistrationTokenSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|ms|s|m|h))*$') && self.matches('^[-+]?[0-9.]{1,7}h|^[-+]?[0-9.]+(ns|us|µs|ms|s|m)'))",message="ttl must be '0' or a Go duration such as 240h or 90m (units ns, us, µs, ms, s, m, h; there is no unit for days), at most 2562047h"
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="ttl must be 0 or a Go duration such as 240h or 90m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
 }
 

@@ -1,0 +1,16 @@
+// Command muster-hub runs the hub of a fleet: it registers clusters and keeps the roll.
+package main
+
+import (
+	"os"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/muster-fleet/muster/internal/hub"
+)
+
+func main() {
+	if err := hub.NewCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		os.Exit(1) // cobra has printed the error
+	}
+}

@@ -1,0 +1,45 @@
+package credential
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"strings"
+)
+
+// ParseCA accepts a CA bundle as PEM or as base64 of PEM, which is what a kubeconfig holds, and returns it as PEM. An empty
+// input is an empty bundle.
+func ParseCA(text string) ([]byte, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, nil
+	}
+	bundle := []byte(text + "\n")
+	if !strings.HasPrefix(text, "-----BEGIN") {
+		decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+		if err != nil {
+			return nil, fmt.Errorf("the CA is neither PEM nor base64 of PEM")
+		}
+		bundle = decoded
+	}
+	certificates := 0
+	for rest := bundle; ; {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("certificate %d of the CA bundle: %w", certificates+1, err)
+		}
+		certificates++
+	}
+	if certificates == 0 {
+		return nil, fmt.Errorf("the CA holds no certificate: want PEM, or base64 of PEM as under certificate-authority-data in a kubeconfig")
+	}
+	return bundle, nil
+}

@@ -1,0 +1,66 @@
+package credential
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Claims is what a ServiceAccount token says of itself. It is read without being verified: only the API server that issued the
+// token can verify it, so the claims serve to explain and to plan, never to trust.
+type Claims struct {
+	// Subject is system:serviceaccount:<namespace>:<name>.
+	Subject string
+	// Namespace and Account are the parts of Subject.
+	Namespace, Account string
+	// AccountUID is the UID of the account.
+	AccountUID string
+	// Issued and Expires bound the token's life; Expires is zero if it has no end.
+	Issued, Expires time.Time
+}
+
+const subjectPrefix = "system:serviceaccount:"
+
+// ReadClaims decodes a ServiceAccount token.
+func ReadClaims(token string) (Claims, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return Claims{}, fmt.Errorf("the token is not a JWT: it has %d parts instead of 3", len(parts))
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return Claims{}, fmt.Errorf("the token is not a JWT: its payload is not base64")
+	}
+	var body struct {
+		Subject    string `json:"sub"`
+		Issued     int64  `json:"iat"`
+		Expires    int64  `json:"exp"`
+		LegacyUID  string `json:"kubernetes.io/serviceaccount/service-account.uid"`
+		Kubernetes struct {
+			ServiceAccount struct {
+				UID string `json:"uid"`
+			} `json:"serviceaccount"`
+		} `json:"kubernetes.io"`
+	}
+	if err := json.Unmarshal(payload, &body); err != nil {
+		return Claims{}, fmt.Errorf("the token is not a JWT: its payload is not JSON")
+	}
+	claims := Claims{Subject: body.Subject, AccountUID: body.Kubernetes.ServiceAccount.UID}
+	if claims.AccountUID == "" {
+		claims.AccountUID = body.LegacyUID
+	}
+	if body.Issued > 0 {
+		claims.Issued = time.Unix(body.Issued, 0)
+	}
+	if body.Expires > 0 {
+		claims.Expires = time.Unix(body.Expires, 0)
+	}
+	namespace, account, ok := strings.Cut(strings.TrimPrefix(body.Subject, subjectPrefix), ":")
+	if !ok || !strings.HasPrefix(body.Subject, subjectPrefix) {
+		return Claims{}, fmt.Errorf("the token is not one of a ServiceAccount: its subject is %q", body.Subject)
+	}
+	claims.Namespace, claims.Account = namespace, account
+	return claims, nil
+}

@@ -1,0 +1,77 @@
+package credential
+
+import (
+	"crypto/ecdh"
+	"crypto/hpke"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Answer is what an agent gets for a granted request. Its JSON keys are those of the Secret that upstream agents get.
+type Answer struct {
+	// Token is a bearer token for the hub's API.
+	Token string `json:"token"`
+	// DeploymentNamespace is the member namespace.
+	DeploymentNamespace string `json:"deploymentNamespace"`
+	// ClusterNamespace is the workspace.
+	ClusterNamespace string `json:"clusterNamespace"`
+	// ClusterName is the name of the Cluster in the workspace.
+	ClusterName string `json:"clusterName"`
+	// SystemNamespace is the hub's system namespace.
+	SystemNamespace string `json:"systemNamespace"`
+	// Expires is when Token stops working; the agent renews it before. Zero if never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// AnswerKey is the private half of the key to which an answer is sealed. It lives as long as one request.
+type AnswerKey struct{ private hpke.PrivateKey }
+
+// NewAnswerKey generates a key for one request.
+func NewAnswerKey() (AnswerKey, error) {
+	private, err := kem().GenerateKey()
+	if err != nil {
+		return AnswerKey{}, fmt.Errorf("generating the key for the hub's answer: %w", err)
+	}
+	return AnswerKey{private}, nil
+}
+
+// Public is what goes into ClusterRegistration.spec.answerKey.
+func (k AnswerKey) Public() []byte { return k.private.PublicKey().Bytes() }
+
+// Open decrypts the answer to the request with the given UID.
+func (k AnswerKey) Open(requestUID string, sealed []byte) (Answer, error) {
+	plain, err := hpke.Open(k.private, hpke.HKDFSHA256(), hpke.AES256GCM(), sealInfo(requestUID), sealed)
+	if err != nil {
+		return Answer{}, fmt.Errorf("opening the hub's answer to request %s: it is sealed to another key: %w", requestUID, err)
+	}
+	var answer Answer
+	if err := json.Unmarshal(plain, &answer); err != nil {
+		return Answer{}, fmt.Errorf("decoding the hub's answer to request %s: %w", requestUID, err)
+	}
+	return answer, nil
+}
+
+// Seal encrypts the answer to the request with the given UID, so that only the holder of the key can read it and it is of no
+// use for another request.
+func Seal(answerKey []byte, requestUID string, answer Answer) ([]byte, error) {
+	public, err := kem().NewPublicKey(answerKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading spec.answerKey: want a 32 byte X25519 public key: %w", err)
+	}
+	plain, err := json.Marshal(answer)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), sealInfo(requestUID), plain)
+}
+
+// ValidAnswerKey says whether an answer can be sealed to the key.
+func ValidAnswerKey(answerKey []byte) bool {
+	_, err := kem().NewPublicKey(answerKey)
+	return err == nil
+}
+
+func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
+
+func sealInfo(requestUID string) []byte { return []byte("muster registration " + requestUID) }

@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// prepare makes what every Cluster needs before an agent comes: the finalizer and the member namespace.
+func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, fleet.FinalizerCluster) {
+		before := cluster.DeepCopy()
+		controllerutil.AddFinalizer(cluster, fleet.FinalizerCluster)
+		if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); err != nil {
+			return fmt.Errorf("adding the finalizer: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
+	member := membership.OfCluster(cluster)
+	o := observed{before: cluster.Status, memberNamespace: member.Namespace, deleting: cluster.DeletionTimestamp != nil}
+	state, namespace, err := member.ObserveNamespace(ctx, c.Client)
+	if err != nil {
+		return observed{}, err
+	}
+	if state == membership.NamespaceAbsent {
+		if state, err = member.CreateNamespace(ctx, c.Client, c.Live); err != nil {
+			return observed{}, err
+		}
+	}
+	o.namespace = state
+	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
+		return o, err
+	}
+	if namespace != nil && state == membership.NamespaceOurs {
+		if err := c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, namespace.UID); err != nil {
+			return observed{}, err
+		}
+	}
+	var report clusterv1beta1.InternalMemberCluster
+	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
+	if client.IgnoreNotFound(err) != nil {
+		return observed{}, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", member.Namespace, member.Name, err)
+	}
+	period := c.Config.Current().AgentCheckinInterval
+	if err == nil {
+		o.report, period = &report.Status, report.HeartbeatPeriod()
+	}
+	if !cluster.Status.Agent.LastSeen.IsZero() || o.identity == membership.Native {
+		c.Judge.Track(member.Namespace, period, o.recordedLost())
+	}
+	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	return o, nil
+}
+
+// identity returns the kind of agent that the member's account was issued to, or "" if there is no account.
+func (c *Controller) identity(ctx context.Context, member membership.Member) (membership.AgentKind, error) {
+	account := kube.Metadata(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: naming.MemberServiceAccount}, account)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return membership.KindOf(account), err
+}
+
+func (c *Controller) namespaceMetadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	namespace := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace, c.Client.Get(ctx, types.NamespacedName{Name: name}, namespace)
+}
+
+// heal makes anew what was deleted of a member's rights, report or Lease. The cache is asked first, and only what it does not know
+// is looked up, because in the moment after a grant the cache knows nothing yet.
+func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID) error {
+	objects := identity.Objects(namespaceUID, int32(c.Heartbeat().Seconds()))
+	missing, err := kube.Missing(ctx, c.Client, c.Client.Scheme(), objects...)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if missing, err = kube.Missing(ctx, c.Live, c.Client.Scheme(), missing...); err != nil {
+		return err
+	}
+	return kube.Ensure(ctx, c.Client, missing...)
+}
+
+func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o observed) error {
+	after := cluster.DeepCopy()
+	after.Status = describe(o, c.Clock.Now())
+	if err := kube.PatchStatus(ctx, c.Client, cluster, after); err != nil {
+		return err
+	}
+	c.announce(ctx, after, reasonOf(o.before), reasonOf(after.Status))
+	return nil
+}
+
+// announce tells of a transition, after it was written.
+func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from, to string) {
+	if from == to {
+		return
+	}
+	ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
+	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
+	switch {
+	case to == reasonAgentLost || to == reasonIdentityMissing || to == reasonNamespaceTaken:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
+	case to == reasonReady && from == reasonAgentLost:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
+	}
+}
+
+func reasonOf(status fleet.ClusterStatus) string {
+	if ready := kube.FindCondition(status.Conditions, fleet.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}
+
+// leave revokes the identity by deleting the member namespace, waits until it is gone and lets the Cluster go.
+func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, fleet.FinalizerCluster) {
+		return nil
+	}
+	member := membership.OfCluster(cluster)
+	state, namespace, err := member.ObserveNamespace(ctx, c.Live)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case membership.NamespaceOurs:
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
+		if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &namespace.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
+		}
+		fallthrough
+	case membership.NamespaceTerminating: // its end wakes the Cluster
+		return c.report(ctx, cluster, observed{before: cluster.Status, deleting: true, memberNamespace: member.Namespace, namespace: state})
+	case membership.NamespaceAbsent, membership.NamespaceTaken:
+	}
+	c.Judge.Forget(member.Namespace)
+	before := cluster.DeepCopy()
+	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)
+	if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer: %w", err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster left")
+	return nil
+}

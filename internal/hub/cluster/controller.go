@@ -1,0 +1,134 @@
+// Package cluster is what is particular to the Cluster door: it prepares the member namespace of every Cluster, keeps what is in it
+// whole, shows in the Cluster's status how the member is, and cleans up when the Cluster is deleted.
+//
+// It writes status.namespace, status.display, the conditions Ready and Processed and, for native agents, status.agent; upstream
+// agents write status.agent themselves.
+package cluster
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+// workers is how many Clusters are handled at once.
+const workers = 16
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Client reads Clusters, reports and the metadata of everything managed from the cache.
+	Client client.Client
+	// Live reads what is not cached.
+	Live     client.Reader
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Config   *config.Controller
+	Judge    *liveness.Judge
+	// Heartbeat returns the period that a member whose report has to be made anew should beat with.
+	Heartbeat func() time.Duration
+}
+
+// Controller reconciles Clusters.
+type Controller struct{ Deps }
+
+// New returns a controller.
+func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	member := handler.EnqueueRequestsFromMapFunc(toCluster)
+	return ctrl.NewControllerManagedBy(mgr).Named("cluster").
+		For(&fleet.Cluster{}).
+		Watches(&fleet.Cluster{}, handler.Funcs{UpdateFunc: c.onLegacyBeat}).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, member).
+		Watches(&coordinationv1.Lease{}, handler.Funcs{DeleteFunc: onDelete}).
+		WatchesMetadata(&corev1.Namespace{}, member).
+		WatchesMetadata(&corev1.ServiceAccount{}, member).
+		WatchesMetadata(&rbacv1.RoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
+		WatchesMetadata(&rbacv1.Role{}, handler.Funcs{DeleteFunc: onDelete}).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
+		WatchesRawSource(source.Channel(c.Judge.Changed(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(c)
+}
+
+// Reconcile prepares the member and shows how it is.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if cluster.Labels[fleet.LabelClusterManagement] != "" {
+		return ctrl.Result{}, nil
+	}
+	if cluster.DeletionTimestamp != nil {
+		return ctrl.Result{}, c.leave(ctx, &cluster)
+	}
+	if err := c.prepare(ctx, &cluster); err != nil {
+		return ctrl.Result{}, err
+	}
+	seen, err := c.observe(ctx, &cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := c.report(ctx, &cluster, seen); err != nil {
+		return ctrl.Result{}, err
+	}
+	if seen.identity == membership.Native && seen.liveness == liveness.Online {
+		return ctrl.Result{RequeueAfter: refreshLastSeen}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// onLegacyBeat counts a moved status.agent.lastSeen as a beat where the agent writes it itself: where there is no report.
+func (c *Controller) onLegacyBeat(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	before, after := e.ObjectOld.(*fleet.Cluster), e.ObjectNew.(*fleet.Cluster)
+	if after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) || after.Status.Agent.LastSeen.IsZero() {
+		return
+	}
+	if kind, err := c.identity(ctx, membership.OfCluster(after)); err == nil && kind == membership.Legacy {
+		c.Judge.Beat(membership.OfCluster(after).Namespace)
+	}
+}
+
+func toCluster(_ context.Context, o client.Object) []reconcile.Request {
+	key, ok := membership.RecordOf(o)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+func onDelete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, request := range toCluster(ctx, e.Object) {
+		q.Add(request)
+	}
+}
+
+// ofNamespace leads from a member namespace to its Cluster.
+func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	namespace, err := c.namespaceMetadata(ctx, o.GetName())
+	if err != nil {
+		return nil // the member has left
+	}
+	return toCluster(ctx, namespace)
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// conditionProcessed says whether the member namespace is there.
+const conditionProcessed = "Processed"
+
+// stateWaitCheckIn is what upstream tools look for in status.display.state.
+const stateWaitCheckIn = "WaitCheckIn"
+
+// recordedLost says whether the status as it is calls the agent lost.
+func (o observed) recordedLost() bool {
+	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
+	return ready != nil && ready.Reason == reasonAgentLost
+}
+
+// describe computes the status. It is the only place that sets what this package owns of it.
+func describe(o observed, now time.Time) fleet.ClusterStatus {
+	after := *o.before.DeepCopy()
+	if o.namespace == membership.NamespaceOurs {
+		after.Namespace = o.memberNamespace
+	}
+	said := judge(o)
+	processed := kube.Condition(conditionProcessed, o.namespace == membership.NamespaceOurs, "NamespaceReady", "")
+	if o.namespace != membership.NamespaceOurs {
+		processed.Reason, processed.Message = said.reason, said.message
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
+	after.Display.ReadyBundles = fmt.Sprintf("%d/%d", after.Summary.Ready, after.Summary.DesiredReady)
+	// The report is shown from the first beat on: one write for both.
+	if o.identity == membership.Native && o.joined() {
+		after.Agent = describeAgent(o)
+		if o.report != nil && o.report.Nodes != nil {
+			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Nodes.Ready, o.report.Nodes.Total)
+			after.Display.SampleNode = o.report.Nodes.Sample
+		}
+	}
+	if o.identity == membership.Legacy {
+		describeLegacyNodes(&after)
+	}
+	after.Display.State = reasonReady
+	if after.Agent.LastSeen.IsZero() {
+		after.Display.State = stateWaitCheckIn
+	}
+	return after
+}
+
+// describeAgent rolls the report up; upstream agents write status.agent themselves.
+func describeAgent(o observed) fleet.AgentStatus {
+	agent := *o.before.Agent.DeepCopy()
+	if seen := lastSeen(o); !seen.IsZero() {
+		agent.LastSeen = metav1.NewTime(seen.Truncate(time.Second))
+	}
+	if o.report != nil {
+		agent.Namespace = o.report.AgentNamespace
+		agent.Version = o.report.AgentVersion
+		agent.KubernetesVersion = o.report.KubernetesVersion
+	}
+	return agent
+}
+
+// describeLegacyNodes shows the nodes that upstream agents up to 0.9 report.
+func describeLegacyNodes(after *fleet.ClusterStatus) {
+	agent := after.Agent
+	if total := agent.ReadyNodes + agent.NonReadyNodes; total > 0 {
+		after.Display.ReadyNodes = fmt.Sprintf("%d/%d", agent.ReadyNodes, total)
+	}
+	for _, names := range [][]string{agent.ReadyNodeNames, agent.NonReadyNodeNames} {
+		if len(names) > 0 {
+			after.Display.SampleNode = names[0]
+			return
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+// NewCommand is the command muster-hub.
+func NewCommand() *cobra.Command {
+	var kubeconfig string
+	var debug bool
+	options := Options{}
+	command := &cobra.Command{
+		Use:   "muster-hub",
+		Short: "Register clusters into a fleet and keep the roll",
+		Long: `muster-hub runs on the hub cluster. It answers ClusterRegistrationTokens with the values for new clusters, decides on
+ClusterRegistrations, prepares a namespace for every member, and shows on every Cluster whether its agent is alive.
+The charts fleet-crd and fleet install what it needs.`,
+		Example: `  # In a Pod of the chart fleet: the Pod's service account and NAMESPACE say where it is.
+  muster-hub
+
+  # Outside of the cluster that it serves, with no ports open.
+  muster-hub --kubeconfig hub.kubeconfig --namespace ` + naming.SystemNamespace + ` \
+    --metrics-bind-address 0 --health-probe-bind-address 0`,
+		Args:         cobra.NoArgs,
+		Version:      version.Version,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if options.Namespace == "" {
+				return errors.New("--namespace or env NAMESPACE is required: the namespace with the ConfigMap " + naming.HubConfigMap)
+			}
+			log := newLogger(debug)
+			rules := clientcmd.NewDefaultClientConfigLoadingRules()
+			rules.ExplicitPath = kubeconfig
+			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+			if err != nil {
+				return fmt.Errorf("finding the hub cluster: %w", err)
+			}
+			log.Info("hub started", "version", version.Version, "hub", config.Host, "namespace", options.Namespace)
+			return Run(command.Context(), config, options)
+		},
+	}
+	set := command.Flags()
+	set.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
+	set.StringVar(&options.Namespace, "namespace", os.Getenv("NAMESPACE"), "the hub's system namespace (default: env NAMESPACE)")
+	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
+	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
+	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+	set.BoolVar(&debug, "debug", false, "log more")
+	return command
+}
+
+// newLogger logs to stderr and makes the Kubernetes libraries do the same.
+func newLogger(debug bool) logr.Logger {
+	level := slog.LevelInfo
+	if debug {
+		level = slog.LevelDebug
+	}
+	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	klog.SetLogger(log)
+	ctrl.SetLogger(log)
+	return log
+}

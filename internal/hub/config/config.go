@@ -1,0 +1,84 @@
+// Package config holds the hub's settings, which the fleet chart writes to the ConfigMap fleet-controller.
+//
+// It owns nothing in the cluster. Its invariant: Current never returns settings that did not parse; a broken ConfigMap leaves
+// the last good ones in force and says so in an Event on it.
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+// Config is what the hub needs to know. The zero value is not valid; see Default.
+type Config struct {
+	// APIServerURL is the hub's URL as members reach it; empty if each member's chart says it.
+	APIServerURL string
+	// APIServerCA is the PEM bundle that goes with it; empty likewise.
+	APIServerCA string
+	// AgentCheckinInterval is how often upstream agents prove that they are alive.
+	AgentCheckinInterval time.Duration
+	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
+	AgentTokenLifetime time.Duration
+	// IgnoreClusterRegistrationLabels drops all labels that agents ask for.
+	IgnoreClusterRegistrationLabels bool
+	// RegistrationTokenTTLRequired refuses tokens that never expire.
+	RegistrationTokenTTLRequired bool
+}
+
+// Default is what an absent ConfigMap or key means.
+func Default() Config {
+	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour}
+}
+
+// minTokenLifetime is the shortest life that the TokenRequest API grants.
+const minTokenLifetime = 10 * time.Minute
+
+// wire is the content of the key `config`: JSON or YAML, with upstream's names. Keys that Muster does not use are ignored.
+type wire struct {
+	APIServerURL                    string          `json:"apiServerURL"`
+	APIServerCA                     string          `json:"apiServerCA"`
+	AgentCheckinInterval            metav1.Duration `json:"agentCheckinInterval"`
+	AgentTokenLifetime              metav1.Duration `json:"agentTokenLifetime"`
+	IgnoreClusterRegistrationLabels bool            `json:"ignoreClusterRegistrationLabels"`
+	RegistrationTokenTTL            struct {
+		Required bool `json:"required"`
+	} `json:"registrationTokenTTL"`
+}
+
+// Parse reads the key `config` of the ConfigMap.
+func Parse(text string) (Config, error) {
+	parsed := Default()
+	in := wire{
+		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
+		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
+	}
+	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
+		return Config{}, fmt.Errorf("reading key config: %w", err)
+	}
+	if in.APIServerURL != "" {
+		if u, err := url.Parse(in.APIServerURL); err != nil || u.Scheme != "https" || u.Host == "" {
+			return Config{}, fmt.Errorf("apiServerURL %q: want https://host[:port]", in.APIServerURL)
+		}
+	}
+	ca, err := credential.ParseCA(in.APIServerCA)
+	if err != nil {
+		return Config{}, fmt.Errorf("apiServerCA: %w", err)
+	}
+	if in.AgentCheckinInterval.Duration > 0 {
+		parsed.AgentCheckinInterval = in.AgentCheckinInterval.Duration
+	}
+	if in.AgentTokenLifetime.Duration < minTokenLifetime {
+		return Config{}, fmt.Errorf("agentTokenLifetime %s: want at least %s", in.AgentTokenLifetime.Duration, minTokenLifetime)
+	}
+	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
+	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
+	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
+	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
+	return parsed, nil
+}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testCA is a self-signed certificate made for this test; its key was thrown away.
+const testCA = `-----BEGIN CERTIFICATE-----
+MIIBiDCCAS+gAwIBAgIUXA4lvw+bWdR501yqACkdtFAUgekwCgYIKoZIzj0EAwIw
+GTEXMBUGA1UEAwwObXVzdGVyIHRlc3QgQ0EwIBcNMjYxMTIwMjAzOTQwWhgPMjEy
+NjEwMjcyMDM5NDBaMBkxFzAVBgNVBAMMDm11c3RlciB0ZXN0IENBMFkwEwYHKoZI
+zj0CAQYIKoZIzj0DAQcDQgAEjFunVF5qhtx1EWhmTt+zbsVPBLnoazEVhcXRE3Ua
+duaQTbobkjqai5taBnCdMAZKmqhldOKVKxxx1+PUA/L5u6NTMFEwHQYDVR0OBBYE
+FMuqF8CgDGYrjGh8vKwdDNi7wKcnMB8GA1UdIwQYMBaAFMuqF8CgDGYrjGh8vKwd
+DNi7wKcnMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDRwAwRAIgd/6qWl1j
+0YoEWGN2q7h/K9QnCiAeuWse1uv6TaqKzV0CIHntHY/1SA1iLrN3EtTbjqdSgycT
+eFdjFtHs/dJDjNul
+-----END CERTIFICATE-----
+`
+
+func TestParse(t *testing.T) {
+	withURL := Default()
+	withURL.APIServerURL, withURL.APIServerCA = "https://hub.example:6443", testCA
+	short := Default()
+	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
+	for _, c := range []struct {
+		name, text string
+		want       Config
+		problem    string
+	}{
+		{name: "nothing means the defaults", text: "", want: Default()},
+		{name: "a CA in base64, as upstream writes it", want: withURL,
+			text: `{"apiServerURL":"https://hub.example:6443","apiServerCA":"` + base64.StdEncoding.EncodeToString([]byte(testCA)) + `"}`},
+		{name: "a CA in PEM", want: withURL,
+			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
+		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"namespace":"fleet-local"}}`},
+		{name: "garbage is refused", text: "{{", problem: "reading key config"},
+		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
+		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
+		{name: "a life shorter than Kubernetes grants is refused", text: `{"agentTokenLifetime":"1m"}`, problem: "want at least 10m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Parse(c.text)
+			if c.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), c.problem) {
+					t.Fatalf("got error %v, want one with %q", err, c.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

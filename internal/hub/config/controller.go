@@ -1,0 +1,96 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Controller keeps the settings in step with the ConfigMap.
+type Controller struct {
+	client    client.Client
+	recorder  events.EventRecorder
+	namespace string
+	current   atomic.Pointer[Config]
+	changed   chan event.GenericEvent
+}
+
+// New returns a controller for the ConfigMap in the hub's system namespace, with default settings until it has read it.
+func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
+	controller := &Controller{client: c, recorder: recorder, namespace: namespace, changed: make(chan event.GenericEvent, 1)}
+	defaults := Default()
+	controller.current.Store(&defaults)
+	return controller
+}
+
+// Current returns the settings in force.
+func (c *Controller) Current() Config { return *c.current.Load() }
+
+// Changed yields an event after every change of the settings.
+func (c *Controller) Changed() <-chan event.GenericEvent { return c.changed }
+
+// Register adds the controller to the manager, whose cache must hold just the one ConfigMap.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).Complete(c)
+}
+
+// Load reads the settings once at start, so that no controller acts on the defaults before the ConfigMap was looked at. Settings
+// that do not parse are an error: at start there are none before them to keep.
+func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
+	configMap, err := c.read(ctx, reader)
+	if err != nil || configMap == nil {
+		return err
+	}
+	parsed, err := Parse(configMap.Data["config"])
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s is invalid, correct it with helm upgrade of the fleet chart: %w", c.namespace, naming.HubConfigMap, err)
+	}
+	c.current.Store(&parsed)
+	return nil
+}
+
+// Reconcile reads the ConfigMap.
+func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	configMap, err := c.read(ctx, c.client)
+	if err != nil || configMap == nil {
+		return ctrl.Result{}, err
+	}
+	parsed, err := Parse(configMap.Data["config"])
+	if err != nil {
+		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, "ConfigInvalid", "Load", "the settings before stay in force: %v", err)
+		log.FromContext(ctx).Info("ConfigMap is invalid, the settings before stay in force", "problem", err.Error())
+		return ctrl.Result{}, nil
+	}
+	if before := c.current.Swap(&parsed); *before == parsed {
+		return ctrl.Result{}, nil
+	}
+	log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
+	select {
+	case c.changed <- event.GenericEvent{Object: configMap}:
+	default: // a change is pending already
+	}
+	return ctrl.Result{}, nil
+}
+
+// read returns the ConfigMap, or nil if there is none.
+func (c *Controller) read(ctx context.Context, reader client.Reader) (*corev1.ConfigMap, error) {
+	var configMap corev1.ConfigMap
+	key := types.NamespacedName{Namespace: c.namespace, Name: naming.HubConfigMap}
+	if err := reader.Get(ctx, key, &configMap); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return &configMap, nil
+}

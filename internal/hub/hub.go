@@ -1,0 +1,196 @@
+// Package hub assembles the hub: one manager, the indexes and caches, and the one list of controllers.
+//
+// Its invariant: the hub caches whole objects only of kinds that it decides on; of everything else it manages it knows the metadata.
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/cluster"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/registration"
+	"github.com/muster-fleet/muster/internal/hub/token"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Options is how a hub is run.
+type Options struct {
+	// Namespace is the hub's system namespace.
+	Namespace string
+	// LeaderElect lets one of several replicas work.
+	LeaderElect bool
+	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
+	MetricsAddress, ProbeAddress string
+}
+
+// NewScheme returns the kinds that the hub reads and writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // two types of one name: a mistake in this program
+		}
+	}
+	return scheme
+}
+
+// Run serves the cluster behind the configuration until the context ends.
+func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = -1 // the API server's own priority and fairness decides
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:                        NewScheme(),
+		Cache:                         cacheOptions(options.Namespace),
+		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress:        options.ProbeAddress,
+		LeaderElection:                options.LeaderElect,
+		LeaderElectionID:              "muster-hub",
+		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the hub cluster at %s: %w", restConfig.Host, err)
+	}
+	if err := requireCRDs(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	if err := setUp(ctx, mgr, options.Namespace); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// setUp adds everything that runs.
+func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
+	live, realClock := mgr.GetAPIReader(), clock.RealClock{}
+	recorder := mgr.GetEventRecorder("muster-hub")
+	settings := config.New(mgr.GetClient(), recorder, namespace)
+	if err := settings.Load(ctx, live); err != nil {
+		return err
+	}
+	judge := liveness.New(realClock)
+	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
+	for _, register := range []func() error{
+		func() error { return addProbes(mgr) },
+		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
+		func() error { return liveness.Feed(ctx, mgr.GetCache(), judge) },
+		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(mgr.GetClient(), namespace))) },
+		func() error { return settings.Register(mgr) },
+		func() error {
+			return token.New(token.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Config: settings,
+				SystemNamespace: namespace}).Register(ctx, mgr)
+		},
+		func() error {
+			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Heartbeat: heartbeat, SystemNamespace: namespace}).Register(ctx, mgr)
+		},
+		func() error {
+			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
+		},
+	} {
+		if err := register(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cacheOptions keeps what the hub did not make out of memory.
+func cacheOptions(namespace string) cache.Options {
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Namespace{}:          managed,
+			&corev1.ServiceAccount{}:     managed,
+			&corev1.Secret{}:             managed,
+			&coordinationv1.Lease{}:      managed,
+			&rbacv1.Role{}:               managed,
+			&rbacv1.RoleBinding{}:        managed,
+			&rbacv1.ClusterRoleBinding{}: managed,
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
+				namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HubConfigMap)},
+			}},
+		},
+	}
+}
+
+// requireCRDs says what to do where the kinds of the fleet are not served.
+func requireCRDs(mapper meta.RESTMapper) error {
+	for _, gvk := range []schema.GroupVersionKind{
+		fleet.GroupVersion.WithKind("Cluster"),
+		fleet.GroupVersion.WithKind("ClusterRegistration"),
+		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
+		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
+	} {
+		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())
+		} else if err != nil {
+			return fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
+		}
+	}
+	return nil
+}
+
+// bootstrap makes what no controller owns: the roles of members and the namespace of upstream answers.
+func bootstrap(c client.Client, systemNamespace string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		roles, err := membership.ClusterRoles()
+		if err != nil {
+			return err
+		}
+		if err := kube.Ensure(ctx, c, roles...); err != nil {
+			return err
+		}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.RegistrationNamespace(systemNamespace)}}
+		if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating namespace %s: %w", namespace.Name, err)
+		}
+		return nil
+	}
+}
+
+// addProbes serves /healthz while the process lives and /readyz once its caches are filled.
+func addProbes(mgr manager.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("caches", func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,105 @@
+// Package membership is what both doors share behind the record: the member namespace, the identity that may act there and
+// nowhere else, and the report.
+//
+// It owns everything in a member namespace but the report's status and the beats. Its invariant: a namespace that the hub did not
+// make for this very record is never used, changed or deleted.
+package membership
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Member is one member as seen from its record.
+type Member struct {
+	// Name and Workspace are those of the record.
+	Name, Workspace string
+	// UID of the record.
+	UID types.UID
+	// Namespace is the member namespace.
+	Namespace string
+}
+
+// OfCluster returns the member behind a Cluster.
+func OfCluster(cluster *fleet.Cluster) Member {
+	return Member{
+		Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID,
+		Namespace: naming.MemberNamespace(cluster.Namespace, cluster.Name),
+	}
+}
+
+// RecordOf leads from an object in a member namespace, or from the namespace itself, back to the record.
+func RecordOf(o client.Object) (types.NamespacedName, bool) {
+	key := types.NamespacedName{
+		Namespace: o.GetAnnotations()[fleet.AnnotationClusterNamespace],
+		Name:      o.GetAnnotations()[fleet.LabelCluster],
+	}
+	return key, key.Name != "" && key.Namespace != ""
+}
+
+// meta is the metadata of everything that belongs to a member.
+func (m Member) meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: namespace,
+		Labels:      map[string]string{fleet.LabelManaged: "true"},
+		Annotations: map[string]string{fleet.AnnotationClusterNamespace: m.Workspace, fleet.LabelCluster: m.Name},
+	}
+}
+
+// NamespaceState says what stands at the name of a member namespace.
+type NamespaceState string
+
+// The states of a member namespace.
+const (
+	NamespaceAbsent      NamespaceState = "Absent"
+	NamespaceOurs        NamespaceState = "Ours"
+	NamespaceTaken       NamespaceState = "Taken"
+	NamespaceTerminating NamespaceState = "Terminating"
+)
+
+// ObserveNamespace looks at the member namespace through the reader.
+func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (NamespaceState, *metav1.PartialObjectMetadata, error) {
+	namespace := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := reader.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace)
+	if apierrors.IsNotFound(err) {
+		return NamespaceAbsent, nil, nil
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("reading namespace %s: %w", m.Namespace, err)
+	}
+	switch {
+	case !m.owns(namespace):
+		return NamespaceTaken, namespace, nil
+	case namespace.DeletionTimestamp != nil:
+		return NamespaceTerminating, namespace, nil
+	}
+	return NamespaceOurs, namespace, nil
+}
+
+func (m Member) owns(o client.Object) bool {
+	key, ok := RecordOf(o)
+	return ok && o.GetLabels()[fleet.LabelManaged] == "true" && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}
+}
+
+// CreateNamespace makes the member namespace and says what stands there afterwards. It never adopts one that exists.
+func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (NamespaceState, error) {
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: m.meta("", m.Namespace)}, kube.FieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		state, _, err := m.ObserveNamespace(ctx, live)
+		return state, err
+	}
+	if err != nil {
+		return "", fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
+	}
+	return NamespaceOurs, nil
+}

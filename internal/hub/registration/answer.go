@@ -1,0 +1,112 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// readRight lets one account read its request, from the first word that the hub says on it.
+func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Object {
+	meta := metav1.ObjectMeta{
+		Name: r.Name, Namespace: r.Namespace,
+		Labels:          map[string]string{fleet.LabelManaged: "true"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(r, fleet.GroupVersion.WithKind("ClusterRegistration"))},
+	}
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"},
+			ResourceNames: []string{r.Name}, Verbs: []string{"get", "list", "watch"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: r.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}},
+		},
+	}
+}
+
+// legacyToken returns the account's token without an end, or "" while Kubernetes still owes it.
+func (c *Controller) legacyToken(ctx context.Context, identity membership.Identity, account *corev1.ServiceAccount) (string, error) {
+	var secret corev1.Secret
+	desired := identity.TokenSecret()
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(desired), &secret)
+	if apierrors.IsNotFound(err) {
+		return "", kube.Ensure(ctx, c.Client, desired)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading Secret %s/%s: %w", desired.Namespace, desired.Name, err)
+	}
+	if secret.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
+		return "", nil // still the one of the account before, which Kubernetes deletes, or not filled in yet
+	}
+	return string(secret.Data[corev1.ServiceAccountTokenKey]), nil
+}
+
+// legacyAnswer is what upstream agents poll for: the right to read one Secret, then the Secret.
+func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount string, answer credential.Answer) []client.Object {
+	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)
+	meta := metav1.ObjectMeta{
+		Name: secret, Namespace: naming.RegistrationNamespace(c.SystemNamespace),
+		Labels: map[string]string{fleet.LabelManaged: "true"},
+	}
+	reader := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}
+	if tokenAccount == "" {
+		// Agents before 0.16 do not say which token they have. Nobody can guess the name of the Secret.
+		reader = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + r.Namespace}
+	}
+	labelled := *meta.DeepCopy()
+	if len(validation.IsValidLabelValue(answer.ClusterName)) == 0 {
+		labelled.Labels[fleet.LabelCluster] = answer.ClusterName
+	}
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: secret},
+			Subjects:   []rbacv1.Subject{reader},
+		},
+		&corev1.Secret{ObjectMeta: labelled, Type: fleet.SecretTypeCredential, StringData: map[string]string{
+			"token":               answer.Token,
+			"deploymentNamespace": answer.DeploymentNamespace,
+			"clusterNamespace":    answer.ClusterNamespace,
+			"clusterName":         answer.ClusterName,
+			"systemNamespace":     answer.SystemNamespace,
+		}},
+	}
+}
+
+// withdrawAnswer takes back what only served to hand over the credential. What the cache does not know is gone.
+func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) error {
+	objects := readRight(r, "")
+	if len(r.Spec.AnswerKey) == 0 {
+		objects = c.legacyAnswer(r, "", credential.Answer{})
+	}
+	for _, object := range objects {
+		missing, err := kube.Missing(ctx, c.Client, c.Client.Scheme(), object)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			continue
+		}
+		if err := kube.Delete(ctx, c.Client, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}

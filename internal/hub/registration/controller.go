@@ -1,0 +1,203 @@
+// Package registration decides on ClusterRegistrations and answers those that it grants.
+//
+// It owns the status of ClusterRegistrations, the objects of an answer (the right to read it and, for upstream agents, the Secret),
+// the creation of Clusters that no admin predefined, and the replacement of a member's identity. Its invariants: a request is
+// granted once; the right to read an answer is there before the answer; a credential exists only after everything it may do.
+package registration
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+const (
+	indexClientID   = "registration.clientID"
+	indexCluster    = "registration.clusterName"
+	indexTokenOwner = "registration.tokenAccount"
+	// workers is how many requests are handled at once: enough to keep the API server busy while each waits for it.
+	workers = 16
+)
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Client reads requests, Clusters and tokens, and the metadata of everything managed, from the cache.
+	Client client.Client
+	// Live reads what is not cached.
+	Live     client.Reader
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Config   *config.Controller
+	// Heartbeat returns the period that a member which joins now should beat with.
+	Heartbeat func() time.Duration
+	// SystemNamespace is the hub's own.
+	SystemNamespace string
+}
+
+// Controller reconciles ClusterRegistrations.
+type Controller struct {
+	Deps
+	// proved holds the Clusters whose beat has moved since their newest request was granted. What a restart forgets is made up
+	// for by the next beat, or by answerLife.
+	proved sync.Map
+	// granted holds the UIDs of requests whose grant the cache may not know yet, so that none is granted twice.
+	granted sync.Map
+}
+
+// New returns a controller.
+func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	for name, value := range map[string]func(*fleet.ClusterRegistration) string{
+		indexClientID: func(r *fleet.ClusterRegistration) string { return r.Spec.ClientID },
+		indexCluster:  func(r *fleet.ClusterRegistration) string { return r.Status.ClusterName },
+	} {
+		if err := indexer.IndexField(ctx, &fleet.ClusterRegistration{}, name, func(o client.Object) []string {
+			return []string{value(o.(*fleet.ClusterRegistration))}
+		}); err != nil {
+			return err
+		}
+	}
+	if err := indexer.IndexField(ctx, &fleet.Cluster{}, indexClientID, func(o client.Object) []string {
+		return []string{o.(*fleet.Cluster).Spec.ClientID}
+	}); err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("registration").
+		For(&fleet.ClusterRegistration{}).
+		Watches(&fleet.Cluster{}, c.onCluster()).
+		WatchesMetadata(&corev1.Secret{}, c.onMember()).
+		WatchesMetadata(&corev1.Namespace{}, c.onMember()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(c)
+}
+
+// Reconcile brings one request forward.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var r fleet.ClusterRegistration
+	if err := c.Client.Get(ctx, request.NamespacedName, &r); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.DeletionTimestamp != nil || r.Labels[fleet.LabelClusterManagement] != "" {
+		return ctrl.Result{}, nil
+	}
+	if r.Status.Granted {
+		c.granted.Delete(r.UID)
+		return c.tend(ctx, &r)
+	}
+	if _, granted := c.granted.Load(r.UID); granted {
+		return ctrl.Result{}, nil // the cache will say so in a moment
+	}
+	seen, err := c.observe(ctx, &r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := c.Clock.Now()
+	decided := decide(seen.observed, now)
+	switch decided.action {
+	case remove:
+		return ctrl.Result{}, c.remove(ctx, &r)
+	case createCluster:
+		err = c.createCluster(ctx, &r, decided.cluster)
+	case grant:
+		return ctrl.Result{}, c.grant(ctx, &r, seen, decided)
+	case nothing:
+	}
+	if err == nil && !decided.quiet {
+		err = c.report(ctx, &r, seen, decided, nil)
+	}
+	if err != nil || decided.wake.IsZero() {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil
+}
+
+// remove deletes a request that has had its time or its day.
+func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) error {
+	err := c.Client.Delete(ctx, r, client.Preconditions{UID: &r.UID})
+	if apierrors.IsConflict(err) { // another object of the same name by now
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// wake enqueues the requests for a Cluster: those that wait, or also those that were granted.
+func (c *Controller) wake(ctx context.Context, cluster *fleet.Cluster, granted bool, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var list fleet.ClusterRegistrationList
+	if err := c.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: cluster.Spec.ClientID}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests of a Cluster", "cluster", client.ObjectKeyFromObject(cluster))
+		return
+	}
+	for i := range list.Items {
+		if r := &list.Items[i]; granted || !r.Status.Granted {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		}
+	}
+}
+
+// onCluster wakes the requests that wait for a Cluster, and the granted one whose agent has just beaten.
+func (c *Controller) onCluster() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.wake(ctx, e.Object.(*fleet.Cluster), false, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			before, after := e.ObjectOld.(*fleet.Cluster), e.ObjectNew.(*fleet.Cluster)
+			beaten := !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
+			if beaten {
+				c.proved.Store(client.ObjectKeyFromObject(after), true)
+			}
+			c.wake(ctx, after, beaten, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.proved.Delete(client.ObjectKeyFromObject(e.Object))
+			c.wake(ctx, e.Object.(*fleet.Cluster), true, q)
+		},
+	}
+}
+
+// onMember wakes the requests that wait for something of a member: its namespace, or the token of its account.
+func (c *Controller) onMember() handler.EventHandler {
+	wake := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		key, ok := membership.RecordOf(o)
+		if !ok {
+			return
+		}
+		var cluster fleet.Cluster
+		if err := c.Client.Get(ctx, key, &cluster); err == nil { // a Cluster that is gone waits for nothing
+			c.wake(ctx, &cluster, false, q)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(ctx, e.Object, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(ctx, e.Object, q)
+		},
+	}
+}

@@ -1,0 +1,188 @@
+package registration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+// The life of a request:
+//
+//	                 ┌──────────► Denied ───── an hour ──► (deleted)
+//	(new) ── Waiting ┤
+//	   │             └──────────► Conflict ─── an hour ──► (deleted)
+//	   └───────────────────────► Granted ─── a newer one is granted, or the Cluster goes ──► (deleted)
+//
+// A state is computed from what is observed, never from the status written before; only Granted is remembered.
+
+const (
+	// maxClientID bounds what the hub keeps in memory for an index; a UID has 36 characters.
+	maxClientID = 4096
+	// quietWait is how long a wait is too short to be worth a status write: a healthy one takes milliseconds.
+	quietWait = 5 * time.Second
+	// unfinishedLife is how long a request that was not granted is kept.
+	unfinishedLife = time.Hour
+	// answerLife is how long an answer is kept for an agent that never proves itself.
+	answerLife = time.Hour
+)
+
+// action is what to do besides writing the state.
+type action string
+
+const (
+	nothing       action = ""
+	createCluster action = "CreateCluster"
+	grant         action = "Grant"
+	remove        action = "Remove"
+)
+
+// tokenState is what is known of the token that a request was made with.
+type tokenState string
+
+const (
+	// tokenUnnamed: the request does not say; upstream agents before 0.16 do not.
+	tokenUnnamed tokenState = "Unnamed"
+	tokenValid   tokenState = "Valid"
+	tokenMissing tokenState = "Missing"
+	tokenExpired tokenState = "Expired"
+)
+
+// clusterView is what a decision needs to know of a Cluster.
+type clusterView struct {
+	name     string
+	deleting bool
+	// prepared: the hub has set status.namespace.
+	prepared bool
+	// namespace is what stands at the name of the member namespace.
+	namespace membership.NamespaceState
+	// memberNamespace is that name.
+	memberNamespace string
+}
+
+// observed is all that a decision depends on.
+type observed struct {
+	workspace string
+	created   time.Time
+	clientID  string
+	// native: the request has a key to seal the answer to.
+	native bool
+	// keyProblem and labelProblem are what is wrong with them; empty if nothing.
+	keyProblem, labelProblem string
+	tokenName                string
+	token                    tokenState
+	// newer names a newer request for the same clientID.
+	newer string
+	// matches are the Clusters of the workspace with this clientID.
+	matches []clusterView
+	// newName is the name that a new Cluster would get; newNameTaken that a Cluster of another clientID has it.
+	newName      string
+	newNameTaken bool
+}
+
+// decision is what to do and to say.
+type decision struct {
+	state           fleet.RegistrationState
+	reason, message string
+	cluster         string
+	action          action
+	// quiet keeps a short wait out of the status.
+	quiet bool
+	// wake is when to look again; zero if only an event can change anything.
+	wake time.Time
+}
+
+func decide(o observed, now time.Time) decision {
+	end := o.created.Add(unfinishedLife)
+	if !now.Before(end) {
+		return decision{action: remove}
+	}
+	d := judge(o)
+	switch d.state {
+	case fleet.RegistrationGranted:
+	case fleet.RegistrationWaiting:
+		d.wake = end
+		if report := o.created.Add(quietWait); now.Before(report) {
+			d.quiet, d.wake = true, report
+		}
+	default:
+		d.wake = end
+	}
+	return d
+}
+
+// judge decides without regard to the clock.
+func judge(o observed) decision {
+	if d, bad := judgeRequest(o); bad {
+		return d
+	}
+	switch {
+	case len(o.matches) > 1:
+		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
+			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
+	case len(o.matches) == 1:
+		return judgeMatch(o.matches[0])
+	case o.newNameTaken:
+		return decision{state: fleet.RegistrationConflict, reason: "NameTaken", cluster: o.newName, message: fmt.Sprintf(
+			"Cluster %s/%s exists with another spec.clientID (names are made from the first 100 characters of a client ID): use another client ID, or create a Cluster with this one under a name of your choice",
+			o.workspace, o.newName)}
+	case o.labelProblem != "":
+		return denied("InvalidLabels", o.labelProblem+"; correct it in the values of the agent's chart")
+	}
+	return decision{state: fleet.RegistrationWaiting, reason: "Preparing", cluster: o.newName, action: createCluster,
+		message: "the Cluster is being created"}
+}
+
+// judgeRequest refuses what is wrong with the request itself.
+func judgeRequest(o observed) (decision, bool) {
+	switch {
+	case o.newer != "":
+		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
+	case o.clientID == "":
+		return denied("ClientIDMissing", "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
+	case len(o.clientID) > maxClientID:
+		return denied("ClientIDTooLong", fmt.Sprintf("spec.clientID has %d characters, at most %d are allowed", len(o.clientID), maxClientID)), true
+	case o.keyProblem != "":
+		return denied("InvalidAnswerKey", o.keyProblem), true
+	case o.token == tokenMissing:
+		return denied("TokenNotFound", fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
+	case o.token == tokenExpired:
+		return denied("TokenExpired", fmt.Sprintf("ClusterRegistrationToken %s/%s has expired: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
+	case o.token == tokenUnnamed && o.native:
+		return denied("TokenUnknown", fmt.Sprintf("the request names no ClusterRegistrationToken: set tokenName in the values of the agent's chart; kubectl -n %s get clusterregistrationtokens lists them", o.workspace)), true
+	}
+	return decision{}, false
+}
+
+func judgeMatch(c clusterView) decision {
+	waiting := func(reason, message string) decision {
+		return decision{state: fleet.RegistrationWaiting, reason: reason, message: message, cluster: c.name}
+	}
+	switch {
+	case c.deleting:
+		return waiting("ClusterLeaving", "the Cluster with this client ID is being deleted; registration goes on when it is gone")
+	case c.namespace == membership.NamespaceTaken:
+		return waiting("NamespaceTaken", fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the Cluster and create it under another name", c.memberNamespace, c.name))
+	case c.namespace == membership.NamespaceTerminating:
+		return waiting("NamespaceTerminating", fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
+	case !c.prepared || c.namespace != membership.NamespaceOurs:
+		return waiting("Preparing", fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
+	}
+	return decision{state: fleet.RegistrationGranted, reason: "Granted", cluster: c.name, action: grant}
+}
+
+func denied(reason, message string) decision {
+	return decision{state: fleet.RegistrationDenied, reason: reason, message: message}
+}
+
+func names(clusters []clusterView) []string {
+	out := make([]string, 0, len(clusters))
+	for _, c := range clusters {
+		out = append(out, c.name)
+	}
+	slices.Sort(out)
+	return out
+}

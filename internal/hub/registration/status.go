@@ -1,0 +1,40 @@
+package registration
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// report writes where the request stands, after making sure that a native agent may read it.
+func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, s seen, d decision, answer []byte) error {
+	if s.native && s.tokenAccount != "" && r.Status.State == "" {
+		if err := kube.Ensure(ctx, c.Client, readRight(r, s.tokenAccount)...); err != nil {
+			return err
+		}
+	}
+	after := r.DeepCopy()
+	after.Status = fleet.ClusterRegistrationStatus{
+		ClusterName: d.cluster,
+		Granted:     d.state == fleet.RegistrationGranted,
+		State:       d.state,
+		Reason:      d.reason,
+		Message:     d.message,
+		Answer:      answer,
+	}
+	if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
+		return err
+	}
+	if r.Status.State == d.state && r.Status.Reason == d.reason {
+		return nil
+	}
+	ctrl.LoggerFrom(ctx).Info("Registration changed state", "from", r.Status.State, "to", d.state, "reason", d.reason, "cluster", d.cluster)
+	if d.state == fleet.RegistrationDenied || d.state == fleet.RegistrationConflict {
+		c.Recorder.Eventf(r, nil, corev1.EventTypeWarning, d.reason, "Register", "%s: %s", d.state, d.message)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package token
+
+import (
+	"fmt"
+	"time"
+)
+
+// The life of a token:
+//
+//	          ttl over          a day later
+//	Active ───────────► Expired ──────────► (deleted)
+//	   ▲
+//	   ▼ something stands in the way
+//	Refused
+type state string
+
+const (
+	active  state = "Active"
+	expired state = "Expired"
+	refused state = "Refused"
+	removed state = "Removed"
+)
+
+// expiredRetention is how long an expired token stays to say so, before it is deleted as upstream deletes it at once.
+const expiredRetention = 24 * time.Hour
+
+// foreignSecretRetry is how soon a token notices that a Secret in its way is gone.
+const foreignSecretRetry = 30 * time.Second
+
+// observed is all that a decision depends on.
+type observed struct {
+	created time.Time
+	// ttl is zero or negative if the token never expires.
+	ttl time.Duration
+	// ttlRequired is the hub's setting.
+	ttlRequired bool
+	// foreignSecret says that a Secret of the token's name exists which the hub did not make.
+	foreignSecret bool
+	// credentialValid says that the values Secret holds a token of the account as it is now.
+	credentialValid bool
+	// credentialIssued and credentialExpires bound the life of that token; zero if it has no end.
+	credentialIssued, credentialExpires time.Time
+}
+
+// decision is what to do and to say.
+type decision struct {
+	state           state
+	reason, message string
+	// issue asks for a new credential.
+	issue bool
+	// wake is when to look again; zero if only an event can change anything.
+	wake time.Time
+}
+
+func (o observed) expires() time.Time {
+	if o.ttl <= 0 {
+		return time.Time{}
+	}
+	return o.created.Add(o.ttl)
+}
+
+func decide(o observed, now time.Time) decision {
+	expires := o.expires()
+	switch {
+	case o.ttl <= 0 && o.ttlRequired:
+		return decision{state: refused, reason: "TTLRequired", message: "this hub does not accept tokens without an end: set spec.ttl, for example 240h"}
+	case o.ttl > 0 && !now.Before(expires.Add(expiredRetention)):
+		return decision{state: removed}
+	case o.ttl > 0 && !now.Before(expires):
+		return decision{state: expired, reason: "Expired", wake: expires.Add(expiredRetention),
+			message: fmt.Sprintf("expired at %s; create another ClusterRegistrationToken for new clusters, registered ones are not affected", expires.UTC().Format(time.RFC3339))}
+	case o.foreignSecret:
+		// A Secret that is not ours is not watched, so this wait is a timer.
+		return decision{state: refused, reason: "SecretNameTaken", wake: now.Add(foreignSecretRetry), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}
+	}
+	d := decision{state: active, reason: "Ready", wake: expires}
+	renew := renewAt(o)
+	if !o.credentialValid || (!renew.IsZero() && !now.Before(renew)) {
+		d.issue = true
+		return d
+	}
+	if !renew.IsZero() && renew.Before(expires) {
+		d.wake = renew
+	}
+	return d
+}
+
+// renewAt is when a credential that the API server made shorter than the token's life has to be replaced: at two thirds.
+func renewAt(o observed) time.Time {
+	const slack = time.Minute
+	if o.credentialExpires.IsZero() || !o.credentialExpires.Before(o.expires().Add(-slack)) {
+		return time.Time{}
+	}
+	return o.credentialIssued.Add(o.credentialExpires.Sub(o.credentialIssued) * 2 / 3)
+}

@@ -1,0 +1,119 @@
+// Package kube is the little that every controller needs to write to the Kubernetes API.
+//
+// Its invariant: every function can be called again after a crash at any line and has the same effect.
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// FieldOwner is the field manager of everything that the hub writes.
+const FieldOwner = client.FieldOwner("muster-hub")
+
+// Ensure makes each object exist as given. It tries to create first, which is one cheap write for what is new, and applies
+// server-side what exists already. On return the objects carry what the server answered.
+func Ensure(ctx context.Context, c client.Client, objects ...client.Object) error {
+	for _, object := range objects {
+		desired := object.DeepCopyObject().(client.Object)
+		err := c.Create(ctx, object, FieldOwner)
+		if apierrors.IsAlreadyExists(err) {
+			err = apply(ctx, c, desired, object)
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", Describe(c.Scheme(), object), err)
+		}
+	}
+	return nil
+}
+
+// Missing returns those of the objects that do not exist. Only their metadata is read.
+func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, objects ...client.Object) ([]client.Object, error) {
+	var missing []client.Object
+	for _, object := range objects {
+		gvk, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, err
+		}
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(object), Metadata(gvk)); apierrors.IsNotFound(err) {
+			missing = append(missing, object)
+		} else if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", Describe(scheme, object), err)
+		}
+	}
+	return missing, nil
+}
+
+// apply brings an existing object to the desired state and reads the answer into result.
+func apply(ctx context.Context, c client.Client, desired, result client.Object) error {
+	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
+	if err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	if err != nil {
+		return err
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(gvk)
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), FieldOwner, client.ForceOwnership); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result)
+}
+
+// Delete removes each object that exists and is content with what is gone already.
+func Delete(ctx context.Context, c client.Client, objects ...client.Object) error {
+	for _, object := range objects {
+		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s: %w", Describe(c.Scheme(), object), err)
+		}
+	}
+	return nil
+}
+
+// PatchStatus writes the difference between before and after to the status of after, if there is one. It fails with a conflict
+// if somebody else wrote the object since before was read, because lists such as conditions are replaced as a whole.
+func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
+	plain, err := client.MergeFrom(before).Data(after)
+	if err != nil {
+		return fmt.Errorf("comparing the status of %s: %w", Describe(c.Scheme(), after), err)
+	}
+	if string(plain) == "{}" {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.Status().Patch(ctx, after, patch, FieldOwner); err != nil {
+		return fmt.Errorf("writing the status of %s: %w", Describe(c.Scheme(), after), err)
+	}
+	return nil
+}
+
+// Describe names an object for people: kind, namespace and name.
+func Describe(scheme *runtime.Scheme, object client.Object) string {
+	kind := fmt.Sprintf("%T", object)
+	if gvk, err := apiutil.GVKForObject(object, scheme); err == nil {
+		kind = gvk.Kind
+	}
+	if object.GetNamespace() == "" {
+		return kind + " " + object.GetName()
+	}
+	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// Metadata returns an object that stands for only the metadata of a kind.
+func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(gvk)
+	return metadata
+}

@@ -1,0 +1,48 @@
+package kube
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// Condition is a shorthand for a fleet.cattle.io condition that is true or false.
+func Condition(kind string, ok bool, reason, message string) fleet.Condition {
+	status := corev1.ConditionFalse
+	if ok {
+		status = corev1.ConditionTrue
+	}
+	return fleet.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// SetCondition puts a condition in its place in the list and stamps its times, if anything about it is new.
+func SetCondition(conditions []fleet.Condition, now time.Time, condition fleet.Condition) []fleet.Condition {
+	stamp := now.UTC().Format(time.RFC3339)
+	condition.LastUpdateTime, condition.LastTransitionTime = stamp, stamp
+	for i, old := range conditions {
+		if old.Type != condition.Type {
+			continue
+		}
+		if old.Status == condition.Status {
+			condition.LastTransitionTime = old.LastTransitionTime
+			if old.Reason == condition.Reason && old.Message == condition.Message {
+				return conditions
+			}
+		}
+		conditions[i] = condition
+		return conditions
+	}
+	return append(conditions, condition)
+}
+
+// FindCondition returns the condition of a type, or nil.
+func FindCondition(conditions []fleet.Condition, kind string) *fleet.Condition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
