@@ -21,6 +21,10 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
+// errUnsupportedProbe is an exec probe with a program that is not the image's,
+// such as a shell.
+var errUnsupportedProbe = errors.New("probe not supported by localkube, taken as passed")
+
 // check runs a probe once; nil means that it passed.
 func (c *container) check(ctx context.Context, command process.Spec, probe *corev1.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
@@ -124,7 +128,7 @@ func (c *container) checkExec(ctx context.Context, command process.Spec, action 
 	}
 	executable, args, err := commandLine(name, path, action.Command, nil)
 	if err != nil {
-		return fmt.Errorf("exec probe not supported by localkube: %w", err)
+		return fmt.Errorf("%w: %w", errUnsupportedProbe, err)
 	}
 	run := exec.CommandContext(ctx, executable, args...)
 	run.Env, run.Dir = command.Env, command.Dir

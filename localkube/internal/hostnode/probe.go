@@ -2,6 +2,7 @@ package hostnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -120,6 +121,11 @@ func (c *container) probeLoop(ctx context.Context, command process.Spec, kind st
 	for {
 		err := c.check(ctx, command, probe)
 		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errUnsupportedProbe) {
+			c.pod.event(corev1.EventTypeWarning, "UnsupportedProbe", fmt.Sprintf("%s %v", kind, err))
+			changed(true)
 			return
 		}
 		now := time.Now()

@@ -234,7 +234,8 @@ func (r *runner) end(report bool) {
 
 func (r *runner) finish(ctx context.Context, report bool) error {
 	if report {
-		if err := r.report(ctx); err != nil && !apierrors.IsNotFound(err) {
+		err := r.report(ctx)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
 			return err
 		}
 	}
