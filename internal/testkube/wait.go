@@ -1,0 +1,25 @@
+package testkube
+
+import (
+	"testing"
+	"time"
+)
+
+// deadline is generous: it only ends tests that would fail.
+const deadline = time.Minute
+
+// Eventually waits until the check returns no error, and fails the test with the last one if it never does.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	end := time.Now().Add(deadline)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: not so after %s: %v", what, deadline, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
