@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -133,12 +134,15 @@ func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 // describeJSON says where the JSON is wrong in words of the document instead of Go's types.
 func describeJSON(err error) string {
 	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
-		field := wrongType.Field
-		if field == "" {
-			field = "the document"
-		}
-		return fmt.Sprintf("%s is a JSON %s: quote it, or correct it", field, wrongType.Value)
+	if !errors.As(err, &wrongType) {
+		return err.Error()
 	}
-	return err.Error()
+	where, want := wrongType.Field, "text in quotes"
+	if where == "" {
+		where = "the document"
+	}
+	if wrongType.Type.Kind() != reflect.String {
+		want = "an object"
+	}
+	return fmt.Sprintf("%s: found a JSON %s where %s is wanted", where, wrongType.Value, want)
 }

@@ -65,7 +65,7 @@ func (r *Reporter) Run(ctx context.Context) {
 	r.hear(r.Start)
 	r.look(ctx)
 	started := r.Clock.Now()
-	for {
+	for ctx.Err() == nil {
 		r.facts.summary = r.nodes.summary()
 		due := r.due()
 		if !r.facts.summary.listed && due.IsZero() {

@@ -1,0 +1,283 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// testHub plays a hub by hand on a real API server: exactly the rights and answers that the protocol promises, nothing else.
+type testHub struct {
+	t         *testing.T
+	config    *rest.Config
+	kube      kubernetes.Interface
+	workspace string
+	// account is the one behind the registration token.
+	account string
+	// period of heartbeats, in seconds.
+	period int32
+
+	mu sync.Mutex
+	// answer decides on a request; nil leaves it alone.
+	answer func(*fleet.ClusterRegistration) fleet.ClusterRegistrationStatus
+	// requests counts what was seen.
+	requests int
+}
+
+const testUID = "6f7c6d1e-7f3b-4a53-9d3e-0a1b2c3d4e5f"
+
+func newTestHub(t *testing.T, config *rest.Config) *testHub {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(config)
+	check(t, err)
+	h := &testHub{t: t, config: config, kube: kube, period: 1, account: "new-token-" + testUID}
+	h.workspace = makeNamespace(t, kube, "workspace-")
+	h.allow(h.workspace, h.account, rbacv1.PolicyRule{
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"create"},
+	})
+	return h
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func makeNamespace(t *testing.T, kube kubernetes.Interface, prefix string) string {
+	t.Helper()
+	made, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	t.Cleanup(func() {
+		_ = kube.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{}) // the cluster goes with the test
+	})
+	return made.Name
+}
+
+// allow makes an account and binds a role to it.
+func (h *testHub) allow(namespace, account string, rules ...rbacv1.PolicyRule) {
+	h.t.Helper()
+	_, err := h.kube.CoreV1().ServiceAccounts(namespace).Create(context.Background(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		check(h.t, err)
+	}
+	h.bind(namespace, account, account, rules...)
+}
+
+func (h *testHub) bind(namespace, name, account string, rules ...rbacv1.PolicyRule) {
+	h.t.Helper()
+	_, err := h.kube.RbacV1().Roles(namespace).Create(context.Background(),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		check(h.t, err)
+	}
+	_, err = h.kube.RbacV1().RoleBindings(namespace).Create(context.Background(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: namespace}},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		check(h.t, err)
+	}
+}
+
+func (h *testHub) token(namespace, account string, life time.Duration) string {
+	h.t.Helper()
+	seconds := int64(life.Seconds())
+	made, err := h.kube.CoreV1().ServiceAccounts(namespace).CreateToken(context.Background(), account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	check(h.t, err)
+	return made.Status.Token
+}
+
+// values is what the chart puts into Secret fleet-agent-bootstrap.
+func (h *testHub) values() map[string][]byte {
+	return map[string][]byte{
+		"apiServerURL": []byte(h.config.Host),
+		"apiServerCA":  h.config.CAData,
+		"token":        []byte(h.token(h.workspace, h.account, time.Hour)),
+	}
+}
+
+func (h *testHub) registrations() *remote.Registrations {
+	h.t.Helper()
+	connection, err := client.Connect(h.config)
+	check(h.t, err)
+	resource, err := client.Of(connection, fleet.GroupVersion.WithResource("clusterregistrations"), h.workspace,
+		func() *fleet.ClusterRegistration { return &fleet.ClusterRegistration{} },
+		func() *fleet.ClusterRegistrationList { return &fleet.ClusterRegistrationList{} })
+	check(h.t, err)
+	return resource
+}
+
+func (h *testHub) reports(namespace string) *remote.Reports {
+	h.t.Helper()
+	connection, err := client.Connect(h.config)
+	check(h.t, err)
+	resource, err := client.Of(connection, clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), namespace,
+		func() *clusterv1beta1.InternalMemberCluster { return &clusterv1beta1.InternalMemberCluster{} },
+		func() *clusterv1beta1.InternalMemberClusterList { return &clusterv1beta1.InternalMemberClusterList{} })
+	check(h.t, err)
+	return resource
+}
+
+// serve answers requests until the test ends.
+func (h *testHub) serve(answer func(*fleet.ClusterRegistration) fleet.ClusterRegistrationStatus) {
+	h.t.Helper()
+	h.answer = answer
+	ctx, cancel := context.WithCancel(context.Background())
+	registrations := h.registrations()
+	watch, err := registrations.Watch(ctx, metav1.ListOptions{})
+	check(h.t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watch.ResultChan() {
+			request, ok := event.Object.(*fleet.ClusterRegistration)
+			if !ok || event.Type != "ADDED" {
+				continue
+			}
+			h.handle(registrations, request)
+		}
+	}()
+	h.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+func (h *testHub) handle(registrations *remote.Registrations, request *fleet.ClusterRegistration) {
+	h.bind(h.workspace, request.Name, h.account, rbacv1.PolicyRule{
+		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"},
+		ResourceNames: []string{request.Name}, Verbs: []string{"get", "list", "watch"},
+	})
+	h.mu.Lock()
+	h.requests++
+	answer := h.answer
+	h.mu.Unlock()
+	h.set(registrations, request, answer(request))
+}
+
+func (h *testHub) set(registrations *remote.Registrations, request *fleet.ClusterRegistration, status fleet.ClusterRegistrationStatus) {
+	request = request.DeepCopy()
+	request.Status = status
+	if _, err := registrations.UpdateStatus(context.Background(), request, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		h.t.Errorf("answering request %s: %v", request.Name, err)
+	}
+}
+
+// memberNamespace is where the cluster of a request lives.
+func (h *testHub) memberNamespace() string { return naming.MemberNamespace(h.workspace, "my-cluster") }
+
+// grant makes a member namespace and an answer.
+func (h *testHub) grant(request *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+	sealed, err := credential.Seal(request.Spec.AnswerKey, string(request.UID), credential.Answer{
+		Token: h.prepare(time.Hour), DeploymentNamespace: h.memberNamespace(), ClusterNamespace: h.workspace, ClusterName: "my-cluster",
+	})
+	check(h.t, err)
+	return fleet.ClusterRegistrationStatus{
+		State: fleet.RegistrationGranted, Granted: true, ClusterName: "my-cluster", Answer: sealed,
+	}
+}
+
+// prepare makes what a member needs on the hub and returns a token for it.
+func (h *testHub) prepare(life time.Duration) string {
+	namespace := h.memberNamespace()
+	ctx := context.Background()
+	_, err := h.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		check(h.t, err)
+		h.t.Cleanup(func() { _ = h.kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}) }) // the cluster goes with the test
+	}
+	h.allow(namespace, naming.MemberServiceAccount, memberRules()...)
+	_, err = h.kube.CoordinationV1().Leases(namespace).Create(ctx,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: naming.HeartbeatLease}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		check(h.t, err)
+	}
+	_, err = h.reports(namespace).Create(ctx, &clusterv1beta1.InternalMemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "my-cluster", Namespace: namespace},
+		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: h.period},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		check(h.t, err)
+	}
+	return h.token(namespace, naming.MemberServiceAccount, life)
+}
+
+// memberRules are all the rights that an agent has on the hub once it has joined.
+func memberRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{naming.HeartbeatLease}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{naming.MemberServiceAccount}, Verbs: []string{"create"}},
+	}
+}
+
+// beats is the Lease's time.
+func (h *testHub) beat() time.Time {
+	lease, err := h.kube.CoordinationV1().Leases(h.memberNamespace()).Get(context.Background(), naming.HeartbeatLease, metav1.GetOptions{})
+	if err != nil || lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Time
+}
+
+// count is how many requests were seen.
+func (h *testHub) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.requests
+}
+
+// revoke ends the member's identity.
+func (h *testHub) revoke() {
+	h.t.Helper()
+	check(h.t, h.kube.CoreV1().ServiceAccounts(h.memberNamespace()).Delete(context.Background(), naming.MemberServiceAccount, metav1.DeleteOptions{}))
+}
+
+// patchReport changes what the hub asks.
+func (h *testHub) patchReport(patch string) {
+	h.t.Helper()
+	_, err := h.reports(h.memberNamespace()).Patch(context.Background(), "my-cluster", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	check(h.t, err)
+}
+
+func state(s fleet.RegistrationState, reason, message string) fleet.ClusterRegistrationStatus {
+	return fleet.ClusterRegistrationStatus{State: s, Reason: reason, Message: message}
+}
+
+func containsAll(s string, parts ...string) error {
+	for _, part := range parts {
+		if !strings.Contains(s, part) {
+			return fmt.Errorf("%q does not say %q", s, part)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	var request *fleet.ClusterRegistration
+	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+		request = r
+		return hub.grant(r)
+	})
+	member.configure(`{"labels":{"env":"dev"},"clientID":"really-random","unknown":{"a":1}}`)
+	values := hub.values()
+	member.bootstrap(values)
+	begun := time.Now()
+	agent := member.start()
+	agent.untilJoined()
+	t.Logf("joined after %s", time.Since(begun))
+
+	agent.until("the registration token is forgotten", func() error {
+		if member.secret(naming.AgentBootstrapSecret) != nil {
+			return errors.New("the Secret is there")
+		}
+		return nil
+	})
+	want := fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "request-", Namespace: hub.workspace,
+			Labels:      map[string]string{"fleet.cattle.io/registration-token": "new-token"},
+			Annotations: map[string]string{"muster/requester": "system:serviceaccount:" + hub.workspace + ":" + hub.account},
+		},
+		Spec: fleet.ClusterRegistrationSpec{
+			ClientID:      "really-random",
+			ClusterLabels: map[string]string{"env": "dev", "fleet.cattle.io/created-by-agent-pod": "pod-1"},
+		},
+	}
+	if diff := cmp.Diff(want, *request,
+		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "Name", "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields"),
+		cmpopts.IgnoreFields(metav1.TypeMeta{}, "Kind", "APIVersion"),
+		cmpopts.IgnoreFields(fleet.ClusterRegistrationSpec{}, "ClientRandom", "AnswerKey")); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+	if len(request.Spec.ClientRandom) != 54 {
+		t.Errorf("clientRandom %q has not 54 characters", request.Spec.ClientRandom)
+	}
+	stored, err := identity.FromSecret(member.secret(naming.AgentSecret))
+	check(t, err)
+	if diff := cmp.Diff(identity.Credential{
+		Server: hub.config.Host, MemberNamespace: hub.memberNamespace(), Workspace: hub.workspace, Cluster: "my-cluster",
+	}, stored, cmpopts.IgnoreFields(identity.Credential{}, "CA", "Token")); diff != "" {
+		t.Errorf("credential (-want +got):\n%s", diff)
+	}
+	first := hub.beat()
+	agent.until("a second beat", func() error {
+		if !hub.beat().After(first) {
+			return errors.New("the Lease stands still")
+		}
+		return nil
+	})
+	for _, secret := range []string{string(values["token"]), stored.Token, "really-random"} {
+		if strings.Contains(agent.lines(), secret) {
+			t.Errorf("the log holds a secret:\n%s", agent.lines())
+		}
+	}
+}
+
+func TestReportTellsNodesCapacityVersionsAndHealth(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(hub.grant)
+	node, err := member.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	t.Cleanup(func() {
+		_ = member.kube.CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{})
+	}) // the cluster goes with the test
+	_, err = member.kube.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, []byte(`{"status":{
+		"capacity":{"cpu":"4","example.com/gpu":"2"}, "allocatable":{"cpu":"3500m"}, "conditions":[{"type":"Ready","status":"True"}]}}`),
+		metav1.PatchOptions{}, "status")
+	check(t, err)
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.until("a report", func() error {
+		report, err := hub.reports(hub.memberNamespace()).Get(t.Context(), "my-cluster", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		status := report.Status
+		if status.Nodes == nil {
+			return errors.New("the report is empty")
+		}
+		return diffReport(status, node.Name, member.namespace)
+	})
+}
+
+func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace string) error {
+	version := got.KubernetesVersion
+	want := clusterv1beta1.InternalMemberClusterStatus{
+		Properties: map[string]clusterv1beta1.PropertyValue{
+			"kubernetes-fleet.io/node-count": {Value: "1"}, "k8s.io/k8s-version": {Value: version},
+		},
+		ResourceUsage: clusterv1beta1.ResourceUsage{
+			Capacity:    corev1.ResourceList{"cpu": resource.MustParse("4"), "example.com/gpu": resource.MustParse("2")},
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3500m")},
+		},
+		AgentStatus: []clusterv1beta1.AgentStatus{{Type: "MemberAgent", Conditions: []metav1.Condition{
+			{Type: "Joined", Status: "True", Reason: "InternalMemberClusterJoined", Message: "the agent has joined", ObservedGeneration: 1},
+			{Type: "Healthy", Status: "True", Reason: "InternalMemberClusterHealthy", Message: "the member's API server is ready", ObservedGeneration: 1},
+		}}},
+		Nodes:             &clusterv1beta1.NodeSummary{Total: 1, Ready: 1, Sample: node},
+		KubernetesVersion: version, AgentVersion: "dev", AgentNamespace: namespace,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" || !strings.HasPrefix(version, "v1.") {
+		return fmt.Errorf("report (-want +got):\n%s", diff)
+	}
+	return nil
+}
+
+func TestRestartGoesOnWithTheStoredCredential(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	first := member.start()
+	first.untilJoined()
+	first.stop()
+	second := member.start()
+	second.untilJoined()
+	if n := hub.count(); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestStoredCredentialThatWorksForgetsALingeringToken(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.untilJoined()
+	agent.stop()
+	member.bootstrap(hub.values())
+	again := member.start()
+	again.until("the token is forgotten", func() error {
+		if member.secret(naming.AgentBootstrapSecret) != nil {
+			return errors.New("the Secret is there")
+		}
+		return nil
+	})
+	if n := hub.count(); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestDeletedCredentialIsRestored(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.untilJoined()
+	before, err := identity.FromSecret(member.secret(naming.AgentSecret))
+	check(t, err)
+	member.remove(naming.AgentSecret)
+	agent.until("the credential is back", func() error {
+		secret := member.secret(naming.AgentSecret)
+		if secret == nil {
+			return errors.New("there is no Secret")
+		}
+		after, err := identity.FromSecret(secret)
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+func TestHeartbeatFollowsThePeriodOfTheHub(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.period = 600
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.untilJoined()
+	first := hub.beat()
+	hub.patchReport(`{"spec":{"heartbeatPeriodSeconds":1}}`)
+	agent.until("a second beat", func() error {
+		if !hub.beat().After(first) {
+			return errors.New("the Lease stands still")
+		}
+		return nil
+	})
+}
