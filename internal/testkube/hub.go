@@ -39,9 +39,8 @@ func (c Cluster) Client(t testing.TB) client.Client {
 	return made
 }
 
-// InstallHub installs what the charts fleet-crd and fleet install, but for the Deployment, and returns a configuration that acts as
-// the chart's ServiceAccount, so that a hub run with it has exactly the rights that it has in production.
-func (c Cluster) InstallHub(t testing.TB) *rest.Config {
+// InstallCRDs makes the cluster serve the kinds of the fleet.
+func (c Cluster) InstallCRDs(t testing.TB) {
 	t.Helper()
 	ctx, cl := context.Background(), c.Client(t)
 	entries, err := crds.FS.ReadDir(".")
@@ -57,8 +56,16 @@ func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 		kinds = append(kinds, applyAll(ctx, t, cl, string(text))...)
 	}
 	for _, name := range kinds {
-		c.awaitServed(ctx, t, cl, name)
+		awaitServed(ctx, t, cl, name)
 	}
+}
+
+// InstallHub installs what the charts fleet-crd and fleet install, but for the Deployment, and returns a configuration that acts as
+// the chart's ServiceAccount, so that a hub run with it has exactly the rights that it has in production.
+func (c Cluster) InstallHub(t testing.TB) *rest.Config {
+	t.Helper()
+	c.InstallCRDs(t)
+	ctx, cl := context.Background(), c.Client(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace}}
 	if err := cl.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
@@ -94,7 +101,7 @@ func applyAll(ctx context.Context, t testing.TB, cl client.Client, text string) 
 }
 
 // awaitServed waits until the API server serves a kind.
-func (c Cluster) awaitServed(ctx context.Context, t testing.TB, cl client.Client, crd string) {
+func awaitServed(ctx context.Context, t testing.TB, cl client.Client, crd string) {
 	t.Helper()
 	definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
 	Eventually(t, "CustomResourceDefinition "+crd+" established", func() error {
@@ -113,4 +120,3 @@ func (c Cluster) awaitServed(ctx context.Context, t testing.TB, cl client.Client
 		return fmt.Errorf("its conditions are %v", conditions)
 	})
 }
-
