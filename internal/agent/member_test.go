@@ -13,67 +13,27 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
-	"github.com/muster-fleet/muster/api/crds"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
+
+var install sync.Once
 
 // startCluster is a real API server with Muster's API, for hub and member at once.
 func startCluster(t *testing.T) *rest.Config {
 	t.Helper()
-	path := os.Getenv("AGENT_TEST_KUBECONFIG")
-	if path == "" {
-		t.Skip("AGENT_TEST_KUBECONFIG names no cluster to test on")
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	check(t, err)
-	installCRDs(t, config)
-	return config
-}
-
-var installed sync.Map
-
-func installCRDs(t *testing.T, config *rest.Config) {
-	t.Helper()
-	if _, done := installed.LoadOrStore(config.Host, true); done {
-		return
-	}
-	api, err := apiextensionsclient.NewForConfig(config)
-	check(t, err)
-	files, err := crds.FS.ReadDir(".")
-	check(t, err)
-	for _, file := range files {
-		body, err := crds.FS.ReadFile(file.Name())
-		check(t, err)
-		var definition apiextensionsv1.CustomResourceDefinition
-		check(t, yaml.Unmarshal(body, &definition))
-		_, err = api.CustomResourceDefinitions().Create(t.Context(), &definition, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			continue
-		}
-		check(t, err)
-		check(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			seen, err := api.CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
-			if err != nil {
-				return false, err
-			}
-			for _, condition := range seen.Status.Conditions {
-				if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-					return true, nil
-				}
-			}
-			return false, nil
-		}))
-	}
+	cluster := testkube.Start(t, "agent")
+	install.Do(func() { cluster.InstallCRDs(t) })
+	t.Parallel()
+	return cluster.Config
 }
 
 // testMember is a cluster in which an agent runs with exactly the rights that its chart gives it.
