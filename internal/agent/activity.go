@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -140,7 +141,7 @@ func (a *Agent) try(ctx context.Context, s seen, in State) outcome {
 func refusal(session *remote.Session, err error) string {
 	claims := identity.ReadClaims(session.Credential.Token)
 	if !claims.Expires.IsZero() && session.Now().After(claims.Expires) {
-		return fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.Format("2006-01-02T15:04:05Z07:00"))
+		return fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.UTC().Format(time.RFC3339))
 	}
 	return session.Explain(err)
 }

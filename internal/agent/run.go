@@ -93,7 +93,7 @@ func (r *runner) heartbeat() *heartbeat.Heartbeat {
 func (r *runner) reporter() *report.Reporter {
 	return &report.Reporter{
 		Member: r.member, Write: r.session.Member.Report, Start: r.session.Report, Asks: r.asks, Check: r.checks,
-		Explain: r.session.Explain, AgentVersion: version.Version, Clock: r.clock,
+		Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace, Clock: r.clock,
 	}
 }
 

@@ -34,7 +34,7 @@ func (r *Renewer) Run(ctx context.Context) {
 	current := r.Credential
 	for {
 		claims := ReadClaims(current.Token)
-		due := claims.renewAt(2*rand.Float64() - 1)
+		due := renewAt(claims, 2*rand.Float64()-1)
 		if due.IsZero() {
 			return
 		}
@@ -42,7 +42,7 @@ func (r *Renewer) Run(ctx context.Context) {
 			return
 		}
 		for pace, failing := retry.Refused(), false; ; {
-			fresh, err := r.renew(ctx, current, claims.Life())
+			fresh, err := r.renew(ctx, current, life(claims))
 			if err == nil {
 				current = fresh
 				log.Info("credential renewed", "expires", ReadClaims(fresh.Token).Expires)
@@ -53,7 +53,7 @@ func (r *Renewer) Run(ctx context.Context) {
 				log.Info("credential renewal failing", "reason", r.Explain(err), "expires", claims.Expires)
 			}
 			// A token of minutes must not run out during a wait.
-			if retry.Wait(ctx, r.Clock, min(pace.Step(), claims.Life()/20)) != nil {
+			if retry.Wait(ctx, r.Clock, min(pace.Step(), life(claims)/20)) != nil {
 				return
 			}
 		}

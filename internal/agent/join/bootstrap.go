@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/trust"
+	"github.com/muster-fleet/muster/internal/credential"
 )
 
 // The keys of Secret fleet-agent-bootstrap.
@@ -28,12 +30,14 @@ const (
 	keyConfig = "config"
 )
 
+var endsInUID = regexp.MustCompile(`^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
 // Bootstrap is what Secret fleet-agent-bootstrap says: where the hub is, and what lets this cluster ask.
 type Bootstrap struct {
 	Server    string
 	CA        []byte
 	Token     string
-	Claims    identity.Claims
+	Claims    credential.Claims
 	TokenName string
 	Workspace string
 }
@@ -51,9 +55,9 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	if err != nil {
 		return Bootstrap{}, fmt.Errorf("its key %s is %q: %w", keyServer, get(keyServer), err)
 	}
-	ca, err := trust.ParseCA([]byte(get(keyCA)))
+	ca, err := credential.ParseCA(get(keyCA))
 	if err != nil {
-		return Bootstrap{}, fmt.Errorf("its key %s is no certificate: %w; set the certificate-authority-data of the hub's kubeconfig, or its PEM", keyCA, err)
+		return Bootstrap{}, fmt.Errorf("its key %s is unusable: %w; set the certificate-authority-data of the hub's kubeconfig, or its PEM", keyCA, err)
 	}
 	token := get(keyToken)
 	if token == "" {
@@ -65,7 +69,7 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	claims := identity.ReadClaims(token)
 	b := Bootstrap{
 		Server: server, CA: ca, Token: token, Claims: claims,
-		TokenName: firstOf(get(keyTokenName), claims.TokenName()),
+		TokenName: firstOf(get(keyTokenName), tokenName(claims.Account)),
 		Workspace: firstOf(get(keyWorkspace), claims.Namespace),
 	}
 	if b.Workspace == "" {
@@ -89,6 +93,15 @@ func reader(secret *corev1.Secret) (func(key string) string, error) {
 		value, _ := values[key].(string) // a value that is no text counts as missing
 		return strings.TrimSpace(value)
 	}, nil
+}
+
+// tokenName is the ClusterRegistrationToken behind an account, empty if that does not tell: it is named <token>-<uid>, and
+// longer names are cut.
+func tokenName(account string) string {
+	if match := endsInUID.FindStringSubmatch(account); match != nil {
+		return match[1]
+	}
+	return ""
 }
 
 func missing(key, what string) error {

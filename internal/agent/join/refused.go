@@ -32,7 +32,7 @@ func (j *Joiner) badToken(now time.Time) string {
 	case claims.Subject == "":
 		return fmt.Sprintf("the hub does not know the token in secret %s: copy it again from the values.yaml, or %s", j.secret(), remedy)
 	case !claims.Expires.IsZero() && !now.Before(claims.Expires):
-		return fmt.Sprintf("token %s expired at %s; %s", j.token(), claims.Expires.Format(time.RFC3339), remedy)
+		return fmt.Sprintf("token %s expired at %s; %s", j.token(), claims.Expires.UTC().Format(time.RFC3339), remedy)
 	default:
 		return fmt.Sprintf("the hub refuses token %s, which has not expired: it was deleted or revoked, or is another hub's; %s", j.token(), remedy)
 	}

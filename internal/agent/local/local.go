@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -29,8 +30,6 @@ type (
 	Secrets = client.Resource[*corev1.Secret, *corev1.SecretList]
 	// ConfigMaps of the agent's namespace.
 	ConfigMaps = client.Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
-	// Nodes of the member.
-	Nodes = client.Resource[*corev1.Node, *corev1.NodeList]
 )
 
 // Cluster is the member.
@@ -39,8 +38,8 @@ type Cluster struct {
 	Namespace  string
 	Secrets    *Secrets
 	ConfigMaps *ConfigMaps
-	Nodes      *Nodes
 
+	nodes      *client.Resource[*corev1.Node, *corev1.NodeList]
 	namespaces *client.Resource[*corev1.Namespace, *corev1.NamespaceList]
 	raw        rest.Interface
 }
@@ -64,7 +63,7 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 		func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }); err != nil {
 		return nil, err
 	}
-	if c.Nodes, err = client.Of(connection, v1.WithResource("nodes"), "",
+	if c.nodes, err = client.Of(connection, v1.WithResource("nodes"), "",
 		func() *corev1.Node { return &corev1.Node{} }, func() *corev1.NodeList { return &corev1.NodeList{} }); err != nil {
 		return nil, err
 	}
@@ -73,6 +72,11 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// FollowNodes keeps store equal to the nodes until ctx ends, and tells outcome of failures.
+func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
+	client.Follow(ctx, c.nodes, "", store, outcome)
 }
 
 // Store writes a Secret of the agent's namespace, whether or not it exists.

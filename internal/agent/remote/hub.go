@@ -39,7 +39,7 @@ type Registrations = client.Resource[*fleet.ClusterRegistration, *fleet.ClusterR
 type Target struct {
 	// Server is the URL, as ParseServer returns it.
 	Server string
-	// CA is PEM, as trust.ParseCA returns it.
+	// CA is PEM, as credential.ParseCA returns it.
 	CA []byte
 	// Mode says whether anything but the CA counts.
 	Mode trust.Mode

@@ -11,21 +11,29 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/client"
-	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/retry"
 )
 
 // firstNodes bounds how long the first report waits for the list of nodes.
 const firstNodes = 5 * time.Second
 
+// Member is the cluster that is reported.
+type Member interface {
+	// Ready is nil if the API server is ready.
+	Ready(context.Context) error
+	// Version of the API server.
+	Version(context.Context) (string, error)
+	// FollowNodes keeps store equal to the nodes until the context ends.
+	FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error))
+}
+
 // Reporter reports until its context ends.
 type Reporter struct {
-	// Member is the cluster that is reported.
-	Member *local.Cluster
+	Member Member
 	// Write applies a status to the report.
 	Write func(context.Context, clusterv1beta1.InternalMemberClusterStatus) error
 	// Start is the report as the hub had it at first; Asks tells whenever it changed.
@@ -35,9 +43,9 @@ type Reporter struct {
 	Check <-chan struct{}
 	// Explain words an error for the log.
 	Explain func(error) string
-	// AgentVersion is that of this program.
-	AgentVersion string
-	Clock        clock.Clock
+	// AgentVersion is that of this program, AgentNamespace where it runs.
+	AgentVersion, AgentNamespace string
+	Clock                        clock.Clock
 
 	nodes   *nodes
 	facts   facts
@@ -73,6 +81,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		}
 		now := r.Clock.Now()
 		if !due.After(now) {
+			r.readVersion(ctx)
 			r.write(ctx, now)
 			continue
 		}
@@ -122,8 +131,11 @@ func (r *Reporter) look(ctx context.Context) {
 	r.facts.unhealthy = ""
 	if err := r.Member.Ready(ctx); err != nil && ctx.Err() == nil {
 		r.facts.unhealthy = err.Error()
-		return
 	}
+}
+
+// readVersion is part of every write, because an upgrade is nothing that can be watched either.
+func (r *Reporter) readVersion(ctx context.Context) {
 	if version, err := r.Member.Version(ctx); err == nil {
 		r.facts.version = version
 	}
@@ -153,7 +165,7 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 
 func (r *Reporter) watchNodes(ctx context.Context) {
 	failing := false
-	client.Follow(ctx, r.Member.Nodes, "", r.nodes, func(err error) {
+	r.Member.FollowNodes(ctx, r.nodes, func(err error) {
 		if failed := err != nil; failed != failing {
 			failing = failed
 			if failed {

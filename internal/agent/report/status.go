@@ -56,7 +56,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		}},
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
-		AgentNamespace:    r.Member.Namespace,
+		AgentNamespace:    r.AgentNamespace,
 	}
 	if f.summary.listed {
 		status.Nodes = &clusterv1beta1.NodeSummary{}

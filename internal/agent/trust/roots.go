@@ -15,7 +15,7 @@ type Roots struct {
 	pool  *x509.CertPool
 }
 
-// NewRoots combines the mode with a CA as ParseCA returns it.
+// NewRoots combines the mode with a CA as PEM.
 func NewRoots(mode Mode, ca []byte) (Roots, error) {
 	roots := Roots{mode: mode, pool: x509.NewCertPool()}
 	if len(ca) > 0 {
