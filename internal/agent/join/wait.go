@@ -9,6 +9,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // unseenAfter is when a hub that has granted no reading right is called absent.
@@ -136,8 +137,9 @@ func (w *waiter) sameRequest(seen *fleet.ClusterRegistration) (*fleet.ClusterReg
 func (w *waiter) judge(status fleet.ClusterRegistrationStatus) (sealed []byte, done bool, err error) {
 	switch {
 	case status.State == fleet.RegistrationDenied:
-		return nil, true, &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; change it and run helm upgrade",
-			w.name(), status.Reason, orUnsaid(status.Message)), Final: true}
+		return nil, true, &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; "+
+			"this agent asks again when secret %s or configmap %s changes",
+			w.name(), status.Reason, orUnsaid(status.Message), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap), Final: true}
 	case len(status.Answer) > 0:
 		return status.Answer, true, nil
 	case status.Granted && status.State == "":

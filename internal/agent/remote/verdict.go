@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -115,8 +114,7 @@ func (h *Hub) Explain(err error) string {
 	if errors.As(err, &authority) {
 		return fmt.Sprintf("the hub at %s cannot be trusted: %v; set apiServerCA to the CA of the hub", h.target.Server, authority)
 	}
-	var record tls.RecordHeaderError
-	if errors.As(err, &record) {
+	if errors.Is(err, http.ErrSchemeMismatch) {
 		return fmt.Sprintf("%s does not speak TLS: check apiServerURL", h.target.Server)
 	}
 	var status apierrors.APIStatus
@@ -132,7 +130,7 @@ func (h *Hub) Explain(err error) string {
 	}
 	var where *url.Error
 	if errors.As(err, &where) {
-		err = where.Err
+		return fmt.Sprintf("the hub at %s cannot be reached: %v", h.target.Server, where.Err)
 	}
-	return fmt.Sprintf("the hub at %s cannot be reached: %v", h.target.Server, err)
+	return fmt.Sprintf("%s does not answer as a Kubernetes API server does (%v): check apiServerURL", h.target.Server, err)
 }
