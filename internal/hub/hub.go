@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -76,6 +77,8 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 		LeaderElectionID:              "muster-hub",
 		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionReleaseOnCancel: true,
+		// The check is for two controllers of one name in a program; here it would forbid a second hub after the first has ended.
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the hub cluster at %s: %w", restConfig.Host, err)

@@ -35,21 +35,32 @@ func Ensure(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
-// Missing returns those of the objects that do not exist. Only their metadata is read.
-func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, objects ...client.Object) ([]client.Object, error) {
+// Missing returns those of the objects that do not exist. Each is read in the given form, because a cache that holds only the
+// metadata of a kind, or only whole objects, must be asked for just that.
+func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object, objects ...client.Object) ([]client.Object, error) {
 	var missing []client.Object
 	for _, object := range objects {
-		gvk, err := apiutil.GVKForObject(object, scheme)
-		if err != nil {
-			return nil, err
-		}
-		if err := reader.Get(ctx, client.ObjectKeyFromObject(object), Metadata(gvk)); apierrors.IsNotFound(err) {
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(object), form(object)); apierrors.IsNotFound(err) {
 			missing = append(missing, object)
 		} else if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", Describe(scheme, object), err)
+			return nil, fmt.Errorf("reading %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return missing, nil
+}
+
+// Whole is the form of an object with all that it has.
+func Whole(object client.Object) client.Object { return object.DeepCopyObject().(client.Object) }
+
+// MetadataOf is the form of an object with only its metadata.
+func MetadataOf(scheme *runtime.Scheme) func(client.Object) client.Object {
+	return func(object client.Object) client.Object {
+		gvk, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			panic(err) // a kind that the program does not know: a mistake in it
+		}
+		return Metadata(gvk)
+	}
 }
 
 // apply brings an existing object to the desired state and reads the answer into result.

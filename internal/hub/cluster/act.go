@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,14 +88,23 @@ func (c *Controller) namespaceMetadata(ctx context.Context, name string) (*metav
 // is looked up, because in the moment after a grant the cache knows nothing yet.
 func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID) error {
 	objects := identity.Objects(namespaceUID, int32(c.Heartbeat().Seconds()))
-	missing, err := kube.Missing(ctx, c.Client, c.Client.Scheme(), objects...)
+	missing, err := kube.Missing(ctx, c.Client, c.cachedForm, objects...)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if missing, err = kube.Missing(ctx, c.Live, c.Client.Scheme(), missing...); err != nil {
+	if missing, err = kube.Missing(ctx, c.Live, kube.MetadataOf(c.Client.Scheme()), missing...); err != nil {
 		return err
 	}
 	return kube.Ensure(ctx, c.Client, missing...)
+}
+
+// cachedForm is how the cache holds an object: reports and Leases whole, of everything else the metadata.
+func (c *Controller) cachedForm(object client.Object) client.Object {
+	switch object.(type) {
+	case *clusterv1beta1.InternalMemberCluster, *coordinationv1.Lease:
+		return kube.Whole(object)
+	}
+	return kube.MetadataOf(c.Client.Scheme())(object)
 }
 
 func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o observed) error {

@@ -33,6 +33,9 @@ import (
 // workers is how many Clusters are handled at once.
 const workers = 16
 
+// foreignNamespaceRetry is how soon a Cluster notices that a namespace in its way is gone: what is not the hub's is not watched.
+const foreignNamespaceRetry = 30 * time.Second
+
 // Deps is what the controller needs.
 type Deps struct {
 	// Client reads Clusters, reports and the metadata of everything managed from the cache.
@@ -92,6 +95,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if err := c.report(ctx, &cluster, seen); err != nil {
 		return ctrl.Result{}, err
+	}
+	if seen.namespace == membership.NamespaceTaken {
+		return ctrl.Result{RequeueAfter: foreignNamespaceRetry}, nil
 	}
 	if seen.identity == membership.Native && seen.liveness == liveness.Online {
 		return ctrl.Result{RequeueAfter: refreshLastSeen}, nil

@@ -97,7 +97,7 @@ func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistr
 		objects = c.legacyAnswer(r, "", credential.Answer{})
 	}
 	for _, object := range objects {
-		missing, err := kube.Missing(ctx, c.Client, c.Client.Scheme(), object)
+		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), object)
 		if err != nil {
 			return err
 		}

@@ -120,6 +120,9 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: cluster.Status.Namespace != ""}
 		member := membership.OfCluster(cluster)
 		state, namespace, err := member.ObserveNamespace(ctx, c.Client)
+		if err == nil && state == membership.NamespaceAbsent { // or somebody else's, which the cache does not hold
+			state, namespace, err = member.ObserveNamespace(ctx, c.Live)
+		}
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	} else if err := kube.Ensure(ctx, c.client, account); err != nil {
 		return false, err
 	}
-	missing, err := kube.Missing(ctx, c.live, c.client.Scheme(), role, binding)
+	missing, err := kube.Missing(ctx, c.live, kube.MetadataOf(c.client.Scheme()), role, binding)
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,253 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+func leaseOf(namespace string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.HeartbeatLease}}
+}
+
+func TestUpstreamAgentsOfBothGenerationsJoinAndBeat(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	before016 := map[string]string{"token": values["token"], "systemRegistrationNamespace": values["systemRegistrationNamespace"]}
+	for id, v := range map[string]map[string]string{"generation-0.16": values, "generation-0.10": before016} {
+		agent := f.legacyJoin(v, id)
+		name := naming.Cluster(id)
+		want := map[string]string{
+			"clusterName": name, "clusterNamespace": f.workspace, "systemNamespace": naming.SystemNamespace,
+			"deploymentNamespace": naming.MemberNamespace(f.workspace, name), "token": agent.answer["token"],
+		}
+		if fmt.Sprint(agent.answer) != fmt.Sprint(want) {
+			t.Errorf("%s: the Secret has %v", id, agent.answer)
+		}
+		if claims, err := credential.ReadClaims(agent.answer["token"]); err != nil || !claims.Expires.IsZero() {
+			t.Errorf("%s: the credential ends at %s (%v); the agent cannot renew it", id, claims.Expires, err)
+		}
+		seen := time.Now().Add(-time.Hour) // a member's clock may be wrong
+		f.eventually("the agent beats", func() error { return agent.beat(seen) })
+		cluster := f.untilReady(name, "Ready")
+		if cluster.Status.Agent.LastSeen.Unix() != seen.Unix() || cluster.Status.Agent.Namespace != "cattle-fleet-system" {
+			t.Errorf("%s: status.agent is %+v", id, cluster.Status.Agent)
+		}
+		f.eventually("the answer is gone", func() error {
+			secret := naming.CredentialSecret(id, "r4nd0m")
+			for _, o := range []client.Object{&corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+				if err := f.get(o, values["systemRegistrationNamespace"], secret); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%T: %v", o, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// TestNoIdentityReachesAnotherMember tries every verb on what belongs to somebody else, with the identities of two members, of an
+// upstream agent and of a registration token.
+func TestNoIdentityReachesAnotherMember(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	a, b := f.join(values, map[string]any{"clientID": "a"}), f.join(values, map[string]any{"clientID": "b"})
+	f.untilReady(naming.Cluster("a"), "Ready")
+	f.untilReady(naming.Cluster("b"), "Ready")
+	bearerA, namespaceA := a.credential()
+	bearerB, namespaceB := b.credential()
+	legacy := f.legacyJoin(values, "legacy")
+	f.eventually("the upstream agent beats", func() error { return legacy.beat(time.Now()) })
+	reports := map[string]string{namespaceA: naming.Cluster("a"), namespaceB: naming.Cluster("b")}
+	for who, try := range map[string]struct {
+		bearer  string
+		own     string
+		cluster string
+	}{
+		"member a":          {bearerA, namespaceA, "a"},
+		"member b":          {bearerB, namespaceB, "b"},
+		"upstream agent":    {legacy.answer["token"], legacy.answer["deploymentNamespace"], "legacy"},
+		"bootstrap token":   {values["token"], "", ""},
+		"nobody (no token)": {"", "", ""},
+	} {
+		c := f.as(try.bearer)
+		for namespace, report := range reports {
+			if namespace != try.own {
+				f.tryAll(who+" on "+namespace, c, namespace, report)
+			}
+		}
+		for _, id := range []string{"a", "b", "legacy"} {
+			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.Cluster(id)}}
+			f.refused(who+" reads Cluster "+id, c.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster))
+			f.refused(who+" patches Cluster "+id, c.Patch(context.Background(), cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))))
+			if who != "upstream agent" || id != try.cluster {
+				f.refused(who+" patches the status of Cluster "+id, c.Status().Patch(context.Background(), cluster, client.RawPatch("application/merge-patch+json", []byte(`{"status":{}}`))))
+			}
+		}
+		f.refused(who+" lists Clusters", c.List(context.Background(), &fleet.ClusterList{}))
+		f.refused(who+" lists registrations", c.List(context.Background(), &fleet.ClusterRegistrationList{}, client.InNamespace(f.workspace)))
+		f.refused(who+" lists tokens", c.List(context.Background(), &fleet.ClusterRegistrationTokenList{}, client.InNamespace(f.workspace)))
+		f.refused(who+" lists Secrets of the workspace", c.List(context.Background(), &corev1.SecretList{}, client.InNamespace(f.workspace)))
+		f.refused(who+" lists answers", c.List(context.Background(), &corev1.SecretList{}, client.InNamespace(values["systemRegistrationNamespace"])))
+		f.refused(who+" lists reports everywhere", c.List(context.Background(), &clusterv1beta1.InternalMemberClusterList{}))
+		f.refused(who+" lists namespaces", c.List(context.Background(), &corev1.NamespaceList{}))
+	}
+	own := f.as(bearerA)
+	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceA, Name: reports[namespaceA]}}
+	f.check(own.Get(context.Background(), client.ObjectKeyFromObject(report), report))
+	f.refused("a member changes its own spec", own.Update(context.Background(), report))
+	f.refused("a member makes a Lease", own.Create(context.Background(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceA, Name: "another"}}))
+	f.refused("a member reads Secrets", own.List(context.Background(), &corev1.SecretList{}, client.InNamespace(namespaceA)))
+	f.refused("a member gets a token of another account", issue(own, namespaceA, "default"))
+	f.check(issue(own, namespaceA, naming.MemberServiceAccount))
+}
+
+func issue(c client.Client, namespace, account string) error {
+	_, err := credential.Issue(context.Background(), c.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, time.Hour)
+	return err
+}
+
+// tryAll tries every verb on every kind of object in somebody else's member namespace.
+func (f fixture) tryAll(what string, c client.Client, namespace, report string) {
+	f.t.Helper()
+	ctx := context.Background()
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	for _, o := range []client.Object{
+		&coordinationv1.Lease{ObjectMeta: meta(naming.HeartbeatLease)},
+		&clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(report), Spec: clusterv1beta1.InternalMemberClusterSpec{State: "Join"}},
+		&corev1.ServiceAccount{ObjectMeta: meta(naming.MemberServiceAccount)},
+		&corev1.Secret{ObjectMeta: meta("agent-token")},
+		&rbacv1.RoleBinding{ObjectMeta: meta("muster-member"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "muster-member", APIGroup: rbacv1.GroupName}},
+		&fleet.BundleDeployment{ObjectMeta: meta("x")},
+	} {
+		what := fmt.Sprintf("%s: %T", what, o)
+		empty := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+		f.refused(what+" get", c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)))
+		f.refused(what+" create", c.Create(ctx, o.DeepCopyObject().(client.Object)))
+		f.refused(what+" update", c.Update(ctx, o.DeepCopyObject().(client.Object)))
+		f.refused(what+" patch", c.Patch(ctx, o.DeepCopyObject().(client.Object), empty))
+		f.refused(what+" delete", c.Delete(ctx, o.DeepCopyObject().(client.Object)))
+		f.refused(what+" delete all", c.DeleteAllOf(ctx, o.DeepCopyObject().(client.Object), client.InNamespace(namespace)))
+	}
+	f.refused(what+": token", issue(c, namespace, naming.MemberServiceAccount))
+	f.refused(what+": report's status", c.Status().Patch(ctx, &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(report)},
+		client.RawPatch("application/merge-patch+json", []byte(`{"status":{"agentVersion":"evil"}}`))))
+}
+
+func (f fixture) refused(what string, err error) {
+	f.t.Helper()
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		f.t.Errorf("%s: got %v, want it refused", what, err)
+	}
+}
+
+func TestSilentMemberIsShownAsLostAndComesBackWithOneBeat(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "silent"})
+	name := naming.Cluster("silent")
+	cluster := f.untilReady(name, "Ready")
+	f.setPeriod(cluster.Status.Namespace, name, 1)
+	m.stop()
+	f.untilReady(name, "AgentLost")
+	f.eventually("an event says so", func() error { return f.event("AgentLost", name, "no heartbeat since") })
+	f.restartHub()
+	f.untilReady(name, "AgentLost")
+	m.start()
+	f.untilReady(name, "Ready")
+	f.eventually("an event says so", func() error { return f.event("AgentOnline", name, "") })
+}
+
+func TestWhatIsDeletedOfAMemberByMistakeHealsOrSaysWhatToDo(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "heal"})
+	name := naming.Cluster("heal")
+	namespace := f.untilReady(name, "Ready").Status.Namespace
+	bearer, _ := m.credential()
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	for _, o := range []client.Object{
+		&rbacv1.RoleBinding{ObjectMeta: meta("muster-member")},
+		&clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(name)},
+		leaseOf(namespace),
+	} {
+		f.check(f.Delete(context.Background(), o.DeepCopyObject().(client.Object)))
+		f.eventually(fmt.Sprintf("%T is back", o), func() error { return f.get(o, namespace, o.GetName()) })
+	}
+	f.eventually("the agent beats again", func() error { return beat(f.as(bearer), credential.Answer{DeploymentNamespace: namespace}) })
+	f.check(f.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	f.eventually("the namespace is back", func() error {
+		var made corev1.Namespace
+		if err := f.get(&made, "", namespace); err != nil {
+			return err
+		}
+		if made.DeletionTimestamp != nil {
+			return errors.New("it is going")
+		}
+		return nil
+	})
+	f.untilReady(name, "IdentityMissing")
+	f.eventually("an event says so", func() error { return f.event("IdentityMissing", name, "new registration token") })
+	f.eventually("the agent says that it needs a registration token", func() error {
+		if state, reason, _ := m.agent.Standing(); state != agent.Waiting || !strings.Contains(reason, "new registration token") {
+			return fmt.Errorf("it is %s: %s", state, reason)
+		}
+		return nil
+	})
+	m.bootstrap(f.values("new-token"))
+	f.untilReady(name, "Ready")
+}
+
+func TestDeletedClusterTakesItsMemberNamespaceIdentityAndRequestsWithIt(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "leave"})
+	legacy := f.legacyJoin(values, "leave-legacy")
+	f.eventually("the upstream agent beats", func() error { return legacy.beat(time.Now()) })
+	bearer, namespace := m.credential()
+	for _, id := range []string{"leave", "leave-legacy"} {
+		cluster := f.untilReady(naming.Cluster(id), "Ready")
+		f.check(f.Delete(context.Background(), &cluster))
+	}
+	f.eventually("the Clusters are gone", func() error {
+		if left := f.clusters(); len(left) > 0 {
+			return fmt.Errorf("%d are left", len(left))
+		}
+		return nil
+	})
+	f.eventually("all that belonged to them is gone", func() error {
+		for _, ns := range []string{namespace, legacy.answer["deploymentNamespace"]} {
+			for o, key := range map[client.Object]client.ObjectKey{
+				&corev1.Namespace{}:          {Name: ns},
+				&rbacv1.ClusterRoleBinding{}: {Name: naming.SafeConcat(ns, "content")},
+				&rbacv1.Role{}:               {Namespace: f.workspace, Name: ns},
+				&rbacv1.RoleBinding{}:        {Namespace: f.workspace, Name: ns},
+			} {
+				if err := f.Get(context.Background(), key, o); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%T %s: %v", o, key, err)
+				}
+			}
+		}
+		var requests fleet.ClusterRegistrationList
+		if err := f.List(context.Background(), &requests, client.InNamespace(f.workspace)); err != nil || len(requests.Items) > 0 {
+			return fmt.Errorf("%d requests are left (%v)", len(requests.Items), err)
+		}
+		return nil
+	})
+	f.refused("the credential of a cluster that left", beat(f.as(bearer), credential.Answer{DeploymentNamespace: namespace}))
+}
