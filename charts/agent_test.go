@@ -182,6 +182,17 @@ func TestNewTokenRestartsTheAgent(t *testing.T) {
 	}
 }
 
+// Helm 4 waits, with --wait, until every object of a release is there, and this one goes as soon as the agent has joined.
+func TestWhatTheAgentDeletesIsNotWaitedFor(t *testing.T) {
+	out := agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t)
+	for _, object := range out.objects {
+		hook := object.GetAnnotations()["helm.sh/hook"]
+		if deleted := object.GetName() == "fleet-agent-bootstrap"; deleted != (hook == "pre-install,pre-upgrade") {
+			t.Errorf("%s %s has the hook %q", object.GetKind(), object.GetName(), hook)
+		}
+	}
+}
+
 func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 	out := agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t)
 	var got []string
