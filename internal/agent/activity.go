@@ -28,8 +28,9 @@ type outcome struct {
 	activity *activity
 	verdict  verdict
 	message  string
-	// session is the one that was accepted.
+	// session is the one that was accepted, token the version of the registration token that bought it, if it is new.
 	session *remote.Session
+	token   string
 }
 
 // act makes what was decided the only thing that goes on.
@@ -56,7 +57,7 @@ func (a *Agent) act(ctx context.Context, d decision, s seen) {
 	ctx, cancel := context.WithCancel(ctx)
 	begun := &activity{do: d.Do, of: of, cancel: cancel, ended: make(chan outcome, 1)}
 	a.current = begun
-	session := a.session
+	session, token := a.session, a.token
 	go func() {
 		var result outcome
 		switch begun.do {
@@ -65,7 +66,7 @@ func (a *Agent) act(ctx context.Context, d decision, s seen) {
 		case register:
 			result = a.register(ctx, s)
 		case work, idle:
-			result = a.work(ctx, session)
+			result = a.work(ctx, session, token)
 		}
 		result.activity = begun
 		begun.ended <- result
@@ -102,10 +103,10 @@ func (a *Agent) learn(o outcome) {
 	case register:
 		a.join = tried
 		if o.verdict == accepted {
-			a.join, a.trial, a.session = attempt{}, tried, o.session
+			a.join, a.trial, a.session, a.token = attempt{}, tried, o.session, o.token
 		}
 	case try:
-		a.trial, a.session = tried, o.session
+		a.trial, a.session, a.token = tried, o.session, ""
 	case work, idle:
 		// The session that ran was refused; the Secret, as it is now, holds its credential.
 		if secret, _ := a.credential.Get(); secret != nil {
@@ -172,7 +173,7 @@ func (a *Agent) register(ctx context.Context, s seen) outcome {
 		session.Close()
 		return outcome{verdict: unreachable, message: err.Error()}
 	}
-	return outcome{verdict: accepted, session: session}
+	return outcome{verdict: accepted, session: session, token: s.observed.bootstrap.version}
 }
 
 // keep stores the credential, however long it takes: the hub has granted it and may not grant another.

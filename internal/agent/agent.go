@@ -54,8 +54,10 @@ type Agent struct {
 	// tidyUp tells a joined agent that one of them may have changed.
 	tidyUp chan struct{}
 
-	current     *activity
-	session     *remote.Session
+	current *activity
+	session *remote.Session
+	// token is the version of the registration token that bought the session; empty if the credential was stored.
+	token       string
 	trial, join attempt
 	// Waits grow from attempt to attempt and begin anew when the hub accepts something.
 	unreachablePace, refusedPace wait.Backoff

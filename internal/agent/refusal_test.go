@@ -176,6 +176,31 @@ func TestRevokedAgentSaysSoAndJoinsAgainOnlyWithAToken(t *testing.T) {
 	agent.untilJoined()
 }
 
+func TestTokenGivenRightAfterARevocationIsNotForgotten(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.period = 600
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.untilJoined()
+	agent.until("the first token is forgotten", func() error {
+		if member.secret(naming.AgentBootstrapSecret) != nil {
+			return errors.New("the Secret is there")
+		}
+		return nil
+	})
+	hub.revoke()
+	member.bootstrap(hub.values())
+	agent.until("a second registration", func() error {
+		if n := hub.count(); n != 2 {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	agent.untilJoined()
+}
+
 func TestUnreachableHubCostsNothing(t *testing.T) {
 	config := startCluster(t)
 	hub, member := newTestHub(t, config), newTestMember(t, config)

@@ -20,6 +20,8 @@ import (
 type runner struct {
 	*Agent
 	session *remote.Session
+	// token is the version of the registration token that bought the session, if it is new.
+	token string
 	// held is the credential in use; it changes with each renewal.
 	held atomic.Pointer[identity.Credential]
 	// doubts asks for a judgement of the credential.
@@ -30,9 +32,9 @@ type runner struct {
 }
 
 // work goes on until the hub refuses the credential or ctx ends.
-func (a *Agent) work(ctx context.Context, session *remote.Session) outcome {
+func (a *Agent) work(ctx context.Context, session *remote.Session, token string) outcome {
 	r := &runner{
-		Agent: a, session: session,
+		Agent: a, session: session, token: token,
 		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1),
 		periods: make(chan time.Duration), asks: make(chan *clusterv1beta1.InternalMemberCluster),
 	}
@@ -58,15 +60,21 @@ func (r *runner) untilRefused(ctx context.Context) string {
 			return ""
 		case <-r.doubts:
 		}
-		held := *r.session
-		held.Credential = *r.held.Load()
-		verdict, err := held.Prove(ctx, func(string) {})
+		held, verdict, err := r.prove(ctx)
 		switch verdict {
 		case remote.Unauthorized, remote.Forbidden, remote.NotFound:
-			return refusal(&held, err)
+			return refusal(held, err)
 		case remote.Accepted, remote.Unreachable, remote.Invalid:
 		}
 	}
+}
+
+// prove tries the credential in use on a copy of the session, which others read meanwhile.
+func (r *runner) prove(ctx context.Context) (*remote.Session, remote.Verdict, error) {
+	held := *r.session
+	held.Credential = *r.held.Load()
+	verdict, err := held.Prove(ctx, func(string) {})
+	return &held, verdict, err
 }
 
 func (r *runner) heartbeat() *heartbeat.Heartbeat {
