@@ -60,9 +60,10 @@ func KindOf(account client.Object) AgentKind {
 	return AgentKind(account.GetAnnotations()[annotationAgent])
 }
 
-// ReplaceAccount makes the identity the only one of the member: an account that was issued for another request is deleted first,
-// and with it die its credentials. The account that is returned has no credential yet.
-func (i Identity) ReplaceAccount(ctx context.Context, c client.Client, live client.Reader) (*corev1.ServiceAccount, error) {
+// Establish makes the identity the only one of the member and returns its account, which has no credential yet. An account that was
+// issued for another request is deleted first, and with it die its credentials; the new one comes last, after all that it may do, so
+// that an account which is there is complete.
+func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, objects ...client.Object) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
 	if client.IgnoreNotFound(err) != nil {
@@ -78,6 +79,9 @@ func (i Identity) ReplaceAccount(ctx context.Context, c client.Client, live clie
 		if err := kube.Delete(ctx, c, i.other().grants("")...); err != nil {
 			return nil, err
 		}
+	}
+	if err := kube.Ensure(ctx, c, objects...); err != nil {
+		return nil, err
 	}
 	account = i.account()
 	if err := c.Create(ctx, account, kube.FieldOwner); err != nil {

@@ -47,7 +47,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 	if s.native {
 		identity.Kind = membership.Native
 	}
-	account, err := identity.ReplaceAccount(ctx, c.Client, c.Live)
+	account, err := identity.Establish(ctx, c.Client, c.Live, identity.Objects(s.namespaceUID, int32(c.Heartbeat().Seconds()))...)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,6 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 		if legacyToken, err = c.legacyToken(ctx, identity, account); err != nil || legacyToken == "" {
 			return err // the Secret wakes the request
 		}
-	}
-	if err := kube.Ensure(ctx, c.Client, identity.Objects(s.namespaceUID, int32(c.Heartbeat().Seconds()))...); err != nil {
-		return err
 	}
 	answer := credential.Answer{
 		Token:               legacyToken,

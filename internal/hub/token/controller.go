@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -72,7 +74,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	owner := handler.EnqueueRequestsFromMapFunc(toToken)
 	return ctrl.NewControllerManagedBy(mgr).Named("token").
-		For(&fleet.ClusterRegistrationToken{}).
+		For(&fleet.ClusterRegistrationToken{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.ServiceAccount{}, owner).
 		WatchesMetadata(&corev1.Secret{}, owner).
 		WatchesMetadata(&rbacv1.RoleBinding{}, owner).
