@@ -112,8 +112,9 @@ trap 'INTERRUPTED=yes; exit 130' INT TERM HUP
 
 export PATH="$ROOT/bin:$PATH" HELM_CACHE_HOME=$DEMO/helm/cache HELM_CONFIG_HOME=$DEMO/helm/config HELM_DATA_HOME=$DEMO/helm/data
 step "Starting three clusters: ${CLUSTERS[*]}"
-start_cluster hub --image "muster-hub=$ROOT/bin/muster-hub"
-for name in cluster1 cluster2; do start_cluster "$name" --image "muster-agent=$ROOT/bin/muster-agent"; done
+for name in "${CLUSTERS[@]}"; do
+  start_cluster "$name" --image "muster-hub=$ROOT/bin/muster-hub" --image "muster-agent=$ROOT/bin/muster-agent"
+done
 wait_for_clusters
 export KUBECONFIG=$DEMO/clusters/hub/kubeconfig
 API_SERVER_URL=$(kubectl config view --raw -o 'jsonpath={.clusters[0].cluster.server}')
