@@ -228,7 +228,7 @@ func awaitAnswer(ctx context.Context, bootstrap client.WithWatch, r *fleet.Clust
 	for event := range events.ResultChan() {
 		if seen, ok := event.Object.(*fleet.ClusterRegistration); ok && seen.Status.Granted {
 			return seen, nil
-		} else if ok && seen.Status.State != "" {
+		} else if ok && seen.Status.State == fleet.RegistrationDenied {
 			return nil, fmt.Errorf("%s: %s", seen.Status.State, seen.Status.Message)
 		}
 	}

@@ -42,7 +42,7 @@ type rig struct {
 
 func newRig(b *testing.B) *rig {
 	b.Helper()
-	cluster := testkube.Start(b, "bench")
+	cluster := testkube.Start(b, strings.ToLower(b.Name())) // its own, so that members of another benchmark are not lost in this one
 	cluster.InstallHub(b)
 	r := &rig{Client: cluster.Client(b), b: b, cluster: cluster}
 	workspace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-"}}

@@ -19,6 +19,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -118,7 +119,7 @@ func TestNoIdentityReachesAnotherMember(t *testing.T) {
 }
 
 func issue(c client.Client, namespace, account string) error {
-	_, err := credential.Issue(context.Background(), c.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, time.Hour)
+	_, err := kube.RequestToken(context.Background(), c.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, time.Hour)
 	return err
 }
 

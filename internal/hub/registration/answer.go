@@ -38,6 +38,18 @@ func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Objec
 	}
 }
 
+// makeReadable lets a native agent watch its request, before anything else, so that it need not ask again and again.
+func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, s seen) error {
+	if _, done := c.readable.Load(r.UID); done || !s.native || s.tokenAccount == "" {
+		return nil
+	}
+	if err := kube.Ensure(ctx, c.Client, readRight(r, s.tokenAccount)...); err != nil {
+		return err
+	}
+	c.readable.Store(r.UID, true)
+	return nil
+}
+
 // legacyToken returns the account's token without an end, or "" while Kubernetes still owes it.
 func (c *Controller) legacyToken(ctx context.Context, identity membership.Identity, account *corev1.ServiceAccount) (string, error) {
 	var secret corev1.Secret

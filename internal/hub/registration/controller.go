@@ -58,6 +58,8 @@ type Controller struct {
 	proved sync.Map
 	// granted holds the UIDs of requests whose grant the cache may not know yet, so that none is granted twice.
 	granted sync.Map
+	// readable holds the UIDs of requests that their agents may read.
+	readable sync.Map
 }
 
 // New returns a controller.
@@ -87,6 +89,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&fleet.ClusterRegistration{}).
 		Watches(&fleet.Cluster{}, c.onCluster()).
+		Watches(&fleet.ClusterRegistrationToken{}, handler.Funcs{DeleteFunc: c.onTokenDeleted}).
 		WatchesMetadata(&corev1.Secret{}, c.onMember()).
 		WatchesMetadata(&corev1.Namespace{}, c.onMember()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -104,6 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if r.Status.Granted {
 		c.granted.Delete(r.UID)
+		c.readable.Delete(r.UID)
 		return c.tend(ctx, &r)
 	}
 	if _, granted := c.granted.Load(r.UID); granted {
@@ -111,6 +115,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	seen, err := c.observe(ctx, &r)
 	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := c.makeReadable(ctx, &r, seen); err != nil {
 		return ctrl.Result{}, err
 	}
 	now := c.Clock.Now()
@@ -125,7 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case nothing:
 	}
 	if err == nil && !decided.quiet {
-		err = c.report(ctx, &r, seen, decided, nil)
+		err = c.report(ctx, &r, decided, nil)
 	}
 	if err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
@@ -174,6 +181,20 @@ func (c *Controller) onCluster() handler.EventHandler {
 			c.proved.Delete(client.ObjectKeyFromObject(e.Object))
 			c.wake(ctx, e.Object.(*fleet.Cluster), true, q)
 		},
+	}
+}
+
+// onTokenDeleted wakes the requests that were made with the token and wait: they are denied.
+func (c *Controller) onTokenDeleted(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var list fleet.ClusterRegistrationList
+	if err := c.Client.List(ctx, &list, client.InNamespace(e.Object.GetNamespace()), client.MatchingLabels{fleet.LabelRegistrationToken: e.Object.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests of a token", "token", client.ObjectKeyFromObject(e.Object))
+		return
+	}
+	for i := range list.Items {
+		if r := &list.Items[i]; !r.Status.Granted {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 		return err
 	}
 	c.proved.Delete(client.ObjectKeyFromObject(s.match))
-	if err := c.report(ctx, r, s, d, sealed); err != nil {
+	if err := c.report(ctx, r, d, sealed); err != nil {
 		return err
 	}
 	c.granted.Store(r.UID, true)
@@ -83,7 +83,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 
 // seal issues a credential that expires and encrypts it to the agent's key.
 func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount, answer credential.Answer) ([]byte, error) {
-	token, err := credential.Issue(ctx, c.Client.SubResource("token"), account, c.Config.Current().AgentTokenLifetime)
+	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, c.Config.Current().AgentTokenLifetime)
 	if err != nil {
 		return nil, err
 	}

@@ -22,13 +22,17 @@ import (
 const (
 	// maxClientID bounds what the hub keeps in memory for an index; a UID has 36 characters.
 	maxClientID = 4096
-	// quietWait is how long a wait is too short to be worth a status write: a healthy one takes milliseconds.
-	quietWait = 5 * time.Second
+	// quietWait is how long preparing may take before it is worth a status write: milliseconds on a quiet hub, seconds when
+	// hundreds join at once.
+	quietWait = 15 * time.Second
 	// unfinishedLife is how long a request that was not granted is kept.
 	unfinishedLife = time.Hour
 	// answerLife is how long an answer is kept for an agent that never proves itself.
 	answerLife = time.Hour
 )
+
+// reasonPreparing is the one wait that is the hub's own doing.
+const reasonPreparing = "Preparing"
 
 // action is what to do besides writing the state.
 type action string
@@ -105,7 +109,7 @@ func decide(o observed, now time.Time) decision {
 	case fleet.RegistrationGranted:
 	case fleet.RegistrationWaiting:
 		d.wake = end
-		if report := o.created.Add(quietWait); now.Before(report) {
+		if report := o.created.Add(quietWait); d.reason == reasonPreparing && now.Before(report) {
 			d.quiet, d.wake = true, report
 		}
 	default:
@@ -132,7 +136,7 @@ func judge(o observed) decision {
 	case o.labelProblem != "":
 		return denied("InvalidLabels", o.labelProblem+"; correct it in the values of the agent's chart")
 	}
-	return decision{state: fleet.RegistrationWaiting, reason: "Preparing", cluster: o.newName, action: createCluster,
+	return decision{state: fleet.RegistrationWaiting, reason: reasonPreparing, cluster: o.newName, action: createCluster,
 		message: "the Cluster is being created"}
 }
 
@@ -169,7 +173,7 @@ func judgeMatch(c clusterView) decision {
 	case c.namespace == membership.NamespaceTerminating:
 		return waiting("NamespaceTerminating", fmt.Sprintf("namespace %s is being deleted; registration goes on when it is gone", c.memberNamespace))
 	case !c.prepared || c.namespace != membership.NamespaceOurs:
-		return waiting("Preparing", fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
+		return waiting(reasonPreparing, fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
 	}
 	return decision{state: fleet.RegistrationGranted, reason: "Granted", cluster: c.name, action: grant}
 }

@@ -10,13 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// report writes where the request stands, after making sure that a native agent may read it.
-func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, s seen, d decision, answer []byte) error {
-	if s.native && s.tokenAccount != "" && r.Status.State == "" {
-		if err := kube.Ensure(ctx, c.Client, readRight(r, s.tokenAccount)...); err != nil {
-			return err
-		}
-	}
+// report writes where the request stands.
+func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, d decision, answer []byte) error {
 	after := r.DeepCopy()
 	after.Status = fleet.ClusterRegistrationStatus{
 		ClusterName: d.cluster,

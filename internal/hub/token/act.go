@@ -102,7 +102,7 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 // Kubernetes has filled it in, which wakes this controller.
 func (c *Controller) issue(ctx context.Context, account *corev1.ServiceAccount, expires time.Time) (string, error) {
 	if !expires.IsZero() {
-		return credential.Issue(ctx, c.client.SubResource("token"), account, expires.Sub(c.clock.Now()))
+		return kube.RequestToken(ctx, c.client.SubResource("token"), account, expires.Sub(c.clock.Now()))
 	}
 	var secret corev1.Secret
 	found, err := c.read(ctx, account.Namespace, naming.ServiceAccountToken(account.Name), &secret)

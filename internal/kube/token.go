@@ -1,4 +1,4 @@
-package credential
+package kube
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Issue asks the API server for a token of an account that lives about as long as given (at least ten minutes, the shortest that
+// RequestToken asks the API server for a token of an account that lives about as long as given (at least ten minutes, the shortest that
 // the TokenRequest API grants). The server may grant less; the claims of the result say when it expires.
-func Issue(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, life time.Duration) (string, error) {
+func RequestToken(ctx context.Context, c client.SubResourceClient, account *corev1.ServiceAccount, life time.Duration) (string, error) {
 	seconds := int64(max(life, 10*time.Minute).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if err := c.Create(ctx, account, request); err != nil {
