@@ -230,6 +230,16 @@ func TestRetiredValuesAreNamedAndIgnored(t *testing.T) {
 	}
 }
 
+func TestNotesNameTheWorkspace(t *testing.T) {
+	token := jwt(t, map[string]any{"sub": "system:serviceaccount:clusters:new-token-1"})
+	for _, set := range []string{"token=" + token, "clusterNamespace=clusters"} {
+		out := agent("token: opaque", "apiServerURL=https://hub", set).mustRender(t)
+		if want := "kubectl -n clusters get clusterregistrations"; !strings.Contains(out.notes, want) {
+			t.Errorf("with %.20s the notes do not say %q:\n%s", set, want, out.notes)
+		}
+	}
+}
+
 func TestAgentOptionsReachThePod(t *testing.T) {
 	out := agent(valuesOfToken(t)+`
 global: {cattle: {systemDefaultRegistry: registry.example.com/}, imagePullSecrets: [one, {name: two}]}
