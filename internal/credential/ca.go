@@ -15,7 +15,12 @@ func ParseCA(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
 	}
-	bundle := []byte(text + "\n")
+	// Lines that somebody indented, as happens in YAML, are still PEM.
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	bundle := []byte(strings.Join(lines, "\n") + "\n")
 	if !strings.HasPrefix(text, "-----BEGIN") {
 		decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 		if err != nil {

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// member is a Cluster whose namespace stands and whose native agent beat a minute ago.
+func member(change ...func(*observed)) observed {
+	o := observed{
+		memberNamespace: "ns", namespace: membership.NamespaceOurs, identity: membership.Native,
+		liveness: liveness.Online, lastBeat: now.Add(-time.Minute),
+		report: &clusterv1beta1.InternalMemberClusterStatus{
+			Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
+		},
+	}
+	o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Minute))
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func neverSeen(o *observed) {
+	o.before.Agent.LastSeen, o.lastBeat, o.liveness = metav1.Time{}, time.Time{}, liveness.Unknown
+}
+
+func TestJudge(t *testing.T) {
+	recordedLost := func(o *observed) {
+		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, reasonAgentLost, "")}
+	}
+	const lost = "agent lost: no heartbeat since 2026-01-02T03:03:05Z"
+	for _, c := range []struct {
+		name string
+		seen observed
+		want verdict
+	}{
+		{"a member that beats is ready and says nothing", member(), verdict{ready: true, reason: reasonReady}},
+		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.identity = "" }),
+			verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+		{"so does one whose agent has not beaten", member(neverSeen),
+			verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.liveness, o.lastBeat = liveness.Online, now }),
+			verdict{ready: true, reason: reasonReady}},
+		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: reasonAgentLost, message: lost}},
+		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }),
+			verdict{ready: true, reason: reasonReady}},
+		{"or lost", member(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{reason: reasonAgentLost, message: lost}},
+		{"until it beats", member(recordedLost), verdict{ready: true, reason: reasonReady}},
+		{"an identity that is gone says what to do", member(func(o *observed) { o.identity = "" }),
+			verdict{reason: reasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.namespace = membership.NamespaceTaken }),
+			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
+		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
+			verdict{reason: reasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+		{"leaving goes before all", member(func(o *observed) { o.deleting, o.namespace = true, membership.NamespaceTaken }),
+			verdict{reason: reasonLeaving, message: "leaving: waiting for namespace ns to be gone"}},
+	} {
+		if diff := cmp.Diff(c.want, judge(c.seen), cmp.AllowUnexported(verdict{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	condition := func(kind string, ok bool, reason, message string) fleet.Condition {
+		c := kube.Condition(kind, ok, reason, message)
+		c.LastUpdateTime, c.LastTransitionTime = "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"
+		return c
+	}
+	ready := []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", true, "Ready", "")}
+	seen := metav1.NewTime(now.Add(-time.Minute))
+	agent := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", Version: "v1", KubernetesVersion: "v1.36.3"}
+	legacy := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", ReadyNodes: 1, NonReadyNodes: 1, ReadyNodeNames: []string{"a"}, NonReadyNodeNames: []string{"b"}}
+	const waits = "waiting for an agent to register and send its first heartbeat"
+	for _, c := range []struct {
+		name string
+		seen observed
+		want fleet.ClusterStatus
+	}{
+		{"a native member", member(), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: agent,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
+		{"a member that was never seen shows no report", member(neverSeen), fleet.ClusterStatus{
+			Namespace:  "ns",
+			Conditions: []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", false, "WaitCheckIn", waits)},
+			Display:    fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+		}},
+		{"an upstream agent writes of itself", member(func(o *observed) { o.identity, o.report, o.before.Agent = membership.Legacy, nil, legacy }), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: legacy,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
+		}},
+		{"a namespace of somebody else is not shown as the member's", member(neverSeen, func(o *observed) { o.identity, o.namespace = "", membership.NamespaceTaken }), fleet.ClusterStatus{
+			Conditions: []fleet.Condition{
+				condition("Processed", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
+				condition("Ready", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
+			},
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+		}},
+	} {
+		if diff := cmp.Diff(c.want, describe(c.seen, now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestLastSeenIsWrittenOnTransitionsAndAtMostEveryFiveMinutesBetween(t *testing.T) {
+	recorded := now.Add(-time.Hour)
+	old := func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(recorded) }
+	for _, c := range []struct {
+		name string
+		seen observed
+		want time.Time
+	}{
+		{"the first beat", member(neverSeen, func(o *observed) { o.lastBeat = now }), now},
+		{"a beat soon after the last written", member(old, func(o *observed) { o.lastBeat = recorded.Add(refreshLastSeen - time.Second) }), recorded},
+		{"a beat five minutes later", member(old, func(o *observed) { o.lastBeat = recorded.Add(refreshLastSeen) }), recorded.Add(refreshLastSeen)},
+		{"the last beat of one that is lost", member(old, func(o *observed) { o.liveness, o.lastBeat = liveness.Lost, recorded.Add(time.Second) }), recorded.Add(time.Second)},
+		{"a hub that has not seen one yet keeps what is written", member(old, func(o *observed) { o.lastBeat = time.Time{} }), recorded},
+		{"an upstream agent's own time is never overwritten", member(old, func(o *observed) { o.identity, o.lastBeat = membership.Legacy, now }), recorded},
+	} {
+		if got := lastSeen(c.seen); !got.Equal(c.want) {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
