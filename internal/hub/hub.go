@@ -134,6 +134,7 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
+			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
 			&corev1.Namespace{}:          managed,
 			&corev1.ServiceAccount{}:     managed,
 			&corev1.Secret{}:             managed,
@@ -146,6 +147,14 @@ func cacheOptions(namespace string) cache.Options {
 			}},
 		},
 	}
+}
+
+// withoutAnswer keeps credentials, sealed as they are, out of the hub's memory: nothing in the hub reads them.
+func withoutAnswer(o any) (any, error) {
+	if r, ok := o.(*fleet.ClusterRegistration); ok {
+		r.Status.Answer = nil
+	}
+	return cache.TransformStripManagedFields()(o)
 }
 
 // requireCRDs says what to do where the kinds of the fleet are not served.
