@@ -36,6 +36,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/registration"
 	"github.com/muster-fleet/muster/internal/hub/token"
@@ -120,6 +121,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
 		},
+		func() error {
+			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+		},
 	} {
 		if err := register(); err != nil {
 			return err
@@ -164,6 +169,7 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		fleet.GroupVersion.WithKind("ClusterRegistration"),
 		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
 		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
+		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
 	} {
 		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
 			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())
@@ -174,7 +180,7 @@ func requireCRDs(mapper meta.RESTMapper) error {
 	return nil
 }
 
-// bootstrap makes what no controller owns: the roles of members and the namespace of upstream answers.
+// bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.
 func bootstrap(c client.Client, systemNamespace string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		roles, err := membership.ClusterRoles()
@@ -184,9 +190,11 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 		if err := kube.Ensure(ctx, c, roles...); err != nil {
 			return err
 		}
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.RegistrationNamespace(systemNamespace)}}
-		if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating namespace %s: %w", namespace.Name, err)
+		for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.FleetSystemNamespace} {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("creating namespace %s: %w", name, err)
+			}
 		}
 		return nil
 	}

@@ -15,6 +15,8 @@ import (
 const (
 	// SystemNamespace is the default namespace of hub and agent.
 	SystemNamespace = "cattle-fleet-system"
+	// FleetSystemNamespace is where admins keep the identities of MemberClusters.
+	FleetSystemNamespace = "fleet-system"
 	// AgentBootstrapSecret holds the registration token downstream until the agent has joined.
 	AgentBootstrapSecret = "fleet-agent-bootstrap"
 	// AgentSecret holds the agent's own credential downstream.
@@ -69,6 +71,15 @@ func Cluster(clientID string) string { return "cluster-" + KeyHash(clientID) }
 func MemberNamespace(workspace, cluster string) string {
 	return SafeConcat("cluster", workspace, cluster, KeyHash(workspace+"::"+cluster))
 }
+
+// MemberClusterNamespace is the member namespace of a MemberCluster.
+func MemberClusterNamespace(name string) string { return "fleet-member-" + name }
+
+// MemberClusterRole is what the identity of a MemberCluster may do in its member namespace.
+func MemberClusterRole(name string) string { return "fleet-role-" + name }
+
+// MemberClusterRoleBinding gives it to the identity.
+func MemberClusterRoleBinding(name string) string { return "fleet-rolebinding-" + name }
 
 // CredentialSecret is the Secret in the system registration namespace that answers a request of an upstream agent.
 func CredentialSecret(clientID, clientRandom string) string {

@@ -13,7 +13,10 @@ var GroupVersion = schema.GroupVersion{Group: "cluster.kubernetes-fleet.io", Ver
 var AddToScheme = (&runtime.SchemeBuilder{addKnownTypes}).AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &InternalMemberCluster{}, &InternalMemberClusterList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&InternalMemberCluster{}, &InternalMemberClusterList{},
+		&MemberCluster{}, &MemberClusterList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

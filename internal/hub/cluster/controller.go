@@ -76,7 +76,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesMetadata(&rbacv1.Role{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
-		WatchesRawSource(source.Channel(c.Judge.Changed(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }

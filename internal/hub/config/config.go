@@ -25,6 +25,8 @@ type Config struct {
 	AgentCheckinInterval time.Duration
 	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
 	AgentTokenLifetime time.Duration
+	// ForceDeleteWaitTime is how long a MemberCluster that is deleted waits for its agent's answer.
+	ForceDeleteWaitTime time.Duration
 	// IgnoreClusterRegistrationLabels drops all labels that agents ask for.
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
@@ -33,11 +35,17 @@ type Config struct {
 
 // Default is what an absent ConfigMap or key means.
 func Default() Config {
-	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour}
+	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute}
 }
 
 // minTokenLifetime is the shortest life that the TokenRequest API grants.
 const minTokenLifetime = 10 * time.Minute
+
+// The range of forceDeleteWaitTime, as upstream has it.
+const (
+	minForceDeleteWait = 30 * time.Second
+	maxForceDeleteWait = time.Hour
+)
 
 // wire is the content of the key `config`: JSON or YAML, with upstream's names. Keys that Muster does not use are ignored.
 type wire struct {
@@ -45,6 +53,7 @@ type wire struct {
 	APIServerCA                     string          `json:"apiServerCA"`
 	AgentCheckinInterval            metav1.Duration `json:"agentCheckinInterval"`
 	AgentTokenLifetime              metav1.Duration `json:"agentTokenLifetime"`
+	ForceDeleteWaitTime             metav1.Duration `json:"forceDeleteWaitTime"`
 	IgnoreClusterRegistrationLabels bool            `json:"ignoreClusterRegistrationLabels"`
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
@@ -57,6 +66,7 @@ func Parse(text string) (Config, error) {
 	in := wire{
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
+		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
@@ -76,6 +86,10 @@ func Parse(text string) (Config, error) {
 	if in.AgentTokenLifetime.Duration < minTokenLifetime {
 		return Config{}, fmt.Errorf("agentTokenLifetime %s: want at least %s", in.AgentTokenLifetime.Duration, minTokenLifetime)
 	}
+	if wait := in.ForceDeleteWaitTime.Duration; wait < minForceDeleteWait || wait > maxForceDeleteWait {
+		return Config{}, fmt.Errorf("forceDeleteWaitTime %s: want between %s and %s", wait, minForceDeleteWait, maxForceDeleteWait)
+	}
+	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
 	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels

@@ -43,6 +43,7 @@ func TestParse(t *testing.T) {
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
+		{name: "a wait out of range is refused", text: `{"forceDeleteWaitTime":"1s"}`, problem: "forceDeleteWaitTime 1s: want between 30s and 1h0m0s"},
 		{name: "a life shorter than Kubernetes grants is refused", text: `{"agentTokenLifetime":"1m"}`, problem: "want at least 10m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package liveness judges which members are silent; no other package does.
 //
-// It writes nothing: the controllers of the records ask State and are woken by Changed. Its invariants: a member is judged by when
+// It writes nothing: the controllers of the records ask State and are woken through Subscribe. Its invariants: a member is judged by when
 // the hub saw its beat change, never by a time that the member wrote; nobody is declared lost before a full budget of silence
 // that this process has watched itself; there is one deadline per member in one queue, and nothing polls.
 package liveness
@@ -44,9 +44,9 @@ const defaultPeriod = time.Minute
 
 // Judge keeps the time of the last beat of every member.
 type Judge struct {
-	clock   clock.Clock
-	changed chan event.GenericEvent
-	rearm   chan struct{}
+	clock       clock.Clock
+	subscribers []chan event.GenericEvent
+	rearm       chan struct{}
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -65,11 +65,22 @@ type member struct {
 
 // New returns a judge that knows nobody.
 func New(c clock.Clock) *Judge {
-	return &Judge{clock: c, changed: make(chan event.GenericEvent, 1024), rearm: make(chan struct{}, 1), members: map[string]*member{}}
+	return &Judge{clock: c, rearm: make(chan struct{}, 1), members: map[string]*member{}}
 }
 
-// Changed yields an event with the member namespace whenever a member's state changes.
-func (j *Judge) Changed() <-chan event.GenericEvent { return j.changed }
+// Subscribe returns a channel that yields an event with the member namespace whenever a member's state changes. All subscriptions
+// are made before Start, and every one is read.
+func (j *Judge) Subscribe() <-chan event.GenericEvent {
+	subscriber := make(chan event.GenericEvent, 1024)
+	j.subscribers = append(j.subscribers, subscriber)
+	return subscriber
+}
+
+func (j *Judge) announce(namespace string) {
+	for _, subscriber := range j.subscribers {
+		subscriber <- event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	}
+}
 
 // Track makes sure that a member which has once joined is watched, with the given period between beats. If it is new to this
 // process it starts as Lost if its record says so, else as Unknown with a full budget ahead of it.
@@ -108,7 +119,7 @@ func (j *Judge) Beat(namespace string) {
 	j.schedule(m, m.lastBeat)
 	j.mu.Unlock()
 	if before != Online {
-		j.changed <- changeOf(namespace)
+		j.announce(namespace)
 	}
 }
 
@@ -193,7 +204,7 @@ func (j *Judge) untilNext() time.Duration {
 // tick announces everybody whose deadline has passed.
 func (j *Judge) tick() {
 	for _, namespace := range j.expire() {
-		j.changed <- changeOf(namespace)
+		j.announce(namespace)
 	}
 }
 
@@ -216,8 +227,4 @@ func laterOf(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-func changeOf(namespace string) event.GenericEvent {
-	return event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
 }

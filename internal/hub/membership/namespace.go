@@ -8,6 +8,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -22,7 +24,7 @@ import (
 
 // Member is one member as seen from its record.
 type Member struct {
-	// Name and Workspace are those of the record.
+	// Name and Workspace are those of the record; a MemberCluster has no workspace.
 	Name, Workspace string
 	// UID of the record.
 	UID types.UID
@@ -38,7 +40,18 @@ func OfCluster(cluster *fleet.Cluster) Member {
 	}
 }
 
-// RecordOf leads from an object in a member namespace, or from the namespace itself, back to the record.
+// OfMemberCluster returns the member behind a MemberCluster.
+func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
+	return Member{Name: mc.Name, UID: mc.UID, Namespace: naming.MemberClusterNamespace(mc.Name)}
+}
+
+// MemberClusterOf leads from the name of a member namespace back to the name of the MemberCluster.
+func MemberClusterOf(namespace string) (string, bool) {
+	return strings.CutPrefix(namespace, naming.MemberClusterNamespace(""))
+}
+
+// RecordOf leads from an object in a member namespace, or from the namespace itself, back to the Cluster. What belongs to a
+// MemberCluster has that as its owner.
 func RecordOf(o client.Object) (types.NamespacedName, bool) {
 	key := types.NamespacedName{
 		Namespace: o.GetAnnotations()[fleet.AnnotationClusterNamespace],
@@ -49,11 +62,17 @@ func RecordOf(o client.Object) (types.NamespacedName, bool) {
 
 // meta is the metadata of everything that belongs to a member.
 func (m Member) meta(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name, Namespace: namespace,
-		Labels:      map[string]string{fleet.LabelManaged: "true"},
-		Annotations: map[string]string{fleet.AnnotationClusterNamespace: m.Workspace, fleet.LabelCluster: m.Name},
+	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}
+	if m.Workspace == "" {
+		meta.Labels[clusterv1beta1.LabelFleetResource] = "true"
+		controller := true
+		meta.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: clusterv1beta1.GroupVersion.String(), Kind: "MemberCluster", Name: m.Name, UID: m.UID, Controller: &controller,
+		}}
+		return meta
 	}
+	meta.Annotations = map[string]string{fleet.AnnotationClusterNamespace: m.Workspace, fleet.LabelCluster: m.Name}
+	return meta
 }
 
 // NamespaceState says what stands at the name of a member namespace.
@@ -87,8 +106,15 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 }
 
 func (m Member) owns(o client.Object) bool {
+	if o.GetLabels()[fleet.LabelManaged] != "true" {
+		return false
+	}
+	if m.Workspace == "" {
+		owner := metav1.GetControllerOf(o)
+		return owner != nil && owner.UID == m.UID
+	}
 	key, ok := RecordOf(o)
-	return ok && o.GetLabels()[fleet.LabelManaged] == "true" && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}
+	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}
 }
 
 // CreateNamespace makes the member namespace and says what stands there afterwards. It never adopts one that exists.

@@ -1,0 +1,114 @@
+package v1beta1
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MemberCluster is the record of a member that an admin registered by name, cluster-scoped on the hub. To leave is to be deleted.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=memberclusters,scope=Cluster,shortName=cluster,categories={fleet,fleet-cluster}
+// +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Member-Agent-Last-Seen",type=date,JSONPath=`.status.agentStatus[?(@.type=="MemberAgent")].lastReceivedHeartbeat`
+// +kubebuilder:printcolumn:name="Node-Count",type=string,JSONPath=`.status.properties.kubernetes-fleet\.io/node-count.value`
+// +kubebuilder:printcolumn:name="Available-CPU",type=string,JSONPath=`.status.resourceUsage.available.cpu`
+// +kubebuilder:printcolumn:name="Available-Memory",type=string,JSONPath=`.status.resourceUsage.available.memory`
+// +kubebuilder:printcolumn:name="Allocatable-CPU",type=string,priority=1,JSONPath=`.status.resourceUsage.allocatable.cpu`
+// +kubebuilder:printcolumn:name="Allocatable-Memory",type=string,priority=1,JSONPath=`.status.resourceUsage.allocatable.memory`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50",message="metadata.name may have at most 50 characters, because the member's namespace is fleet-member-<name>"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name may hold only lower case letters, digits and dashes, because the member's namespace is fleet-member-<name>"
+type MemberCluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec MemberClusterSpec `json:"spec"`
+	// +optional
+	Status MemberClusterStatus `json:"status,omitempty"`
+}
+
+// MemberClusterSpec is written by admins.
+type MemberClusterSpec struct {
+	// Identity is who the member's agent acts as on the hub: a ServiceAccount, User or Group. It gets access to the member
+	// namespace; an identity before it loses it at once.
+	// +required
+	Identity rbacv1.Subject `json:"identity"`
+	// HeartbeatPeriodSeconds is how often the agent proves that it is alive. Three missing beats, but at least 30 s, mean lost.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
+	// Taints keep placements that do not tolerate them away from the member.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.key == b.key && (has(a.value) ? a.value : '') == (has(b.value) ? b.value : '') && a.effect == b.effect))",message="two taints have the same key, value and effect"
+	Taints []Taint `json:"taints,omitempty"`
+	// DeleteOptions of the member.
+	// +optional
+	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
+}
+
+// Taint keeps placements away.
+type Taint struct {
+	// Key is a qualified name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Key string `json:"key"`
+	// Value is a label value.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+	Value string `json:"value,omitempty"`
+	// Effect is NoSchedule: what is placed already stays.
+	// +required
+	// +kubebuilder:validation:Enum=NoSchedule
+	Effect string `json:"effect"`
+}
+
+// DeleteOptions of a MemberCluster.
+type DeleteOptions struct {
+	// ValidationMode is accepted for compatibility; Muster has no networking objects that could forbid a deletion.
+	// +optional
+	// +kubebuilder:default=Strict
+	// +kubebuilder:validation:Enum=Skip;Strict
+	ValidationMode string `json:"validationMode,omitempty"`
+}
+
+// MemberClusterStatus is written by the hub only.
+type MemberClusterStatus struct {
+	// Conditions: ReadyToJoin, Joined, Healthy, and those of the member's property provider.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Properties of the member by name, such as kubernetes-fleet.io/node-count.
+	// +optional
+	Properties map[string]PropertyValue `json:"properties,omitempty"`
+	// ResourceUsage of the member.
+	// +optional
+	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
+	// Namespaces of the member and the works that own them.
+	// +optional
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+	// AgentStatus has an entry per agent.
+	// +optional
+	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+}
+
+// MemberClusterList is a list of MemberClusters.
+//
+// +kubebuilder:object:root=true
+type MemberClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MemberCluster `json:"items"`
+}

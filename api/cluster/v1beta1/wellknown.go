@@ -1,0 +1,19 @@
+package v1beta1
+
+// Labels, finalizers and condition types of the wire protocol.
+const (
+	// LabelFleetResource marks what the hub made for a MemberCluster.
+	LabelFleetResource = "kubernetes-fleet.io/is-fleet-resource"
+	// LabelMemberName on a MemberCluster repeats its name, so that it can be selected.
+	LabelMemberName = "kubernetes-fleet.io/member-name"
+	// FinalizerMemberCluster on a MemberCluster lets the hub see the member off before the record goes.
+	FinalizerMemberCluster = "kubernetes-fleet.io/membercluster-finalizer"
+	// ConditionReadyToJoin says whether everything is prepared for the member's agent.
+	ConditionReadyToJoin = "ReadyToJoin"
+	// ConditionJoined says whether the member's agent has joined; on a MemberCluster and on an agent's status.
+	ConditionJoined = "Joined"
+	// ConditionHealthy says whether the member's agent is alive and its API server well; likewise.
+	ConditionHealthy = "Healthy"
+	// PropertyNodeCount is the number of nodes.
+	PropertyNodeCount = "kubernetes-fleet.io/node-count"
+)

@@ -1,0 +1,246 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// claim puts the finalizer and the label with its own name on a record.
+func (c *Controller) claim(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	before := mc.DeepCopy()
+	changed := controllerutil.AddFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)
+	if mc.Labels[clusterv1beta1.LabelMemberName] != mc.Name {
+		metav1.SetMetaDataLabel(&mc.ObjectMeta, clusterv1beta1.LabelMemberName, mc.Name)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	if err := c.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); err != nil {
+		return fmt.Errorf("claiming MemberCluster %s: %w", mc.Name, err)
+	}
+	return nil
+}
+
+func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observed, error) {
+	member := membership.OfMemberCluster(mc)
+	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status}
+	state, _, err := member.ObserveNamespace(ctx, c.Client)
+	if err == nil && state == membership.NamespaceAbsent {
+		state, err = c.lookAgain(ctx, mc, member)
+	}
+	if err != nil {
+		return observed{}, err
+	}
+	o.namespace = state
+	if mc.DeletionTimestamp != nil {
+		o.deleted = mc.DeletionTimestamp.Time
+	} else if o.identity.Kind == rbacv1.ServiceAccountKind && identityProblem(o.identity) == "" {
+		account := kube.Metadata(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+		err := c.Live.Get(ctx, types.NamespacedName{Namespace: o.identity.Namespace, Name: o.identity.Name}, account)
+		if o.accountMissing = apierrors.IsNotFound(err); err != nil && !o.accountMissing {
+			return observed{}, fmt.Errorf("reading ServiceAccount %s/%s: %w", o.identity.Namespace, o.identity.Name, err)
+		}
+	}
+	var report clusterv1beta1.InternalMemberCluster
+	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
+	if client.IgnoreNotFound(err) != nil {
+		return observed{}, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", member.Namespace, member.Name, err)
+	}
+	if err == nil && state == membership.NamespaceOurs {
+		o.report = &report
+	}
+	if !o.recordedBeat().IsZero() || heartbeatOf(&report) != (time.Time{}) {
+		healthy := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHealthy)
+		c.Judge.Track(member.Namespace, budgetPeriod(mc), healthy != nil && healthy.Reason == reasonAgentLost)
+	}
+	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	return o, nil
+}
+
+// lookAgain makes the namespace that the cache does not know, or, for a record that is being deleted, looks whether it is there.
+func (c *Controller) lookAgain(ctx context.Context, mc *clusterv1beta1.MemberCluster, member membership.Member) (membership.NamespaceState, error) {
+	if mc.DeletionTimestamp == nil {
+		return member.CreateNamespace(ctx, c.Client, c.Live)
+	}
+	state, _, err := member.ObserveNamespace(ctx, c.Live)
+	return state, err
+}
+
+// period is what the record asks for.
+func period(mc *clusterv1beta1.MemberCluster) time.Duration {
+	if mc.Spec.HeartbeatPeriodSeconds == 0 {
+		return time.Minute
+	}
+	return time.Duration(mc.Spec.HeartbeatPeriodSeconds) * time.Second
+}
+
+// budgetPeriod is the period that a member is judged by: three of them are at least minSilence.
+func budgetPeriod(mc *clusterv1beta1.MemberCluster) time.Duration {
+	return max(period(mc), minSilence/3)
+}
+
+// prepare brings what is in the member namespace in line. Only what differs is written.
+func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
+	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc)}
+	if identityProblem(o.identity) == "" {
+		desired.Identity = &o.identity
+	}
+	role, err := desired.Role()
+	if err != nil {
+		return err
+	}
+	binding, report, lease := desired.Binding(), desired.Report(), desired.Lease()
+	var differ []client.Object
+	var haveRole rbacv1.Role
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(role), &haveRole); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if !equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) {
+		differ = append(differ, role)
+	}
+	var haveBinding rbacv1.RoleBinding
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(binding), &haveBinding); client.IgnoreNotFound(err) != nil {
+		return err
+	} else if desired.Identity == nil {
+		if err := kube.Delete(ctx, c.Client, binding); err != nil {
+			return err
+		}
+	} else if haveBinding.UID == "" || !equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) {
+		differ = append(differ, binding)
+	}
+	if o.report == nil || o.report.Spec != report.Spec {
+		differ = append(differ, report)
+	}
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{}); apierrors.IsNotFound(err) {
+		missing, err := kube.Missing(ctx, c.Live, kube.MetadataOf(c.Client.Scheme()), lease)
+		if err != nil {
+			return err
+		}
+		differ = append(differ, missing...)
+	} else if err != nil {
+		return err
+	}
+	return kube.Ensure(ctx, c.Client, differ...)
+}
+
+func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, leaving departure) error {
+	after := mc.DeepCopy()
+	after.Status = describe(o, mc.Generation, leaving, c.Clock.Now())
+	if err := kube.PatchStatus(ctx, c.Client, mc, after); err != nil {
+		return err
+	}
+	c.written.Store(mc.UID, after.ResourceVersion)
+	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy} {
+		c.announce(ctx, after, meta.FindStatusCondition(o.before.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind))
+	}
+	return nil
+}
+
+// announce tells of a transition, after it was written.
+func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition) {
+	if to == nil || from != nil && from.Reason == to.Reason && from.Status == to.Status {
+		return
+	}
+	before := ""
+	if from != nil {
+		before = from.Reason
+	}
+	ctrl.LoggerFrom(ctx).Info("MemberCluster changed state", "condition", to.Type, "from", before, "to", to.Reason, "message", to.Message)
+	kind := corev1.EventTypeNormal
+	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft {
+		kind = corev1.EventTypeWarning
+	}
+	if to.Status != metav1.ConditionUnknown {
+		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
+	}
+}
+
+// leave sees a member off: the agent is asked, then its access and everything of it on the hub goes, then the record.
+func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(mc, clusterv1beta1.FinalizerMemberCluster) {
+		return ctrl.Result{}, nil
+	}
+	o, err := c.observe(ctx, mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := c.Clock.Now()
+	leaving := depart(o, now, c.Config.Current().ForceDeleteWaitTime)
+	switch leaving.step {
+	case waitForAgent:
+		err = c.prepare(ctx, mc, o, clusterv1beta1.ClusterStateLeave)
+	case removeNamespace:
+		err = c.removeNamespace(ctx, mc, leaving)
+	case waitForNamespace: // its end wakes the record
+	case letGo:
+		return ctrl.Result{}, c.letGo(ctx, mc)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := c.report(ctx, mc, o, leaving); err != nil || leaving.wake.IsZero() {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: max(leaving.wake.Sub(now), time.Millisecond)}, nil
+}
+
+func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster, leaving departure) error {
+	member := membership.OfMemberCluster(mc)
+	if leaving.forced {
+		if err := c.recordLeftovers(ctx, mc); err != nil {
+			return err
+		}
+	}
+	_, namespace, err := member.ObserveNamespace(ctx, c.Live)
+	if err != nil || namespace == nil {
+		return err
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
+	if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &namespace.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
+	}
+	return nil
+}
+
+// recordLeftovers keeps, after the record is gone, that a member was removed without its agent's answer.
+func (c *Controller) recordLeftovers(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	text := fmt.Sprintf("The agent of MemberCluster %s did not answer; its access was revoked. Whatever runs on the cluster goes on running there.", mc.Name)
+	leftovers := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: "left-" + mc.Name},
+		Data:       map[string]string{"uid": string(mc.UID), "message": text},
+	}
+	if err := kube.Ensure(ctx, c.Client, leftovers); err != nil {
+		return err
+	}
+	c.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, "ForcedLeave", "Leave", "%s", text)
+	return nil
+}
+
+func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	c.Judge.Forget(membership.OfMemberCluster(mc).Namespace)
+	c.written.Delete(mc.UID)
+	before := mc.DeepCopy()
+	controllerutil.RemoveFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)
+	if err := c.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("letting MemberCluster %s go: %w", mc.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("MemberCluster left")
+	return nil
+}

@@ -1,0 +1,160 @@
+// Package member is what is particular to the MemberCluster door: it prepares the namespace of every MemberCluster, keeps what is in it
+// as it should be, shows in the record's status how the member is, and sees it off when the record is deleted.
+//
+// It writes the finalizer and one label of a MemberCluster, all of its status, and the spec of its report; the status of the report
+// is the agent's. Its invariant: the identity has access from the moment the namespace is prepared and loses it with the namespace.
+package member
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+const (
+	// workers is how many MemberClusters are handled at once.
+	workers = 16
+	// unwatchedRetry is how soon a member notices a change of what the hub does not watch: a namespace in its way, an account.
+	unwatchedRetry = 30 * time.Second
+	// minSilence is the least that a silent member is given.
+	minSilence = 30 * time.Second
+)
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Client reads MemberClusters, reports and the metadata of everything managed from the cache.
+	Client client.Client
+	// Live reads what is not cached.
+	Live     client.Reader
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Config   *config.Controller
+	Judge    *liveness.Judge
+	// SystemNamespace is the hub's own; what was left behind is recorded there.
+	SystemNamespace string
+}
+
+// Controller reconciles MemberClusters.
+type Controller struct {
+	Deps
+	// written holds the resource version of what was last written of each record: until the cache has it, a reconcile would only
+	// collide with this controller's own write.
+	written sync.Map
+}
+
+// New returns a controller.
+func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &clusterv1beta1.MemberCluster{}, handler.OnlyControllerOwner())
+	return ctrl.NewControllerManagedBy(mgr).Named("member").
+		For(&clusterv1beta1.MemberCluster{}).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, owned).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
+		Watches(&coordinationv1.Lease{}, handler.Funcs{DeleteFunc: deleted(owned)}).
+		WatchesMetadata(&corev1.Namespace{}, owned).
+		WatchesMetadata(&rbacv1.RoleBinding{}, owned).
+		WatchesMetadata(&rbacv1.Role{}, owned).
+		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(c)
+}
+
+// deleted passes on deletions only: a beat must wake nobody.
+func deleted(h handler.EventHandler) func(context.Context, event.DeleteEvent, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	return h.Delete
+}
+
+// Reconcile prepares the member, shows how it is, or sees it off.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var mc clusterv1beta1.MemberCluster
+	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if c.stale(&mc) {
+		return ctrl.Result{}, nil // the cache will say so in a moment
+	}
+	if mc.DeletionTimestamp != nil {
+		return c.leave(ctx, &mc)
+	}
+	if err := c.claim(ctx, &mc); err != nil {
+		return ctrl.Result{}, err
+	}
+	seen, err := c.observe(ctx, &mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if seen.namespace == membership.NamespaceOurs {
+		if err := c.prepare(ctx, &mc, seen, clusterv1beta1.ClusterStateJoin); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := c.report(ctx, &mc, seen, departure{}); err != nil {
+		return ctrl.Result{}, err
+	}
+	switch {
+	case judgeReadyToJoin(seen).reason != reasonReadyToJoin:
+		return ctrl.Result{RequeueAfter: unwatchedRetry}, nil
+	case seen.liveness == liveness.Online:
+		return ctrl.Result{RequeueAfter: refreshLastSeen}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// stale says whether the cache is behind this controller's own last write.
+func (c *Controller) stale(mc *clusterv1beta1.MemberCluster) bool {
+	last, known := c.written.Load(mc.UID)
+	if !known {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(mc.ResourceVersion, last.(string))
+	return err == nil && order < 0
+}
+
+// onReport counts a moved heartbeat in a report as a beat: that is how a KubeFleet member agent shows that it is alive.
+func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
+	if was, is := heartbeatOf(before), heartbeatOf(after); !is.IsZero() && !is.Equal(was) {
+		c.Judge.Beat(after.Namespace)
+	}
+}
+
+func heartbeatOf(report *clusterv1beta1.InternalMemberCluster) time.Time {
+	for _, agent := range report.Status.AgentStatus {
+		if agent.Type == clusterv1beta1.MemberAgent {
+			return agent.LastReceivedHeartbeat.Time
+		}
+	}
+	return time.Time{}
+}
+
+// ofNamespace leads from a member namespace to its MemberCluster.
+func (c *Controller) ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
+	name, ok := membership.MemberClusterOf(o.GetName())
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}

@@ -1,0 +1,81 @@
+package member
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+)
+
+// refreshLastSeen is how old a shown beat may get while a member is online.
+const refreshLastSeen = 5 * time.Minute
+
+// describe computes the status. It is the only place that sets it.
+func describe(o observed, generation int64, leaving departure, now time.Time) clusterv1beta1.MemberClusterStatus {
+	after := *o.before.DeepCopy()
+	set := func(kind string, v verdict) {
+		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation}
+		condition.LastTransitionTime = metav1.NewTime(now)
+		// While a member leaves, only its countdown would change: that is no reason for a write.
+		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && old.Status == v.status && leaving.step == waitForAgent {
+			return
+		}
+		meta.SetStatusCondition(&after.Conditions, condition)
+	}
+	if o.deleted.IsZero() {
+		set(clusterv1beta1.ConditionReadyToJoin, judgeReadyToJoin(o))
+	}
+	set(clusterv1beta1.ConditionJoined, judgeJoined(o, leaving))
+	set(clusterv1beta1.ConditionHealthy, judgeHealthy(o))
+	if o.report != nil {
+		rollUp(&after, o, generation, now)
+	}
+	return after
+}
+
+// rollUp copies the report. Times alone are no reason for a write: they follow what else changes, and the beat every five minutes.
+func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation int64, now time.Time) {
+	report := o.report.Status.DeepCopy()
+	for _, condition := range report.Conditions {
+		condition.ObservedGeneration = generation
+		meta.SetStatusCondition(&after.Conditions, condition)
+	}
+	for name, value := range report.Properties {
+		if old, known := after.Properties[name]; known && old.Value == value.Value {
+			report.Properties[name] = old
+		}
+	}
+	after.Properties = report.Properties
+	usage := report.ResourceUsage
+	usage.ObservationTime = after.ResourceUsage.ObservationTime
+	if !equality.Semantic.DeepEqual(usage, after.ResourceUsage) {
+		after.ResourceUsage = report.ResourceUsage
+	}
+	after.Namespaces = report.Namespaces
+	shown := o.recordedBeat()
+	transition := !equality.Semantic.DeepEqual(after.Conditions, o.before.Conditions)
+	for i := range report.AgentStatus {
+		agent := &report.AgentStatus[i]
+		for c := range agent.Conditions {
+			agent.Conditions[c].ObservedGeneration = generation
+		}
+		if agent.Type != clusterv1beta1.MemberAgent {
+			continue
+		}
+		agent.LastReceivedHeartbeat = metav1.NewTime(shown)
+		if shown.IsZero() { // a report is a sign of life, too
+			agent.LastReceivedHeartbeat = metav1.NewTime(now.Truncate(time.Second))
+		}
+		if newest := o.lastSeen(); transition || newest.Sub(shown) >= refreshLastSeen {
+			agent.LastReceivedHeartbeat = metav1.NewTime(newest.Truncate(time.Second))
+		}
+	}
+	after.AgentStatus = report.AgentStatus
+	if len(after.AgentStatus) == 0 && !o.lastBeat.IsZero() {
+		// It beats and has not reported yet.
+		after.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(o.lastBeat.Truncate(time.Second))}}
+	}
+}
