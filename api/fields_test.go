@@ -55,6 +55,14 @@ var upstream = map[string]string{
 		spec.selector:object status.clusterCount:integer status.nonReadyClusterCount:integer status.nonReadyClusters:array
 		status.conditions:array status.summary:object status.display:object status.display.readyClusters:string
 		status.display.readyBundles:string status.display.state:string status.resourceCounts:object`,
+	"cluster.kubernetes-fleet.io_memberclusters.yaml": `
+		spec.identity:object spec.identity.kind:string spec.identity.name:string spec.identity.apiGroup:string spec.identity.namespace:string
+		spec.heartbeatPeriodSeconds:integer spec.taints:array spec.taints[].key:string spec.taints[].value:string spec.taints[].effect:string
+		spec.deleteOptions:object spec.deleteOptions.validationMode:string status.conditions:array status.properties:object
+		status.resourceUsage:object status.resourceUsage.capacity:object status.resourceUsage.allocatable:object
+		status.resourceUsage.available:object status.resourceUsage.observationTime:string status.namespaces:object
+		status.agentStatus:array status.agentStatus[].type:string status.agentStatus[].conditions:array
+		status.agentStatus[].lastReceivedHeartbeat:string`,
 	"cluster.kubernetes-fleet.io_internalmemberclusters.yaml": `
 		spec.state:string spec.heartbeatPeriodSeconds:integer status.conditions:array status.properties:object status.resourceUsage:object
 		status.resourceUsage.capacity:object status.resourceUsage.allocatable:object status.resourceUsage.available:object
@@ -92,6 +100,13 @@ func TestColumns(t *testing.T) {
 			"Clusters-Ready .status.display.readyClusters", "Bundles-Ready .status.display.readyBundles", `Status .status.conditions[?(@.type=="Ready")].message`,
 		},
 		"cluster.kubernetes-fleet.io_internalmemberclusters.yaml": {"Age .metadata.creationTimestamp"},
+		"cluster.kubernetes-fleet.io_memberclusters.yaml": {
+			`Joined .status.conditions[?(@.type=="Joined")].status`, "Age .metadata.creationTimestamp",
+			`Member-Agent-Last-Seen .status.agentStatus[?(@.type=="MemberAgent")].lastReceivedHeartbeat`,
+			`Node-Count .status.properties.kubernetes-fleet\.io/node-count.value`, "Available-CPU .status.resourceUsage.available.cpu",
+			"Available-Memory .status.resourceUsage.available.memory", "Allocatable-CPU .status.resourceUsage.allocatable.cpu",
+			"Allocatable-Memory .status.resourceUsage.allocatable.memory",
+		},
 	} {
 		for _, version := range read(t, file).Spec.Versions {
 			var got []string
@@ -105,21 +120,23 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-func TestTheTwoVersionsOfTheReportHaveTheSameFieldsAndV1beta1IsStored(t *testing.T) {
-	fields := map[string][]string{}
-	for _, version := range read(t, "cluster.kubernetes-fleet.io_internalmemberclusters.yaml").Spec.Versions {
-		all := map[string]bool{}
-		collect(all, "", version.Schema.OpenAPIV3Schema)
-		for field := range all {
-			fields[version.Name] = append(fields[version.Name], field)
+func TestBothVersionsHaveTheSameFieldsAndV1beta1IsStored(t *testing.T) {
+	for _, file := range []string{"cluster.kubernetes-fleet.io_internalmemberclusters.yaml", "cluster.kubernetes-fleet.io_memberclusters.yaml"} {
+		fields := map[string][]string{}
+		for _, version := range read(t, file).Spec.Versions {
+			all := map[string]bool{}
+			collect(all, "", version.Schema.OpenAPIV3Schema)
+			for field := range all {
+				fields[version.Name] = append(fields[version.Name], field)
+			}
+			slices.Sort(fields[version.Name])
+			if version.Storage != (version.Name == "v1beta1") || !version.Served {
+				t.Errorf("%s %s: served %t, stored %t", file, version.Name, version.Served, version.Storage)
+			}
 		}
-		slices.Sort(fields[version.Name])
-		if version.Storage != (version.Name == "v1beta1") || !version.Served {
-			t.Errorf("%s: served %t, stored %t", version.Name, version.Served, version.Storage)
+		if diff := cmp.Diff(fields["v1beta1"], fields["v1"]); diff != "" || len(fields["v1"]) == 0 {
+			t.Errorf("%s (-v1beta1 +v1):\n%s", file, diff)
 		}
-	}
-	if diff := cmp.Diff(fields["v1beta1"], fields["v1"]); diff != "" || len(fields["v1"]) == 0 {
-		t.Errorf("(-v1beta1 +v1):\n%s", diff)
 	}
 }
 

@@ -24,6 +24,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"agentTLSMode":                    "strict",
 		"agentCheckinInterval":            "15m",
 		"agentTokenLifetime":              "720h",
+		"forceDeleteWaitTime":             "15m",
 		"registrationTokenTTL":            map[string]any{"required": false},
 		"garbageCollectionInterval":       "15m",
 		"ignoreClusterRegistrationLabels": false,

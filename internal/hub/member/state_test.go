@@ -1,0 +1,156 @@
+package member
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const (
+	yes     = metav1.ConditionTrue
+	no      = metav1.ConditionFalse
+	unknown = metav1.ConditionUnknown
+)
+
+// joined is a member whose agent has joined and beat a minute ago.
+func joined(change ...func(*observed)) observed {
+	beat := now.Add(-time.Minute)
+	o := observed{
+		name: "m", memberNamespace: "fleet-member-m", namespace: membership.NamespaceOurs,
+		identity: rbacv1.Subject{Kind: "ServiceAccount", Name: "a", Namespace: "fleet-system"},
+		liveness: liveness.Online, lastBeat: beat,
+		report: &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{
+			agent(yes, yes, beat),
+		}}},
+	}
+	o.before.AgentStatus = []clusterv1beta1.AgentStatus{agent(yes, yes, beat)}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func agent(joined, healthy metav1.ConditionStatus, beat time.Time) clusterv1beta1.AgentStatus {
+	return clusterv1beta1.AgentStatus{
+		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(beat),
+		Conditions: []metav1.Condition{{Type: "Joined", Status: joined, Reason: "R"}, {Type: "Healthy", Status: healthy, Reason: "R", Message: "readyz says no"}},
+	}
+}
+
+func neverSeen(o *observed) {
+	o.report.Status.AgentStatus, o.before.AgentStatus = nil, nil
+	o.lastBeat, o.liveness = time.Time{}, liveness.Unknown
+}
+
+func answered(status metav1.ConditionStatus) func(*observed) {
+	return func(o *observed) { o.report.Status.AgentStatus[0].Conditions[0].Status = status }
+}
+
+func leaving(o *observed) { o.deleted = now.Add(-time.Minute) }
+
+func TestConditions(t *testing.T) {
+	readyToJoin := func(o observed) verdict { return judgeReadyToJoin(o) }
+	joinedState := func(o observed) verdict { return judgeJoined(o, depart(o, now, 15*time.Minute)) }
+	healthy := func(o observed) verdict { return judgeHealthy(o) }
+	recordedLost := func(o *observed) {
+		o.before.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionHealthy, Status: no, Reason: reasonAgentLost}}
+	}
+	for _, c := range []struct {
+		name  string
+		judge func(observed) verdict
+		seen  observed
+		want  verdict
+		says  string
+	}{
+		{"a prepared member is ready to join", readyToJoin, joined(neverSeen), verdict{status: yes, reason: reasonReadyToJoin}, "ready to join"},
+		{"a namespace of somebody else is in the way", readyToJoin, joined(func(o *observed) { o.namespace = membership.NamespaceTaken }), verdict{status: no, reason: reasonNamespaceTaken}, "fleet-member-m exists"},
+		{"a namespace that is going is waited for", readyToJoin, joined(func(o *observed) { o.namespace = membership.NamespaceTerminating }), verdict{status: no, reason: reasonNamespaceTerminating}, "made anew"},
+		{"an identity of an unknown kind is named", readyToJoin, joined(func(o *observed) { o.identity.Kind = "Nonsense" }), verdict{status: no, reason: reasonIdentityInvalid}, `kind is "Nonsense"`},
+		{"an account without a namespace is named", readyToJoin, joined(func(o *observed) { o.identity.Namespace = "" }), verdict{status: no, reason: reasonIdentityInvalid}, "spec.identity.namespace is empty"},
+		{"an account that does not exist comes with its remedy", readyToJoin, joined(func(o *observed) { o.accountMissing = true }), verdict{status: no, reason: reasonIdentityMissing}, "kubectl create serviceaccount a -n fleet-system"},
+		{"a user needs no namespace", readyToJoin, joined(func(o *observed) { o.identity = rbacv1.Subject{Kind: "User", Name: "u"} }), verdict{status: yes, reason: reasonReadyToJoin}, ""},
+
+		{"without an agent nobody knows", joinedState, joined(neverSeen), verdict{status: unknown, reason: reasonJoinUnknown}, "config.memberClusterName=m"},
+		{"the agent's word counts", joinedState, joined(), verdict{status: yes, reason: reasonJoined}, "successfully joined"},
+		{"also that it has left", joinedState, joined(answered(no)), verdict{status: no, reason: reasonLeft}, "has left"},
+		{"also that it could not", joinedState, joined(answered(unknown)), verdict{status: unknown, reason: reasonJoinUnknown}, ""},
+		{"leaving says what it waits for, and until when", joinedState, joined(leaving), verdict{status: yes, reason: reasonLeaving}, "at most until 2026-01-02T03:18:05Z (14m0s)"},
+		{"once the agent has left it is no longer joined", joinedState, joined(leaving, answered(no)), verdict{status: no, reason: reasonLeaving}, "the member agent has left"},
+
+		{"before the first beat health is unknown", healthy, joined(neverSeen), verdict{status: unknown, reason: reasonAgentUnseen}, "no heartbeat"},
+		{"a member that beats is healthy", healthy, joined(), verdict{status: yes, reason: reasonHealthy}, ""},
+		{"unless its agent says otherwise", healthy, joined(func(o *observed) { o.report.Status.AgentStatus[0].Conditions[1].Status = no }), verdict{status: no, reason: reasonAgentUnhealthy}, "readyz says no"},
+		{"silence is not health", healthy, joined(func(o *observed) { o.liveness = liveness.Lost }), verdict{status: no, reason: reasonAgentLost}, "since 2026-01-02T03:03:05Z"},
+		{"after a restart of the hub a lost member stays lost", healthy, joined(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{status: no, reason: reasonAgentLost}, "since"},
+		{"and a healthy one healthy", healthy, joined(func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{status: yes, reason: reasonHealthy}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := c.judge(c.seen)
+			if !strings.Contains(got.message, c.says) {
+				t.Errorf("message %q does not say %q", got.message, c.says)
+			}
+			got.message = ""
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDepart(t *testing.T) {
+	const patience = 15 * time.Minute
+	in := func(state membership.NamespaceState) func(*observed) {
+		return func(o *observed) { o.namespace = state }
+	}
+	for _, c := range []struct {
+		name string
+		seen observed
+		now  time.Time
+		want departure
+	}{
+		{"a joined agent is asked first", joined(leaving), now, departure{step: waitForAgent, wake: now.Add(14 * time.Minute)}},
+		{"its answer ends the wait", joined(leaving, answered(no)), now, departure{step: removeNamespace}},
+		{"a member that never connected is not waited for", joined(neverSeen, leaving), now, departure{step: removeNamespace}},
+		{"nor one without a report", joined(leaving, func(o *observed) { o.report = nil }), now, departure{step: removeNamespace}},
+		{"when the wait is over it is forced", joined(leaving), now.Add(14 * time.Minute), departure{step: removeNamespace, forced: true}},
+		{"a namespace that is going is waited for", joined(leaving, in(membership.NamespaceTerminating)), now, departure{step: waitForNamespace}},
+		{"with the namespace gone the record goes", joined(leaving, in(membership.NamespaceAbsent)), now, departure{step: letGo}},
+		{"a namespace of somebody else is not touched", joined(leaving, in(membership.NamespaceTaken)), now, departure{step: letGo}},
+	} {
+		got := depart(c.seen, c.now, patience)
+		got.message = ""
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(departure{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestABeatAloneChangesTheStatusAtMostEveryFiveMinutes(t *testing.T) {
+	o := joined()
+	first := describe(o, 1, departure{}, now)
+	o.before = first
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		write bool
+	}{{"a minute later", time.Minute, false}, {"six minutes later", 6 * time.Minute, true}} {
+		later := o
+		later.lastBeat = now.Add(c.after)
+		later.report = o.report.DeepCopy()
+		later.report.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-time.Hour)) // the member's clock does not matter
+		later.report.Status.ResourceUsage.ObservationTime = metav1.NewTime(now.Add(c.after))
+		if wrote := cmp.Diff(first, describe(later, 1, departure{}, now.Add(c.after))) != ""; wrote != c.write {
+			t.Errorf("%s: wrote %t, want %t", c.name, wrote, c.write)
+		}
+	}
+}
