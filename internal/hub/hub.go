@@ -29,6 +29,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -101,11 +102,12 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	if err := settings.Load(ctx, live); err != nil {
 		return err
 	}
-	judge := liveness.New(realClock)
+	judge := liveness.New(realClock, mgr.GetLogger().WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
+		func() error { return mgr.Add(manager.RunnableFunc(judge.Serve(metrics.Registry))) },
 		func() error { return liveness.Feed(ctx, mgr.GetCache(), judge) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(mgr.GetClient(), namespace))) },
 		func() error { return settings.Register(mgr) },

@@ -126,6 +126,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
+	case to == reasonAgentLost && c.Judge.Mass(): // told once, by the judge
 	case to == reasonAgentLost || to == reasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
 	case to == reasonReady && from == reasonAgentLost:

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -42,15 +43,26 @@ const missedPeriods = 3
 // defaultPeriod is assumed of a member that beats before its record has been looked at.
 const defaultPeriod = time.Minute
 
+// When many members fall silent in the same second, the trouble is more likely the hub's own than theirs. Then they are declared lost
+// at a bounded rate, which is told once; a member that beats before its turn never was lost.
+const (
+	maxLostAtOnce = 100
+	lostPause     = time.Second
+)
+
 // Judge keeps the time of the last beat of every member.
 type Judge struct {
 	clock       clock.Clock
+	log         logr.Logger
 	subscribers []chan event.GenericEvent
 	rearm       chan struct{}
 
 	mu      sync.Mutex
 	members map[string]*member
 	queue   deadlines
+	// mass is when the last mass expiry was met, and until when the next members are kept.
+	mass, resume time.Time
+	transitions  map[State]int
 }
 
 // member is one entry of the roll, identified by its member namespace.
@@ -64,8 +76,8 @@ type member struct {
 }
 
 // New returns a judge that knows nobody.
-func New(c clock.Clock) *Judge {
-	return &Judge{clock: c, rearm: make(chan struct{}, 1), members: map[string]*member{}}
+func New(c clock.Clock, log logr.Logger) *Judge {
+	return &Judge{clock: c, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{}}
 }
 
 // Subscribe returns a channel that yields an event with the member namespace whenever a member's state changes. All subscriptions
@@ -117,6 +129,9 @@ func (j *Judge) Beat(namespace string) {
 	before := m.state
 	m.state, m.lastBeat = Online, j.clock.Now()
 	j.schedule(m, m.lastBeat)
+	if before != Online {
+		j.transitions[Online]++
+	}
 	j.mu.Unlock()
 	if before != Online {
 		j.announce(namespace)
@@ -198,7 +213,7 @@ func (j *Judge) untilNext() time.Duration {
 	if len(j.queue) == 0 {
 		return time.Hour
 	}
-	return max(j.queue[0].deadline.Sub(j.clock.Now()), 0)
+	return max(laterOf(j.queue[0].deadline, j.resume).Sub(j.clock.Now()), 0)
 }
 
 // tick announces everybody whose deadline has passed.
@@ -208,18 +223,38 @@ func (j *Judge) tick() {
 	}
 }
 
-// expire marks everybody whose deadline has passed and returns their namespaces.
+// expire marks those whose deadline has passed, as many as may be lost at once, and returns their namespaces.
 func (j *Judge) expire() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var lost []string
 	now := j.clock.Now()
+	if now.Before(j.resume) {
+		return nil
+	}
 	for len(j.queue) > 0 && !j.queue[0].deadline.After(now) {
+		if len(lost) == maxLostAtOnce {
+			j.resume = now.Add(lostPause)
+			if now.Sub(j.mass) > time.Minute {
+				j.log.Info("Many members are silent at once; is the hub's own network in trouble? They are declared lost one after another",
+					"members", len(j.members), "atMostPerSecond", maxLostAtOnce)
+			}
+			j.mass = now
+			break
+		}
 		m := heap.Pop(&j.queue).(*member)
 		m.state = Lost
+		j.transitions[Lost]++
 		lost = append(lost, m.namespace)
 	}
 	return lost
+}
+
+// Mass says whether many members fell silent at once within the last minute. What is then told of each of them need not be.
+func (j *Judge) Mass() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.mass.IsZero() && j.clock.Since(j.mass) < time.Minute
 }
 
 func laterOf(a, b time.Time) time.Time {

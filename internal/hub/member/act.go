@@ -167,7 +167,7 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft {
 		kind = corev1.EventTypeWarning
 	}
-	if to.Status != metav1.ConditionUnknown {
+	if told := to.Reason == reasonAgentLost && c.Judge.Mass(); to.Status != metav1.ConditionUnknown && !told {
 		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
 	}
 }

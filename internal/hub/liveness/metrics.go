@@ -1,0 +1,54 @@
+package liveness
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	membersMetric = prometheus.NewDesc("muster_hub_members", "Members by what the hub knows of their agents.", []string{"state"}, nil)
+	ageMetric     = prometheus.NewDesc("muster_hub_oldest_beat_age_seconds", "Age of the oldest last beat of a member that is online.", nil, nil)
+	changesMetric = prometheus.NewDesc("muster_hub_member_transitions_total", "How often members came online or were lost since the hub started.", []string{"to"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (j *Judge) Describe(into chan<- *prometheus.Desc) {
+	into <- membersMetric
+	into <- ageMetric
+	into <- changesMetric
+}
+
+// Collect implements prometheus.Collector: figures are counted when they are asked for.
+func (j *Judge) Collect(into chan<- prometheus.Metric) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	counts := map[State]int{Unknown: 0, Online: 0, Lost: 0}
+	var oldest time.Duration
+	for _, m := range j.members {
+		counts[m.state]++
+		if m.state == Online {
+			oldest = max(oldest, j.clock.Since(m.lastBeat))
+		}
+	}
+	for state, count := range counts {
+		into <- prometheus.MustNewConstMetric(membersMetric, prometheus.GaugeValue, float64(count), string(state))
+	}
+	into <- prometheus.MustNewConstMetric(ageMetric, prometheus.GaugeValue, oldest.Seconds())
+	for _, state := range []State{Online, Lost} {
+		into <- prometheus.MustNewConstMetric(changesMetric, prometheus.CounterValue, float64(j.transitions[state]), string(state))
+	}
+}
+
+// Serve shows the figures of the judge in a registry until the context ends.
+func (j *Judge) Serve(registry prometheus.Registerer) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := registry.Register(j); err != nil {
+			return err
+		}
+		defer registry.Unregister(j)
+		<-ctx.Done()
+		return nil
+	}
+}
