@@ -51,6 +51,10 @@ test: bin/localkube ## run all tests, with the race detector, against real clust
 	go test $(RACE) -p 2 -timeout 30m ./...
 	cd localkube && go test ./...
 
+.PHONY: bench
+bench: bin/localkube ## measure the budgets, each on a control plane of its own; about five minutes
+	@for name in Token Agent BurstNative BurstLegacy; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+
 .PHONY: lint
 lint: ## check format and style of both modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

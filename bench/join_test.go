@@ -74,7 +74,7 @@ func BenchmarkAgent(b *testing.B) {
 			b.Logf("writes of one join: %v", kinds)
 		}
 		memory = append(memory, r.rss(command))
-		r.end(command)
+		defer r.end(command) // at the end, so that no member is lost while another is measured
 	}
 	slices.Sort(registered)
 	slices.Sort(visible)
