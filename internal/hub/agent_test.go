@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/credential"
@@ -151,17 +150,4 @@ func (a legacyAgent) beat(at time.Time) error {
 	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`, at.UTC().Format(time.RFC3339))
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: a.answer["clusterNamespace"], Name: a.answer["clusterName"]}}
 	return a.Client.Status().Patch(context.Background(), cluster, client.RawPatch(types.JSONPatchType, []byte(patch)))
-}
-
-// setPeriod makes a member beat faster than the hub asks of it, so that a test need not wait long for its silence.
-func (f fixture) setPeriod(namespace, name string, seconds int32) {
-	f.t.Helper()
-	f.eventually("the period is set", func() error {
-		var report clusterv1beta1.InternalMemberCluster
-		if err := f.get(&report, namespace, name); err != nil {
-			return err
-		}
-		report.Spec.HeartbeatPeriodSeconds = seconds
-		return f.Update(context.Background(), &report)
-	})
 }

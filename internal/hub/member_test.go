@@ -162,9 +162,8 @@ func TestSilentMemberIsShownAsLostAndComesBackWithOneBeat(t *testing.T) {
 	_, values := f.token("new-token", "")
 	m := f.join(values, map[string]any{"clientID": "silent"})
 	name := naming.Cluster("silent")
-	cluster := f.untilReady(name, "Ready")
-	f.setPeriod(cluster.Status.Namespace, name, 1)
-	m.stop()
+	f.untilReady(name, "Ready")
+	m.stop() // lost after three periods of ten seconds
 	f.untilReady(name, "AgentLost")
 	f.eventually("an event says so", func() error { return f.event("AgentLost", name, "no heartbeat since") })
 	f.restartHub()
@@ -172,6 +171,26 @@ func TestSilentMemberIsShownAsLostAndComesBackWithOneBeat(t *testing.T) {
 	m.start()
 	f.untilReady(name, "Ready")
 	f.eventually("an event says so", func() error { return f.event("AgentOnline", name, "") })
+}
+
+func TestReportOfAClusterEditedByHandIsHealed(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	f.join(values, map[string]any{"clientID": "edited"})
+	cluster := f.untilReady(naming.Cluster("edited"), "Ready")
+	var report clusterv1beta1.InternalMemberCluster
+	f.eventually("the spec is edited", func() error {
+		f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+		report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: "Leave", HeartbeatPeriodSeconds: 600}
+		return f.Update(context.Background(), &report)
+	})
+	f.eventually("the spec is healed", func() error {
+		f.check(f.get(&report, cluster.Status.Namespace, cluster.Name))
+		if report.Spec.State != clusterv1beta1.ClusterStateJoin || report.HeartbeatPeriod() > time.Minute {
+			return fmt.Errorf("it is %+v", report.Spec)
+		}
+		return nil
+	})
 }
 
 func TestWhatIsDeletedOfAMemberByMistakeHealsOrSaysWhatToDo(t *testing.T) {

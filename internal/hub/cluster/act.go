@@ -60,6 +60,9 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	}
 	period := c.Config.Current().AgentCheckinInterval
 	if err == nil {
+		if err := c.adjust(ctx, &report); err != nil {
+			return observed{}, err
+		}
 		o.report, period = &report.Status, report.HeartbeatPeriod()
 	}
 	if !cluster.Status.Agent.LastSeen.IsZero() || o.identity == membership.Native {
@@ -97,6 +100,24 @@ func (c *Controller) heal(ctx context.Context, identity membership.Identity, nam
 	}
 	return kube.Ensure(ctx, c.Client, missing...)
 }
+
+// adjust keeps what the hub asks of the agent right: that it joins, and with which period it beats, which follows the size of the
+// fleet. A member is looked at every five minutes at least, so a growing fleet slows down by and by.
+func (c *Controller) adjust(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
+	asked, wanted := report.HeartbeatPeriod(), c.Heartbeat()
+	if report.Spec.State == clusterv1beta1.ClusterStateJoin && (asked-wanted).Abs() <= wanted/periodTolerance {
+		return nil
+	}
+	before := report.DeepCopy()
+	report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(wanted.Seconds())}
+	if err := c.Client.Patch(ctx, report, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("adjusting InternalMemberCluster %s/%s: %w", report.Namespace, report.Name, err)
+	}
+	return nil
+}
+
+// periodTolerance is the part of a period by which a member's may be off before it is worth a write.
+const periodTolerance = 4
 
 // cachedForm is how the cache holds an object: reports and Leases whole, of everything else the metadata.
 func (c *Controller) cachedForm(object client.Object) client.Object {

@@ -185,3 +185,11 @@ muster_hub_oldest_beat_age_seconds 4
 		t.Error(err)
 	}
 }
+
+func TestPeriodGrowsWithTheFleetBetweenTenSecondsAndAMinute(t *testing.T) {
+	for members, want := range map[int]time.Duration{0: 10 * time.Second, 200: 10 * time.Second, 400: 20 * time.Second, 1200: time.Minute, 10000: time.Minute} {
+		if got := Period(members); got != want {
+			t.Errorf("%d members: %s, want %s", members, got, want)
+		}
+	}
+}
