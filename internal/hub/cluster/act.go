@@ -34,7 +34,7 @@ func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster) error 
 
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	member := membership.OfCluster(cluster)
-	o := observed{before: cluster.Status, memberNamespace: member.Namespace, deleting: cluster.DeletionTimestamp != nil}
+	o := observed{before: cluster.Status, memberNamespace: member.Namespace}
 	state, namespace, err := member.ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return observed{}, err
@@ -162,26 +162,24 @@ func reasonOf(status fleet.ClusterStatus) string {
 	return ""
 }
 
-// leave revokes the identity by deleting the member namespace, waits until it is gone and lets the Cluster go.
+// leave revokes the identity, starts the removal of the member namespace, which Kubernetes carries through in its own time, and lets
+// the Cluster go.
 func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, fleet.FinalizerCluster) {
 		return nil
 	}
 	member := membership.OfCluster(cluster)
-	state, namespace, err := member.ObserveNamespace(ctx, c.Live)
+	state, _, err := member.ObserveNamespace(ctx, c.Live)
 	if err != nil {
 		return err
 	}
-	switch state {
-	case membership.NamespaceOurs:
-		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
-		if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &namespace.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
+	if state == membership.NamespaceOurs {
+		if err := member.Revoke(ctx, c.Client); err != nil {
+			return err
 		}
-		fallthrough
-	case membership.NamespaceTerminating: // its end wakes the Cluster
-		return c.report(ctx, cluster, observed{before: cluster.Status, deleting: true, memberNamespace: member.Namespace, namespace: state})
-	case membership.NamespaceAbsent, membership.NamespaceTaken:
+		if err := member.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
+			return err
+		}
 	}
 	c.Judge.Forget(member.Namespace)
 	c.written.Delete(cluster.UID)

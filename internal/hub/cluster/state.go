@@ -16,7 +16,7 @@ import (
 //	WaitCheckIn ─────────► Ready ◄───────► AgentLost
 //	    │ ▲                  │
 //	    ▼ │                  ▼
-//	NamespaceTaken      IdentityMissing           any ──deleted──► Leaving
+//	NamespaceTaken      IdentityMissing           any ──deleted──► (gone)
 const (
 	reasonReady                = "Ready"
 	reasonWaitCheckIn          = "WaitCheckIn"
@@ -24,7 +24,6 @@ const (
 	reasonIdentityMissing      = "IdentityMissing"
 	reasonNamespaceTaken       = "NamespaceTaken"
 	reasonNamespaceTerminating = "NamespaceTerminating"
-	reasonLeaving              = "Leaving"
 )
 
 // refreshLastSeen is how old a shown beat may get while a member is online.
@@ -32,7 +31,6 @@ const refreshLastSeen = 5 * time.Minute
 
 // observed is all that the status of a Cluster depends on.
 type observed struct {
-	deleting        bool
 	memberNamespace string
 	namespace       membership.NamespaceState
 	// identity is the kind of agent that an identity exists for; "" if there is none.
@@ -58,8 +56,6 @@ func (o observed) joined() bool { return !o.before.Agent.LastSeen.IsZero() || !o
 func judge(o observed) verdict {
 	joined := o.joined()
 	switch {
-	case o.deleting:
-		return verdict{reason: reasonLeaving, message: fmt.Sprintf("leaving: waiting for namespace %s to be gone", o.memberNamespace)}
 	case o.namespace == membership.NamespaceTaken:
 		return verdict{reason: reasonNamespaceTaken, message: fmt.Sprintf(
 			"namespace %s exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name", o.memberNamespace)}

@@ -64,8 +64,6 @@ func TestJudge(t *testing.T) {
 			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
 			verdict{reason: reasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
-		{"leaving goes before all", member(func(o *observed) { o.deleting, o.namespace = true, membership.NamespaceTaken }),
-			verdict{reason: reasonLeaving, message: "leaving: waiting for namespace ns to be gone"}},
 	} {
 		if diff := cmp.Diff(c.want, judge(c.seen), cmp.AllowUnexported(verdict{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

@@ -183,24 +183,25 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	}
 	now := c.Clock.Now()
 	leaving := depart(o, now, c.Config.Current().ForceDeleteWaitTime)
-	switch leaving.step {
-	case waitForAgent:
-		err = c.prepare(ctx, mc, o, clusterv1beta1.ClusterStateLeave)
-	case removeNamespace:
-		err = c.removeNamespace(ctx, mc, leaving)
-	case waitForNamespace: // its end wakes the record
-	case letGo:
+	if leaving.step != waitForAgent {
+		if leaving.step == removeNamespace {
+			err = c.removeNamespace(ctx, mc, leaving)
+		}
+		if err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{}, c.letGo(ctx, mc)
 	}
-	if err != nil {
+	if err := c.prepare(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.report(ctx, mc, o, leaving); err != nil || leaving.wake.IsZero() {
+	if err := c.report(ctx, mc, o, leaving); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: max(leaving.wake.Sub(now), time.Millisecond)}, nil
 }
 
+// removeNamespace ends all access at once and starts the removal of the namespace, which Kubernetes carries through in its own time.
 func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster, leaving departure) error {
 	member := membership.OfMemberCluster(mc)
 	if leaving.forced {
@@ -208,15 +209,10 @@ func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 			return err
 		}
 	}
-	_, namespace, err := member.ObserveNamespace(ctx, c.Live)
-	if err != nil || namespace == nil {
+	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
 		return err
 	}
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
-	if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &namespace.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
-	}
-	return nil
+	return member.DeleteNamespace(ctx, c.Client, c.Live)
 }
 
 // recordLeftovers keeps, after the record is gone, that a member was removed without its agent's answer.

@@ -19,10 +19,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -74,13 +76,16 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.InternalMemberCluster{}, owned).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
 		Watches(&coordinationv1.Lease{}, handler.Funcs{DeleteFunc: deleted(owned)}).
-		WatchesMetadata(&corev1.Namespace{}, owned).
-		WatchesMetadata(&rbacv1.RoleBinding{}, owned).
-		WatchesMetadata(&rbacv1.Role{}, owned).
+		WatchesMetadata(&corev1.Namespace{}, owned, notMade).
+		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notMade).
+		WatchesMetadata(&rbacv1.Role{}, owned, notMade).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
+
+// notMade leaves out creations: what is created here, this controller has just created.
+var notMade = builder.WithPredicates(predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 
 // deleted passes on deletions only: a beat must wake nobody.
 func deleted(h handler.EventHandler) func(context.Context, event.DeleteEvent, workqueue.TypedRateLimitingInterface[reconcile.Request]) {

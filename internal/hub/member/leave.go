@@ -16,11 +16,9 @@ type step string
 const (
 	// waitForAgent: the agent is asked to leave and has not answered.
 	waitForAgent step = "WaitForAgent"
-	// removeNamespace: the agent has left, or nobody is there to ask; its access ends with the namespace.
+	// removeNamespace: the agent has left, or nobody is there to ask; its access ends, its namespace and then the record go.
 	removeNamespace step = "RemoveNamespace"
-	// waitForNamespace: the namespace is going.
-	waitForNamespace step = "WaitForNamespace"
-	// letGo: nothing is left.
+	// letGo: there is no namespace, or it is going; the record goes.
 	letGo step = "LetGo"
 )
 
@@ -39,16 +37,14 @@ func depart(o observed, now time.Time, patience time.Duration) departure {
 	joined := agentCondition(o, clusterv1beta1.ConditionJoined)
 	deadline := o.deleted.Add(patience)
 	switch {
-	case o.namespace == membership.NamespaceAbsent, o.namespace == membership.NamespaceTaken:
-		return departure{step: letGo, message: "left"}
-	case o.namespace == membership.NamespaceTerminating:
-		return departure{step: waitForNamespace, message: fmt.Sprintf("leaving: waiting for namespace %s to be gone", o.memberNamespace)}
+	case o.namespace != membership.NamespaceOurs:
+		return departure{step: letGo}
 	case o.report == nil, !o.seen():
-		return departure{step: removeNamespace, message: "leaving: no agent ever connected"}
+		return departure{step: removeNamespace}
 	case joined != nil && joined.Status == metav1.ConditionFalse:
-		return departure{step: removeNamespace, message: "leaving: the member agent has left"}
+		return departure{step: removeNamespace}
 	case !now.Before(deadline):
-		return departure{step: removeNamespace, forced: true, message: "leaving: the member agent did not answer in time"}
+		return departure{step: removeNamespace, forced: true}
 	}
 	return departure{step: waitForAgent, wake: deadline, message: fmt.Sprintf("leaving: waiting for the member agent to answer, at most until %s (%s)",
 		deadline.UTC().Format(time.RFC3339), deadline.Sub(now).Round(time.Second))}

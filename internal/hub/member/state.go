@@ -105,8 +105,6 @@ func agentCondition(o observed, kind string) *metav1.Condition {
 func judgeJoined(o observed, leaving departure) verdict {
 	joined := agentCondition(o, clusterv1beta1.ConditionJoined)
 	switch {
-	case !o.deleted.IsZero() && leaving.step != waitForAgent:
-		return verdict{metav1.ConditionFalse, reasonLeaving, leaving.message}
 	case !o.deleted.IsZero():
 		return verdict{metav1.ConditionTrue, reasonLeaving, leaving.message}
 	case joined == nil || joined.Status == metav1.ConditionUnknown:

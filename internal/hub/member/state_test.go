@@ -85,7 +85,6 @@ func TestConditions(t *testing.T) {
 		{"also that it has left", joinedState, joined(answered(no)), verdict{status: no, reason: reasonLeft}, "has left"},
 		{"also that it could not", joinedState, joined(answered(unknown)), verdict{status: unknown, reason: reasonJoinUnknown}, ""},
 		{"leaving says what it waits for, and until when", joinedState, joined(leaving), verdict{status: yes, reason: reasonLeaving}, "at most until 2026-01-02T03:18:05Z (14m0s)"},
-		{"once the agent has left it is no longer joined", joinedState, joined(leaving, answered(no)), verdict{status: no, reason: reasonLeaving}, "the member agent has left"},
 
 		{"before the first beat health is unknown", healthy, joined(neverSeen), verdict{status: unknown, reason: reasonAgentUnseen}, "no heartbeat"},
 		{"a member that beats is healthy", healthy, joined(), verdict{status: yes, reason: reasonHealthy}, ""},
@@ -123,7 +122,7 @@ func TestDepart(t *testing.T) {
 		{"a member that never connected is not waited for", joined(neverSeen, leaving), now, departure{step: removeNamespace}},
 		{"nor one without a report", joined(leaving, func(o *observed) { o.report = nil }), now, departure{step: removeNamespace}},
 		{"when the wait is over it is forced", joined(leaving), now.Add(14 * time.Minute), departure{step: removeNamespace, forced: true}},
-		{"a namespace that is going is waited for", joined(leaving, in(membership.NamespaceTerminating)), now, departure{step: waitForNamespace}},
+		{"a namespace that is going is not waited for", joined(leaving, in(membership.NamespaceTerminating)), now, departure{step: letGo}},
 		{"with the namespace gone the record goes", joined(leaving, in(membership.NamespaceAbsent)), now, departure{step: letGo}},
 		{"a namespace of somebody else is not touched", joined(leaving, in(membership.NamespaceTaken)), now, departure{step: letGo}},
 	} {

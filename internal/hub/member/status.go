@@ -20,7 +20,7 @@ func describe(o observed, generation int64, leaving departure, now time.Time) cl
 		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation}
 		condition.LastTransitionTime = metav1.NewTime(now)
 		// While a member leaves, only its countdown would change: that is no reason for a write.
-		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && old.Status == v.status && leaving.step == waitForAgent {
+		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && old.Status == v.status {
 			return
 		}
 		meta.SetStatusCondition(&after.Conditions, condition)

@@ -170,3 +170,8 @@ func (m Member) report(heartbeatSeconds int32) *clusterv1beta1.InternalMemberClu
 func (m Member) lease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: m.meta(m.Namespace, naming.HeartbeatLease)}
 }
+
+// Revoke ends the identity that a registration gave to a member, and with it all of its credentials.
+func (m Member) Revoke(ctx context.Context, c client.Client) error {
+	return kube.Delete(ctx, c, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: naming.MemberServiceAccount}})
+}

@@ -97,12 +97,20 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 		return "", nil, fmt.Errorf("reading namespace %s: %w", m.Namespace, err)
 	}
 	switch {
+	case m.predecessor(namespace):
+		return NamespaceTerminating, namespace, nil
 	case !m.owns(namespace):
 		return NamespaceTaken, namespace, nil
 	case namespace.DeletionTimestamp != nil:
 		return NamespaceTerminating, namespace, nil
 	}
 	return NamespaceOurs, namespace, nil
+}
+
+// predecessor says whether the namespace is that of a MemberCluster of the same name which was deleted: it is on its way out.
+func (m Member) predecessor(namespace client.Object) bool {
+	owner := metav1.GetControllerOf(namespace)
+	return m.Workspace == "" && owner != nil && owner.Kind == "MemberCluster" && owner.Name == m.Name && owner.UID != m.UID
 }
 
 func (m Member) owns(o client.Object) bool {
@@ -128,4 +136,17 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 		return "", fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
 	}
 	return NamespaceOurs, nil
+}
+
+// DeleteNamespace starts the removal of the member namespace, if it is the member's.
+func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live client.Reader) error {
+	state, namespace, err := m.ObserveNamespace(ctx, live)
+	if err != nil || state != NamespaceOurs {
+		return err
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
+	if err := c.Delete(ctx, object, client.Preconditions{UID: &namespace.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
+	}
+	return nil
 }
