@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -326,4 +327,47 @@ func TestMemberNamespaceOfSomebodyElseIsNeverAdoptedByAMemberCluster(t *testing.
 	if foreign.DeletionTimestamp != nil {
 		t.Error("the namespace was deleted with the record")
 	}
+}
+
+// TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother goes through what an upstream member agent does on its hub.
+func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing.T) {
+	f := newFixture(t)
+	m, other := f.register("legacy"), f.register("other")
+	for _, r := range []*registered{m, other} {
+		r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	}
+	ctx, in := context.Background(), client.InNamespace(m.namespaceName())
+	m.check(m.Create(ctx, &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "crp-work"}}))
+	var works placement.WorkList
+	m.eventually("it lists its reports and works", func() error {
+		if err := m.agent.List(ctx, &clusterv1beta1.InternalMemberClusterList{}, in); err != nil {
+			return err
+		}
+		return m.agent.List(ctx, &works, in)
+	})
+	work := &works.Items[0]
+	work.Finalizers = []string{"kubernetes-fleet.io/work-cleanup"}
+	m.check(m.agent.Update(ctx, work))
+	work.Status.Raw = []byte(`{"conditions":[{"type":"Applied","status":"True"}]}`)
+	m.check(m.agent.Status().Update(ctx, work))
+	m.check(m.agent.Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "joined"}, Reason: "InternalMemberClusterJoined",
+		InvolvedObject: corev1.ObjectReference{Kind: "InternalMemberCluster", Namespace: m.namespaceName(), Name: m.name},
+	}))
+	m.check(m.answer(metav1.ConditionTrue, ""))
+	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
+
+	m.tryAll("a KubeFleet agent in another's namespace", m.agent, other.namespaceName(), other.name)
+	m.refused("it lists the works of another", m.agent.List(ctx, &placement.WorkList{}, client.InNamespace(other.namespaceName())))
+	m.refused("it lists all works", m.agent.List(ctx, &placement.WorkList{}))
+	m.refused("it makes a work", m.agent.Create(ctx, &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "own"}}))
+	m.refused("it reads its record", m.agent.Get(ctx, types.NamespacedName{Name: m.name}, &clusterv1beta1.MemberCluster{}))
+	m.refused("it reads Secrets", m.agent.List(ctx, &corev1.SecretList{}, in))
+	m.refused("it reads identities", m.agent.List(ctx, &corev1.SecretList{}, client.InNamespace(naming.FleetSystemNamespace)))
+
+	mc := m.record()
+	m.check(m.Delete(ctx, &mc))
+	m.until("Joined", metav1.ConditionTrue, "Leaving")
+	m.check(m.answer(metav1.ConditionFalse, ""))
+	m.untilGone() // although the agent never took its finalizer off the work: upstream leaves that to the hub
 }
