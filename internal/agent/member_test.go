@@ -58,7 +58,7 @@ func newTestMember(t *testing.T, admin *rest.Config) *testMember {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.AgentConfigMap}, Verbs: []string{"list", "watch"}},
 	)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{NonResourceURLs: []string{"/readyz", "/version"}, Verbs: []string{"get"}},
 	}}

@@ -15,6 +15,8 @@ import (
 const (
 	// SystemNamespace is the default namespace of hub and agent.
 	SystemNamespace = "cattle-fleet-system"
+	// MemberSystemNamespace is the default namespace of the agent of a MemberCluster.
+	MemberSystemNamespace = "fleet-system"
 	// AgentBootstrapSecret holds the registration token downstream until the agent has joined.
 	AgentBootstrapSecret = "fleet-agent-bootstrap"
 	// AgentSecret holds the agent's own credential downstream.
@@ -31,6 +33,9 @@ const (
 )
 
 const (
+	memberClusterNamespacePrefix = "fleet-member-"
+	// MaxMemberClusterName is how long a MemberCluster's name may be for its member namespace to be a DNS label.
+	MaxMemberClusterName = maxName - len(memberClusterNamespacePrefix)
 	// maxName is one less than the 64 characters that a label value or namespace may not reach.
 	maxName = 63
 	// keyHashInput is how much of a string KeyHash looks at.
@@ -69,6 +74,9 @@ func Cluster(clientID string) string { return "cluster-" + KeyHash(clientID) }
 func MemberNamespace(workspace, cluster string) string {
 	return SafeConcat("cluster", workspace, cluster, KeyHash(workspace+"::"+cluster))
 }
+
+// MemberClusterNamespace is the member namespace of a MemberCluster.
+func MemberClusterNamespace(name string) string { return memberClusterNamespacePrefix + name }
 
 // CredentialSecret is the Secret in the system registration namespace that answers a request of an upstream agent.
 func CredentialSecret(clientID, clientRandom string) string {

@@ -25,7 +25,7 @@ func run(t *testing.T, l *lease, period time.Duration, periods chan time.Duratio
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logr.New(sink.GetSink())))
 	l.start = time.Now()
 	beating := Heartbeat{
-		Beat: func(_ context.Context, now time.Time) error {
+		Beat: func(_ context.Context, now time.Time, _ time.Duration) error {
 			l.beats = append(l.beats, now.Sub(l.start))
 			if l.fail != nil {
 				return l.fail()
