@@ -34,6 +34,9 @@ type Membership struct {
 
 // Validate returns the membership in the form the agent uses, or a sentence with what to set.
 func (m Membership) Validate() (Membership, error) {
+	if m.Server == "" {
+		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the hub's API server")
+	}
 	server, err := remote.ParseServer(m.Server)
 	if err != nil {
 		return m, fmt.Errorf("config.hubURL (HUB_SERVER_URL, --hub-server-url) is %q: %w", m.Server, err)

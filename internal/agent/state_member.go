@@ -42,8 +42,11 @@ func decideMember(o observed, now time.Time) decision {
 		d.State = Unreachable
 	case o.trial.left:
 		d.State = Left
-		d.Reason = fmt.Sprintf("this cluster has left the fleet; to join again, apply a MemberCluster of the same name on the hub, "+
-			"else remove the agent with helm uninstall (%s)", o.trial.message)
+		d.Reason = "this cluster has left the fleet; to join again, apply a MemberCluster of the same name on the hub, " +
+			"else remove the agent with helm uninstall member-agent"
+		if o.trial.verdict != absent {
+			d.Reason += " (" + o.trial.message + ")"
+		}
 	}
 	if now.Before(o.trial.retryAt) {
 		d.Wake = o.trial.retryAt
