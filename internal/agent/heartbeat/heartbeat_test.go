@@ -108,3 +108,20 @@ func TestNewPeriodHoldsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestNoBeatsWhileThePeriodIsZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease
+		periods := make(chan time.Duration)
+		go func() {
+			time.Sleep(15 * time.Second)
+			periods <- 0
+			time.Sleep(time.Hour)
+			periods <- 10 * time.Minute
+		}()
+		run(t, &l, 10*time.Second, periods, time.Hour+time.Minute)
+		if len(l.beats) != 3 || l.beats[2] != time.Hour+15*time.Second {
+			t.Errorf("beats at %v, want them at 0, 10 s, and when there is a period again", l.beats)
+		}
+	})
+}
