@@ -50,4 +50,4 @@ trap failed ERR
 leave
 remove_agent
 remove_account
-say "$MEMBER_CLUSTER has left the fleet. What was placed on it and belongs to nobody else is the hub's to remove; nothing else was touched."
+say "$MEMBER_CLUSTER has left the fleet."

@@ -39,6 +39,9 @@ type Options struct {
 	Log logr.Logger
 	// Clock is the real one if nil.
 	Clock clock.Clock
+
+	// clusterID is for tests, which have one cluster; empty for the UID of kube-system.
+	clusterID string
 }
 
 // Agent is one agent. The fields from current on belong to the loop of Run.
@@ -48,6 +51,8 @@ type Agent struct {
 	clock    clock.Clock
 	member   *local.Cluster
 	standing *standing
+	// clusterID is the UID of the member's namespace kube-system, once it is known.
+	clusterID string
 
 	changed chan struct{}
 	door    door
@@ -72,8 +77,9 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{
 		hostname: o.Hostname, log: o.Log, clock: o.Clock, member: member,
-		standing: &standing{log: o.Log},
-		changed:  make(chan struct{}, 1),
+		standing:  &standing{log: o.Log},
+		changed:   make(chan struct{}, 1),
+		clusterID: o.clusterID,
 	}
 	a.calm()
 	if o.Membership == nil {

@@ -126,7 +126,7 @@ type running struct {
 }
 
 // start runs an agent until the test ends or stop is called.
-func (m *testMember) start() *running {
+func (m *testMember) start(change ...func(*Options)) *running {
 	m.t.Helper()
 	r := &running{t: m.t}
 	sink := funcr.New(func(_, line string) {
@@ -134,7 +134,11 @@ func (m *testMember) start() *running {
 		defer r.mu.Unlock()
 		r.log = append(r.log, line)
 	}, funcr.Options{})
-	agent, err := New(Options{Member: m.config, Namespace: m.namespace, Hostname: "pod-1", Log: logr.New(sink.GetSink())})
+	options := Options{Member: m.config, Namespace: m.namespace, Hostname: "pod-1", Log: logr.New(sink.GetSink())}
+	for _, f := range change {
+		f(&options)
+	}
+	agent, err := New(options)
 	check(m.t, err)
 	r.Agent = agent
 	ctx, cancel := context.WithCancel(context.Background())

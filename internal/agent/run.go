@@ -24,8 +24,6 @@ type runner struct {
 	session *remote.Session
 	// token is the version of the registration token that bought the session, if it is new.
 	token string
-	// clusterID is the UID of the member's namespace kube-system.
-	clusterID string
 	// held is the credential in use; it changes with each renewal.
 	held atomic.Pointer[identity.Credential]
 	// doubts asks for a judgement of the credential.
@@ -70,7 +68,7 @@ func (a *Agent) work(ctx context.Context, session *remote.Session, token string)
 
 // identify learns what tells this cluster from others.
 func (r *runner) identify(ctx context.Context) error {
-	for pace := retry.Unreachable(); ; {
+	for pace := retry.Unreachable(); r.clusterID == ""; {
 		var err error
 		if r.clusterID, err = r.member.ID(ctx); err == nil {
 			return nil
@@ -80,6 +78,7 @@ func (r *runner) identify(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // untilRefused judges every doubt and returns when the hub persists in refusing.
