@@ -128,7 +128,7 @@ func (a *Agent) try(ctx context.Context, s seen, in State) outcome {
 	if err != nil {
 		return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s: %v", a.door.source(), err)}
 	}
-	v := remote.Unreachable
+	var v remote.Verdict
 	if in == Waiting || in == Left {
 		err = session.Ask(ctx)
 		v = remote.Classify(err)

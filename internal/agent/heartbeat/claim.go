@@ -78,7 +78,7 @@ func (c *Claim) Beat(ctx context.Context, now time.Time, period time.Duration) e
 	lease, err := c.Lease.Lease(ctx)
 	if apierrors.IsForbidden(err) {
 		// A hub of an earlier version lets its members beat, and not look.
-		lease, err = c.Lease.Beat(ctx, c.holder(), now, remote.Lease{})
+		_, err = c.Lease.Beat(ctx, c.holder(), now, remote.Lease{})
 		c.held = false
 		return err
 	}
