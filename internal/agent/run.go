@@ -111,9 +111,12 @@ func (r *runner) beat(ctx context.Context) {
 	joined := fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
 	defer reporting.stop()
+	r.mu.Lock()
+	pace := r.pace
+	r.mu.Unlock()
 	claim := &heartbeat.Claim{Lease: r.session.Member, ClusterID: r.clusterID, Hostname: r.hostname}
 	beating := &heartbeat.Heartbeat{
-		Beat: claim.Beat, Period: r.pace, Periods: r.periods, Explain: r.session.Explain, Clock: r.clock,
+		Beat: claim.Beat, Period: pace, Periods: r.periods, Explain: r.session.Explain, Clock: r.clock,
 		Outcome: func(err error) {
 			poke(r.checks)
 			var rival *heartbeat.Rival
