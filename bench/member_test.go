@@ -23,12 +23,12 @@ func BenchmarkMembers(b *testing.B) {
 	const members = 200
 	r := newRig(b)
 	ctx := context.Background()
-	for r.Get(ctx, types.NamespacedName{Name: naming.FleetSystemNamespace}, &corev1.Namespace{}) != nil {
+	for r.Get(ctx, types.NamespacedName{Name: naming.MemberSystemNamespace}, &corev1.Namespace{}) != nil {
 		time.Sleep(10 * time.Millisecond)
 	}
 	name := func(i int) string { return fmt.Sprintf("member-%d", i) }
 	for i := range members {
-		r.check(r.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.FleetSystemNamespace, Name: name(i)}}))
+		r.check(r.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name(i)}}))
 	}
 	ceiling := r.ceiling()
 	r.settle()
@@ -36,7 +36,7 @@ func BenchmarkMembers(b *testing.B) {
 
 	registered := r.all(members, func(i int) error {
 		return r.Create(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name(i)}, Spec: clusterv1beta1.MemberClusterSpec{
-			Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: naming.FleetSystemNamespace, Name: name(i)},
+			Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: naming.MemberSystemNamespace, Name: name(i)},
 		}})
 	}, clusterv1beta1.ConditionReadyToJoin)
 	r.settle()

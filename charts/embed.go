@@ -5,7 +5,7 @@ package charts
 
 import "embed"
 
-// FS holds one directory per chart: fleet (the hub), fleet-agent and fleet-crd.
+// FS holds one directory per chart: fleet (the hub), fleet-agent and member-agent (the agent, by either door), and fleet-crd.
 //
-//go:embed all:fleet all:fleet-agent all:fleet-crd
+//go:embed all:fleet all:fleet-agent all:fleet-crd all:member-agent
 var FS embed.FS

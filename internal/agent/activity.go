@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
@@ -28,6 +26,8 @@ type outcome struct {
 	activity *activity
 	verdict  verdict
 	message  string
+	// left says that the hub had asked this cluster to leave.
+	left bool
 	// session is the one that was accepted, token the version of the registration token that bought it, if it is new.
 	session *remote.Session
 	token   string
@@ -42,7 +42,7 @@ func (a *Agent) act(ctx context.Context, d decision, s seen) {
 	case register:
 		of = s.joinVersion()
 	case work:
-		poke(a.tidyUp)
+		a.door.tidy()
 	case idle:
 	}
 	if a.current != nil && a.current.do == d.Do && a.current.of == of {
@@ -89,14 +89,16 @@ func (a *Agent) stop() {
 // learn remembers how an activity ended.
 func (a *Agent) learn(o outcome) {
 	o.activity.cancel()
-	tried := attempt{of: o.activity.of, verdict: o.verdict, message: o.message}
+	tried := attempt{of: o.activity.of, verdict: o.verdict, message: o.message, left: o.left}
 	switch o.verdict {
 	case accepted:
-		a.unreachablePace, a.refusedPace = retry.Unreachable(), retry.Refused()
+		a.calm()
 	case unreachable:
 		tried.retryAt = a.clock.Now().Add(a.unreachablePace.Step())
 	case refused:
 		tried.retryAt = a.clock.Now().Add(a.refusedPace.Step())
+	case absent:
+		tried.retryAt = a.clock.Now().Add(a.absentPace.Step())
 	case final:
 	}
 	switch o.activity.do {
@@ -106,45 +108,47 @@ func (a *Agent) learn(o outcome) {
 			a.join, a.trial, a.session, a.token = attempt{}, tried, o.session, o.token
 		}
 	case try:
+		tried.left = a.trial.left && o.verdict != accepted
+		if a.session != nil {
+			a.session.Close()
+		}
 		a.trial, a.session, a.token = tried, o.session, ""
 	case work, idle:
-		// The session that ran was refused; the Secret, as it is now, holds its credential.
-		if secret, _ := a.credential.Get(); secret != nil {
-			tried.of = secret.ResourceVersion
-		}
+		// The session that ran was refused.
+		tried.of = a.door.spent(a.trial.of)
 		a.session.Close()
 		a.trial, a.session = tried, nil
 	}
 }
 
-// try asks the hub whether it accepts the stored credential. Only the first try of it, which has a state of its own, tells doubts.
+// try asks the hub whether it accepts the stored credential. Only the first try of it, which has a state of its own, tells doubts
+// and gives the hub time to lift them; what was refused already is asked about once.
 func (a *Agent) try(ctx context.Context, s seen, in State) outcome {
-	session, err := remote.NewSession(s.stored, s.config.Mode, a.clock)
+	session, err := remote.NewSession(s.stored, a.door.trust(s), a.clock)
 	if err != nil {
-		return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s/fleet-agent: %v", s.namespace, err)}
+		return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s: %v", a.door.source(), err)}
 	}
-	v, err := session.Prove(ctx, func(sentence string) {
-		if in == Trying {
-			a.standing.enter(in, sentence)
-		}
-	})
+	var v remote.Verdict
+	if in == Waiting || in == Left {
+		err = session.Ask(ctx)
+		v = remote.Classify(err)
+	} else {
+		v, err = session.Prove(ctx, func(err error) {
+			if in == Trying {
+				_, sentence := a.door.refused(session, remote.Classify(err), err)
+				a.standing.enter(in, sentence)
+			}
+		})
+	}
 	if v == remote.Accepted {
 		return outcome{verdict: accepted, session: session}
 	}
 	defer session.Close()
 	if v == remote.Unauthorized || v == remote.Forbidden || v == remote.NotFound {
-		return outcome{verdict: refused, message: refusal(session, err)}
+		verdict, message := a.door.refused(session, v, err)
+		return outcome{verdict: verdict, message: message}
 	}
 	return outcome{verdict: unreachable, message: session.Explain(err) + "; the credential is kept"}
-}
-
-// refusal says why, and when the token ran out if that is it.
-func refusal(session *remote.Session, err error) string {
-	claims := identity.ReadClaims(session.Credential.Token)
-	if !claims.Expires.IsZero() && session.Now().After(claims.Expires) {
-		return fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.UTC().Format(time.RFC3339))
-	}
-	return session.Explain(err)
 }
 
 // register joins, and keeps the credential before anything else is done with it.

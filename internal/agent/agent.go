@@ -1,4 +1,5 @@
-// Package agent is the life of an agent on a member cluster: it joins the hub, beats, reports and keeps its credential.
+// Package agent is the life of an agent on a member cluster: it joins the hub by one of two doors, beats, reports, and leaves when the
+// hub asks for that.
 //
 // Its invariant: what it does follows from what it observes (see decide), one activity at a time. A credential is given up
 // only if the hub itself refuses it, a registration is asked for only with a registration token, and whatever it waits for is
@@ -11,19 +12,18 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
-	"github.com/muster-fleet/muster/internal/naming"
 )
+
+const cautionInsecure = " (the hub's certificate is NOT verified: --tls-insecure)"
 
 // Options are what an agent has to be told.
 type Options struct {
@@ -33,10 +33,15 @@ type Options struct {
 	Namespace string
 	// Hostname is that of the agent's Pod.
 	Hostname string
+	// Membership is set for an agent of a MemberCluster; without it the agent registers.
+	Membership *Membership
 	// Log gets one line per change of state.
 	Log logr.Logger
 	// Clock is the real one if nil.
 	Clock clock.Clock
+
+	// clusterID is for tests, which have one cluster; empty for the UID of kube-system.
+	clusterID string
 }
 
 // Agent is one agent. The fields from current on belong to the loop of Run.
@@ -46,13 +51,11 @@ type Agent struct {
 	clock    clock.Clock
 	member   *local.Cluster
 	standing *standing
+	// clusterID is the UID of the member's namespace kube-system, once it is known.
+	clusterID string
 
-	changed    chan struct{}
-	credential *client.Mirror[*corev1.Secret]
-	bootstrap  *client.Mirror[*corev1.Secret]
-	config     *client.Mirror[*corev1.ConfigMap]
-	// tidyUp tells a joined agent that one of them may have changed.
-	tidyUp chan struct{}
+	changed chan struct{}
+	door    door
 
 	current *activity
 	session *remote.Session
@@ -60,7 +63,7 @@ type Agent struct {
 	token       string
 	trial, join attempt
 	// Waits grow from attempt to attempt and begin anew when the hub accepts something.
-	unreachablePace, refusedPace wait.Backoff
+	unreachablePace, refusedPace, absentPace wait.Backoff
 }
 
 // New prepares an agent; nothing is sent yet.
@@ -72,17 +75,31 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := make(chan struct{}, 1)
-	return &Agent{
+	a := &Agent{
 		hostname: o.Hostname, log: o.Log, clock: o.Clock, member: member,
-		standing:        &standing{log: o.Log},
-		changed:         changed,
-		tidyUp:          make(chan struct{}, 1),
-		credential:      client.NewMirror[*corev1.Secret](changed),
-		bootstrap:       client.NewMirror[*corev1.Secret](changed),
-		config:          client.NewMirror[*corev1.ConfigMap](changed),
-		unreachablePace: retry.Unreachable(), refusedPace: retry.Refused(),
-	}, nil
+		standing:  &standing{log: o.Log},
+		changed:   make(chan struct{}, 1),
+		clusterID: o.clusterID,
+	}
+	a.calm()
+	if o.Membership == nil {
+		a.door = newRegistration(member, a.changed)
+		return a, nil
+	}
+	m, err := o.Membership.Validate()
+	if err != nil {
+		return nil, err
+	}
+	if m.Insecure {
+		a.standing.caution = cautionInsecure
+	}
+	a.door, err = newMembership(m, member, a.changed)
+	return a, err
+}
+
+// calm begins all waits anew.
+func (a *Agent) calm() {
+	a.unreachablePace, a.refusedPace, a.absentPace = retry.Unreachable(), retry.Refused(), retry.Absent()
 }
 
 // Standing says where the agent stands, and whether it has joined.
@@ -92,12 +109,14 @@ func (a *Agent) Standing() (state State, reason string, joined bool) { return a.
 func (a *Agent) Run(ctx context.Context) {
 	ctx = logr.NewContext(ctx, a.log)
 	var following sync.WaitGroup
-	following.Go(func() { client.FollowOne(ctx, a.credential, a.member.Secrets, naming.AgentSecret) })
-	following.Go(func() { client.FollowOne(ctx, a.bootstrap, a.member.Secrets, naming.AgentBootstrapSecret) })
-	following.Go(func() { client.FollowOne(ctx, a.config, a.member.ConfigMaps, naming.AgentConfigMap) })
+	if a.standing.caution != "" {
+		a.log.Info("WARNING: the hub's certificate is not verified, so whoever sits between this cluster and the hub can read the token: " +
+			"set config.hubCA and leave tlsClientInsecure and --tls-insecure out")
+	}
+	following.Go(func() { a.door.follow(ctx) })
 	for ctx.Err() == nil {
 		seen := a.observe()
-		d := decide(seen.observed, a.clock.Now())
+		d := a.door.decide(seen.observed, a.clock.Now())
 		a.act(ctx, d, seen)
 		a.wait(ctx, d)
 	}
@@ -136,33 +155,10 @@ type seen struct {
 }
 
 func (a *Agent) observe() seen {
-	s := seen{observed: observed{namespace: a.member.Namespace, trial: a.trial, join: a.join}}
-	credential, sawCredential := a.credential.Get()
-	bootstrap, sawBootstrap := a.bootstrap.Get()
-	config, sawConfig := a.config.Get()
-	s.synced = sawCredential && sawBootstrap && sawConfig
-	for _, failure := range []error{a.credential.Failure(), a.bootstrap.Failure(), a.config.Failure()} {
-		if failure != nil {
-			s.failure = failure.Error()
-		}
-	}
-	var err error
-	if credential != nil {
-		s.stored, err = identity.FromSecret(credential)
-		s.credential = object{version: credential.ResourceVersion, problem: text(err)}
-		s.record = s.stored.Record()
-	}
+	s := seen{observed: observed{trial: a.trial, join: a.join}}
+	a.door.observe(&s)
 	if a.session != nil {
 		s.record = a.session.Credential.Record()
-	}
-	if bootstrap != nil {
-		s.bootstrap, err = join.ParseBootstrap(bootstrap)
-		s.observed.bootstrap = object{version: bootstrap.ResourceVersion, problem: text(err)}
-	}
-	s.config, err = join.ParseConfig(config)
-	s.observed.config.problem = text(err)
-	if config != nil {
-		s.observed.config.version = config.ResourceVersion
 	}
 	if a.current != nil && a.current.do == register {
 		s.joining = a.current.of

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -29,6 +30,9 @@ const (
 type flags struct {
 	kubeconfig, namespace, health, metrics string
 	debug                                  bool
+
+	member      Membership
+	tokenSecret string
 }
 
 // NewCommand is the command muster-agent.
@@ -37,15 +41,21 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "muster-agent",
 		Short: "Register this cluster with a Muster hub and keep it registered",
-		Long: `muster-agent runs on a member cluster. It registers the cluster with the hub that the Secret ` + naming.AgentBootstrapSecret + `
-names, keeps the credential that it gets in the Secret ` + naming.AgentSecret + `, proves to the hub that it is alive, and reports the
-cluster's nodes, capacity and health.`,
+		Long: `muster-agent runs on a member cluster. It proves to the hub that the cluster is alive, and reports its nodes, capacity and health.
+
+It joins by one of two doors. With --hub-server-url it is the member that a MemberCluster on the hub describes, with the token that the
+Secret --hub-token-secret holds. Otherwise it registers the cluster with the hub that the Secret ` + naming.AgentBootstrapSecret + ` names, and
+keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 		Example: `  # In a Pod of the chart fleet-agent: the Pod's service account and NAMESPACE say where it is.
   muster-agent
 
   # Outside of the cluster that it serves, with other agents on the same machine.
   muster-agent --kubeconfig member.kubeconfig --namespace ` + naming.SystemNamespace + ` \
     ` + flagHealth + ` 127.0.0.1:18081 ` + flagMetrics + ` 0
+
+  # As the member of a MemberCluster, outside of the cluster that it serves.
+  muster-agent --kubeconfig member.kubeconfig --namespace ` + naming.MemberSystemNamespace + ` \
+    --hub-server-url https://hub.example.com:6443 --member-cluster-name web
 
   # Where does it stand?
   curl http://127.0.0.1:18081/readyz`,
@@ -65,6 +75,15 @@ cluster's nodes, capacity and health.`,
 		"namespace with the Secret "+naming.AgentBootstrapSecret+" (default: env NAMESPACE)")
 	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&f.metrics, flagMetrics[2:], ":8080", "address of /metrics; 0 switches it off")
+	set.StringVar(&f.member.Server, "hub-server-url", os.Getenv("HUB_SERVER_URL"),
+		"URL of the hub whose MemberCluster this is (default: env HUB_SERVER_URL)")
+	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
+		"name of the MemberCluster (default: env MEMBER_CLUSTER_NAME)")
+	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
+		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the system's)")
+	set.StringVar(&f.tokenSecret, "hub-token-secret", firstOf(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
+		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
+	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command
 }
@@ -80,7 +99,11 @@ func Main() int {
 
 func (f flags) run(ctx context.Context) error {
 	if f.namespace == "" {
-		return fmt.Errorf("--namespace or env NAMESPACE is required: the namespace with the Secret %s", naming.AgentBootstrapSecret)
+		return errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
+	}
+	membership, err := f.membership()
+	if err != nil {
+		return err
 	}
 	log := newLogger(f.debug)
 	member, err := memberConfig(f.kubeconfig)
@@ -94,7 +117,7 @@ func (f flags) run(ctx context.Context) error {
 	if name := os.Getenv("HOSTNAME"); name != "" {
 		hostname = name
 	}
-	agent, err := New(Options{Member: member, Namespace: f.namespace, Hostname: hostname, Log: log})
+	agent, err := New(Options{Member: member, Namespace: f.namespace, Hostname: hostname, Membership: membership, Log: log})
 	if err != nil {
 		return err
 	}
@@ -108,6 +131,27 @@ func (f flags) run(ctx context.Context) error {
 	agent.Run(ctx)
 	log.Info("agent stopped")
 	return nil
+}
+
+// membership is what the flags say about a MemberCluster; nil if nothing.
+func (f flags) membership() (*Membership, error) {
+	m := f.member
+	if m.Server == "" && m.Name == "" {
+		if m.CA != "" || m.Insecure {
+			return nil, errors.New("--hub-server-url (HUB_SERVER_URL) and --member-cluster-name (MEMBER_CLUSTER_NAME) are required with the other settings of a hub")
+		}
+		return nil, nil //nolint:nilnil // there is none
+	}
+	m.SecretNamespace, m.SecretName, _ = strings.Cut(f.tokenSecret, "/")
+	m, err := m.Validate()
+	return &m, err
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 // newLogger logs to stderr and makes the Kubernetes libraries do the same.

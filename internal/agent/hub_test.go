@@ -233,7 +233,7 @@ func (h *testHub) prepare(life time.Duration) string {
 // memberRules are all the rights that an agent has on the hub once it has joined.
 func memberRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{naming.HeartbeatLease}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{naming.HeartbeatLease}, Verbs: []string{"get", "patch"}},
 		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{naming.MemberServiceAccount}, Verbs: []string{"create"}},

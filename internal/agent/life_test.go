@@ -99,6 +99,13 @@ func TestReportTellsNodesCapacityVersionsAndHealth(t *testing.T) {
 		"capacity":{"cpu":"4","example.com/gpu":"2"}, "allocatable":{"cpu":"3500m"}, "conditions":[{"type":"Ready","status":"True"}]}}`),
 		metav1.PatchOptions{}, "status")
 	check(t, err)
+	_, err = member.kube.CoreV1().Pods(member.namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "web", Image: "web", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
+		}}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
 	member.bootstrap(hub.values())
 	agent := member.start()
 	agent.until("a report", func() error {
@@ -123,6 +130,7 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 		ResourceUsage: clusterv1beta1.ResourceUsage{
 			Capacity:    corev1.ResourceList{"cpu": resource.MustParse("4"), "example.com/gpu": resource.MustParse("2")},
 			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3500m")},
+			Available:   corev1.ResourceList{"cpu": resource.MustParse("3")},
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{Type: "MemberAgent", Conditions: []metav1.Condition{
 			{Type: "Joined", Status: "True", Reason: "InternalMemberClusterJoined", Message: "the agent has joined", ObservedGeneration: 1},

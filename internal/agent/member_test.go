@@ -58,7 +58,7 @@ func newTestMember(t *testing.T, admin *rest.Config) *testMember {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.AgentConfigMap}, Verbs: []string{"list", "watch"}},
 	)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{NonResourceURLs: []string{"/readyz", "/version"}, Verbs: []string{"get"}},
 	}}
@@ -126,7 +126,7 @@ type running struct {
 }
 
 // start runs an agent until the test ends or stop is called.
-func (m *testMember) start() *running {
+func (m *testMember) start(change ...func(*Options)) *running {
 	m.t.Helper()
 	r := &running{t: m.t}
 	sink := funcr.New(func(_, line string) {
@@ -134,7 +134,11 @@ func (m *testMember) start() *running {
 		defer r.mu.Unlock()
 		r.log = append(r.log, line)
 	}, funcr.Options{})
-	agent, err := New(Options{Member: m.config, Namespace: m.namespace, Hostname: "pod-1", Log: logr.New(sink.GetSink())})
+	options := Options{Member: m.config, Namespace: m.namespace, Hostname: "pod-1", Log: logr.New(sink.GetSink())}
+	for _, f := range change {
+		f(&options)
+	}
+	agent, err := New(options)
 	check(m.t, err)
 	r.Agent = agent
 	ctx, cancel := context.WithCancel(context.Background())

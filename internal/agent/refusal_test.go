@@ -238,7 +238,7 @@ func TestAgentMayRenewItsOwnToken(t *testing.T) {
 	session, err := remote.NewSession(identity.Credential{
 		Server: hub.config.Host, CA: hub.config.CAData, Token: hub.prepare(time.Hour),
 		MemberNamespace: hub.memberNamespace(), Workspace: hub.workspace, Cluster: "my-cluster",
-	}, trust.Strict, clock.RealClock{})
+	}, trust.Policy{Mode: trust.Strict}, clock.RealClock{})
 	check(t, err)
 	token, err := session.RequestToken(t.Context(), time.Hour)
 	check(t, err)
@@ -247,7 +247,7 @@ func TestAgentMayRenewItsOwnToken(t *testing.T) {
 		t.Errorf("the new token lives %s, want 1h", life)
 	}
 	session.SetToken(token)
-	verdict, err := session.Prove(t.Context(), func(string) {})
+	verdict, err := session.Prove(t.Context(), func(error) {})
 	if verdict != remote.Accepted {
 		t.Errorf("the new token is %s: %v", verdict, err)
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/report"
+	"github.com/muster-fleet/muster/internal/agent/retry"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
@@ -25,45 +27,72 @@ type runner struct {
 	// held is the credential in use; it changes with each renewal.
 	held atomic.Pointer[identity.Credential]
 	// doubts asks for a judgement of the credential.
-	doubts  chan struct{}
-	checks  chan struct{}
+	doubts chan struct{}
+	checks chan struct{}
+	// periods and asks hold the newest value only.
 	periods chan time.Duration
 	asks    chan *clusterv1beta1.InternalMemberCluster
+
+	mu sync.Mutex
+	// asked is the report as last seen, left that the agent reported that it left, pace the period as last told.
+	asked *clusterv1beta1.InternalMemberCluster
+	left  bool
+	pace  time.Duration
 }
 
 // work goes on until the hub refuses the credential or ctx ends.
 func (a *Agent) work(ctx context.Context, session *remote.Session, token string) outcome {
 	r := &runner{
-		Agent: a, session: session, token: token,
+		Agent: a, session: session, token: token, asked: session.Report, left: report.HasLeft(session.Report),
 		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1),
-		periods: make(chan time.Duration), asks: make(chan *clusterv1beta1.InternalMemberCluster),
+		periods: make(chan time.Duration, 1), asks: make(chan *clusterv1beta1.InternalMemberCluster, 1),
 	}
 	r.use(session.Credential)
+	if err := r.identify(ctx); err != nil {
+		return outcome{verdict: unreachable, message: err.Error()}
+	}
+	if r.left {
+		r.standing.enter(Left, r.goodbye())
+	}
+	r.pace = r.period()
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
-	for _, part := range []func(context.Context){
-		r.heartbeat().Run, r.reporter().Run, r.renewer().Run, r.listen, r.tidy,
-	} {
+	for _, part := range append([]func(context.Context){r.beat, r.listen}, a.door.parts(r)...) {
 		working.Go(func() { part(ctx) })
 	}
-	message := r.untilRefused(ctx)
+	v, message := r.untilRefused(ctx)
 	cancel()
 	working.Wait()
-	return outcome{verdict: refused, message: message}
+	return outcome{verdict: v, message: message, left: r.left}
+}
+
+// identify learns what tells this cluster from others.
+func (r *runner) identify(ctx context.Context) error {
+	for pace := retry.Unreachable(); r.clusterID == ""; {
+		var err error
+		if r.clusterID, err = r.member.ID(ctx); err == nil {
+			return nil
+		}
+		r.standing.enter(Joined, "not beating yet: "+err.Error())
+		if err := retry.Wait(ctx, r.clock, pace.Step()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // untilRefused judges every doubt and returns when the hub persists in refusing.
-func (r *runner) untilRefused(ctx context.Context) string {
+func (r *runner) untilRefused(ctx context.Context) (verdict, string) {
 	for {
 		select {
 		case <-ctx.Done():
-			return ""
+			return unreachable, ""
 		case <-r.doubts:
 		}
-		held, verdict, err := r.prove(ctx)
-		switch verdict {
+		held, v, err := r.prove(ctx)
+		switch v {
 		case remote.Unauthorized, remote.Forbidden, remote.NotFound:
-			return refusal(held, err)
+			return r.door.refused(held, v, err)
 		case remote.Accepted, remote.Unreachable, remote.Invalid:
 		}
 	}
@@ -73,20 +102,34 @@ func (r *runner) untilRefused(ctx context.Context) string {
 func (r *runner) prove(ctx context.Context) (*remote.Session, remote.Verdict, error) {
 	held := *r.session
 	held.Credential = *r.held.Load()
-	verdict, err := held.Prove(ctx, func(string) {})
+	verdict, err := held.Prove(ctx, func(error) {})
 	return &held, verdict, err
 }
 
-func (r *runner) heartbeat() *heartbeat.Heartbeat {
+// beat beats, and reports while the beats are accepted.
+func (r *runner) beat(ctx context.Context) {
 	joined := fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
-	return &heartbeat.Heartbeat{
-		Beat:   func(ctx context.Context, now time.Time) error { return r.session.Beat(ctx, r.hostname, now) },
-		Period: period(r.session.Report), Periods: r.periods,
+	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
+	defer reporting.stop()
+	r.mu.Lock()
+	pace := r.pace
+	r.mu.Unlock()
+	claim := &heartbeat.Claim{Lease: r.session.Member, ClusterID: r.clusterID, Hostname: r.hostname}
+	beating := &heartbeat.Heartbeat{
+		Beat: claim.Beat, Period: pace, Periods: r.periods, Explain: r.session.Explain, Clock: r.clock,
 		Outcome: func(err error) {
 			poke(r.checks)
-			if err == nil {
+			var rival *heartbeat.Rival
+			switch {
+			case err == nil:
 				heartbeats.WithLabelValues("accepted").Inc()
 				r.standing.beat(joined)
+				reporting.start(ctx)
+				return
+			case errors.As(err, &rival):
+				// One reports, the one that beats.
+				reporting.stop()
+				r.standing.enter(Standby, rival.Error())
 				return
 			}
 			heartbeats.WithLabelValues("failed").Inc()
@@ -94,30 +137,44 @@ func (r *runner) heartbeat() *heartbeat.Heartbeat {
 				poke(r.doubts)
 			}
 		},
-		Explain: r.session.Explain, Clock: r.clock,
+	}
+	beating.Run(ctx)
+}
+
+// part is something that goes on between start and stop.
+type part struct {
+	run    func(context.Context)
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func (p *part) start(ctx context.Context) {
+	if p.cancel != nil {
+		return
+	}
+	ctx, p.cancel = context.WithCancel(ctx)
+	ended := make(chan struct{})
+	p.ended = ended
+	go func() {
+		defer close(ended)
+		p.run(ctx)
+	}()
+}
+
+func (p *part) stop() {
+	if p.cancel != nil {
+		p.cancel()
+		<-p.ended
+		p.cancel = nil
 	}
 }
 
 func (r *runner) reporter() *report.Reporter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return &report.Reporter{
-		Member: r.member, Write: r.session.Member.Report, Start: r.session.Report, Asks: r.asks, Check: r.checks,
+		Member: r.member, Write: r.session.Member.Report, Start: r.asked, Asks: r.asks, Check: r.checks, Left: r.leave,
 		Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace, Clock: r.clock,
-	}
-}
-
-func (r *runner) renewer() *identity.Renewer {
-	return &identity.Renewer{
-		Credential: r.session.Credential,
-		Request:    r.session.RequestToken,
-		Store: func(ctx context.Context, credential identity.Credential) error {
-			secret, err := credential.Secret(r.member.Namespace)
-			if err != nil {
-				return err
-			}
-			return r.member.Store(ctx, secret)
-		},
-		Use:     r.use,
-		Explain: r.session.Explain, Now: r.session.Now, Clock: r.clock,
 	}
 }
 
@@ -138,45 +195,79 @@ func (r *runner) listen(ctx context.Context) {
 	var following sync.WaitGroup
 	following.Go(func() { client.FollowOne(ctx, mirror, r.session.Reports, r.session.Name) })
 	defer following.Wait()
-	current := period(r.session.Report)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		}
-		asked, synced := mirror.Get()
-		if !synced {
-			continue
-		}
-		if asked == nil {
+		if v := remote.Classify(mirror.Failure()); v == remote.Forbidden || v == remote.Unauthorized {
 			poke(r.doubts)
-			continue
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case r.asks <- asked:
-		}
-		if p := period(asked); p != current {
-			current = p
-			select {
-			case <-ctx.Done():
-				return
-			case r.periods <- p:
-			}
+		asked, synced := mirror.Get()
+		switch {
+		case !synced:
+		case asked == nil:
+			poke(r.doubts)
+		default:
+			r.hear(asked)
 		}
 	}
 }
 
-// period is how often the hub wants a beat.
-func period(report *clusterv1beta1.InternalMemberCluster) time.Duration {
-	const unset = 60
-	seconds := report.Spec.HeartbeatPeriodSeconds
-	if seconds <= 0 {
-		seconds = unset
+// hear takes over what the hub asks.
+func (r *runner) hear(asked *clusterv1beta1.InternalMemberCluster) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = asked
+	if r.left && asked.Spec.State != clusterv1beta1.ClusterStateLeave {
+		r.left = false
+		r.standing.enter(Joined, "the hub asks this cluster to join again; sending the first beat")
 	}
-	return time.Duration(seconds) * time.Second
+	replace(r.asks, asked)
+	r.tell()
+}
+
+// leave is what the hub's acceptance of a report that says so brings about.
+func (r *runner) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked.Spec.State != clusterv1beta1.ClusterStateLeave {
+		return
+	}
+	r.left = true
+	r.standing.enter(Left, r.goodbye())
+	r.tell()
+}
+
+func (r *runner) goodbye() string {
+	return fmt.Sprintf("this cluster has left the fleet, as the hub at %s asked %s to; waiting for the hub to remove its traces, or to ask it to join again",
+		r.session.Server(), r.session.Credential.Record())
+}
+
+// tell passes the period on if it changed. The lock is held.
+func (r *runner) tell() {
+	if p := r.period(); p != r.pace {
+		r.pace = p
+		replace(r.periods, p)
+	}
+}
+
+// period is how often the hub wants a beat; 0 if it wants none any more.
+func (r *runner) period() time.Duration {
+	if r.left {
+		return 0
+	}
+	return r.asked.HeartbeatPeriod()
+}
+
+// replace puts the newest value into a channel of one, whose only senders hold the same lock.
+func replace[T any](newest chan T, value T) {
+	select {
+	case <-newest:
+	default:
+	}
+	newest <- value
 }
 
 // poke leaves a note that is read later; one is enough.

@@ -69,7 +69,7 @@ func TestCommandSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for args, want := range map[string]string{
-		"":                              "--namespace or env NAMESPACE is required: the namespace with the Secret fleet-agent-bootstrap",
+		"":                              "--namespace or env NAMESPACE is required: the namespace in which the agent runs",
 		"--namespace x":                 "--kubeconfig or env KUBECONFIG is required outside of a Pod",
 		"--namespace x --kubeconfig /n": "reading kubeconfig /n",
 	} {

@@ -9,6 +9,8 @@ import (
 // standing is where the agent stands, as the readiness probe and the log say it.
 type standing struct {
 	log logr.Logger
+	// caution is said beside everything else.
+	caution string
 
 	mu     sync.Mutex
 	state  State
@@ -30,7 +32,7 @@ func (s *standing) enter(state State, reason string) {
 func (s *standing) beat(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == Joined && !s.ready {
+	if s.state == Joined && !s.ready || s.state == Standby {
 		s.setReady(true)
 		s.change(Joined, reason)
 	}
@@ -59,5 +61,5 @@ func (s *standing) setReady(ready bool) {
 func (s *standing) get() (state State, reason string, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state, s.reason, s.ready
+	return s.state, s.reason + s.caution, s.ready
 }

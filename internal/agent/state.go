@@ -7,7 +7,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The life of an agent. What is on the member decides, so that it goes on where it was after every restart:
+// The life of an agent of a Cluster; state_member.go has that of a MemberCluster. What is on the member decides, so that it goes on where it was after every restart:
 //
 //	                     Starting
 //	      credential? yes │    │ no
@@ -22,7 +22,8 @@ import (
 //	                  Joined ◄──┘
 //	                   └── refused while running ──► as above
 //
-// BadInput stands for a Secret or ConfigMap that cannot be read, until it changes.
+// BadInput stands for a Secret or ConfigMap that cannot be read, until it changes. While Joined, another agent may be at work
+// (Standby), or the hub may ask the cluster to leave (Left).
 
 // State is where an agent stands.
 type State string
@@ -45,6 +46,10 @@ const (
 	Denied State = "Denied"
 	// Waiting: there is no registration token.
 	Waiting State = "Waiting"
+	// Standby: another agent beats for this member.
+	Standby State = "Standby"
+	// Left: the hub asked this cluster to leave, and it did.
+	Left State = "Left"
 	// BadInput: a Secret or the ConfigMap is unusable.
 	BadInput State = "BadInput"
 )
@@ -56,7 +61,9 @@ const (
 	accepted    verdict = "accepted"
 	unreachable verdict = "unreachable"
 	refused     verdict = "refused"
-	final       verdict = "final"
+	// absent: the hub has nothing yet for who asks; somebody may be about to change that.
+	absent verdict = "absent"
+	final  verdict = "final"
 )
 
 // attempt is what is remembered of the last try of something.
@@ -67,6 +74,8 @@ type attempt struct {
 	message string
 	// retryAt is when it is tried again.
 	retryAt time.Time
+	// left says that the hub had asked this cluster to leave.
+	left bool
 }
 
 // object is one of the three objects in the agent's namespace.
@@ -80,6 +89,8 @@ type object struct {
 // observed is everything that decides.
 type observed struct {
 	namespace string
+	// source names the Secret with the token of a MemberCluster's agent, which has neither bootstrap nor config.
+	source string
 	// synced is true once all three objects have been looked up; failure says why not.
 	synced  bool
 	failure string
@@ -186,8 +197,14 @@ func decideWaiting(o observed, now time.Time, token string) decision {
 		return decision{State: Waiting, Reason: fmt.Sprintf("secret %s cannot be used, because %s, and there is no secret %s: %s",
 			own, o.credential.problem, token, remedy)}
 	}
-	d := decision{State: Waiting, Reason: fmt.Sprintf("the hub refuses the credential of %s and there is no secret %s: %s (%s)",
-		o.record, token, remedy, o.trial.message)}
+	d := decision{State: Waiting}
+	if o.trial.left {
+		d.State, d.Reason = Left, fmt.Sprintf("this cluster has left the fleet; to join again, %s, else remove the agent with helm uninstall (%s)",
+			remedy, o.trial.message)
+	} else {
+		d.Reason = fmt.Sprintf("the hub refuses the credential of %s and there is no secret %s: %s (%s)",
+			o.record, token, remedy, o.trial.message)
+	}
 	if now.Before(o.trial.retryAt) {
 		d.Wake = o.trial.retryAt
 	} else {

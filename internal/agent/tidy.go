@@ -20,6 +20,7 @@ const spare = 15 * time.Second
 // tidier keeps the agent's namespace as it has to be once it has joined: no registration token, and its credential in place.
 type tidier struct {
 	*runner
+	door *registration
 	// token is the registration token last seen, since when.
 	token string
 	since time.Time
@@ -27,8 +28,8 @@ type tidier struct {
 	stored bool
 }
 
-func (r *runner) tidy(ctx context.Context) {
-	t, pace, said := tidier{runner: r}, retry.Unreachable(), ""
+func (t *tidier) run(ctx context.Context) {
+	pace, said := retry.Unreachable(), ""
 	for {
 		wait, err := t.forget(ctx)
 		if err == nil {
@@ -39,7 +40,7 @@ func (r *runner) tidy(ctx context.Context) {
 		}
 		if text(err) != said {
 			said = text(err)
-			r.log.Info("tidying up", "failing", said)
+			t.log.Info("tidying up", "failing", said)
 		}
 		if err == nil {
 			pace = retry.Unreachable()
@@ -63,7 +64,7 @@ func (t *tidier) pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-t.tidyUp:
+	case <-t.door.tidyUp:
 	case <-again:
 	}
 	return true
@@ -71,7 +72,7 @@ func (t *tidier) pause(ctx context.Context, d time.Duration) bool {
 
 // forget deletes the registration token, once it is sure not to be needed; wait is when to look again.
 func (t *tidier) forget(ctx context.Context) (wait time.Duration, err error) {
-	secret, _ := t.bootstrap.Get()
+	secret, _ := t.door.bootstrap.Get()
 	if secret == nil {
 		return 0, nil
 	}
@@ -107,7 +108,7 @@ func (t *tidier) tokenName() string { return t.member.Namespace + "/" + naming.A
 
 // restore puts the credential back if somebody deleted it; without it the next start would have nothing.
 func (t *tidier) restore(ctx context.Context) error {
-	if secret, _ := t.credential.Get(); secret != nil {
+	if secret, _ := t.door.credential.Get(); secret != nil {
 		t.stored = true
 		return nil
 	}

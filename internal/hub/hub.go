@@ -194,7 +194,7 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 		if err := kube.Ensure(ctx, c, roles...); err != nil {
 			return err
 		}
-		for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.FleetSystemNamespace} {
+		for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.MemberSystemNamespace} {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("creating namespace %s: %w", name, err)

@@ -44,18 +44,18 @@ func (f fixture) register(prefix string) *registered {
 }
 
 func identityOf(account string) rbacv1.Subject {
-	return rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: naming.FleetSystemNamespace}
+	return rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: naming.MemberSystemNamespace}
 }
 
 func (r *registered) account(name string) {
 	r.t.Helper()
-	r.eventually("namespace fleet-system is there", func() error { return r.get(&corev1.Namespace{}, "", naming.FleetSystemNamespace) })
-	r.check(r.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.FleetSystemNamespace, Name: name}}))
+	r.eventually("namespace fleet-system is there", func() error { return r.get(&corev1.Namespace{}, "", naming.MemberSystemNamespace) })
+	r.check(r.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name}}))
 }
 
 func (r *registered) token(account string) client.Client {
 	r.t.Helper()
-	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.FleetSystemNamespace, Name: account}}, time.Hour)
+	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: account}}, time.Hour)
 	r.check(err)
 	return r.as(bearer)
 }
@@ -363,7 +363,7 @@ func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing
 	m.refused("it makes a work", m.agent.Create(ctx, &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "own"}}))
 	m.refused("it reads its record", m.agent.Get(ctx, types.NamespacedName{Name: m.name}, &clusterv1beta1.MemberCluster{}))
 	m.refused("it reads Secrets", m.agent.List(ctx, &corev1.SecretList{}, in))
-	m.refused("it reads identities", m.agent.List(ctx, &corev1.SecretList{}, client.InNamespace(naming.FleetSystemNamespace)))
+	m.refused("it reads identities", m.agent.List(ctx, &corev1.SecretList{}, client.InNamespace(naming.MemberSystemNamespace)))
 
 	mc := m.record()
 	m.check(m.Delete(ctx, &mc))

@@ -15,8 +15,9 @@ import (
 const (
 	// SystemNamespace is the default namespace of hub and agent.
 	SystemNamespace = "cattle-fleet-system"
-	// FleetSystemNamespace is where admins keep the identities of MemberClusters.
-	FleetSystemNamespace = "fleet-system"
+	// MemberSystemNamespace is where admins keep the identities of MemberClusters on the hub, and the default namespace of their
+	// agents on the members.
+	MemberSystemNamespace = "fleet-system"
 	// AgentBootstrapSecret holds the registration token downstream until the agent has joined.
 	AgentBootstrapSecret = "fleet-agent-bootstrap"
 	// AgentSecret holds the agent's own credential downstream.
@@ -33,6 +34,9 @@ const (
 )
 
 const (
+	memberClusterNamespacePrefix = "fleet-member-"
+	// MaxMemberClusterName is how long a MemberCluster's name may be for its member namespace to be a DNS label.
+	MaxMemberClusterName = maxName - len(memberClusterNamespacePrefix)
 	// maxName is one less than the 64 characters that a label value or namespace may not reach.
 	maxName = 63
 	// keyHashInput is how much of a string KeyHash looks at.
@@ -73,7 +77,7 @@ func MemberNamespace(workspace, cluster string) string {
 }
 
 // MemberClusterNamespace is the member namespace of a MemberCluster.
-func MemberClusterNamespace(name string) string { return "fleet-member-" + name }
+func MemberClusterNamespace(name string) string { return memberClusterNamespacePrefix + name }
 
 // MemberClusterRole is what the identity of a MemberCluster may do in its member namespace.
 func MemberClusterRole(name string) string { return "fleet-role-" + name }

@@ -16,15 +16,11 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/retry"
 )
 
-// Follow keeps store equal to what the server has, by list and watch, until ctx ends. With a name it follows that one object
-// by a field selector, so that rights on that name suffice. It tells outcome the error of each attempt, nil when a watch is on.
+// Follow keeps store equal to what the server has, by list and watch, until ctx ends. A field selector restricts it; Name makes
+// one with which rights on that name suffice. It tells outcome the error of each attempt, nil when a watch is on.
 func Follow[T Object, L runtime.Object](
-	ctx context.Context, resource *Resource[T, L], name string, store cache.ReflectorStore, outcome func(error),
+	ctx context.Context, resource *Resource[T, L], selector string, store cache.ReflectorStore, outcome func(error),
 ) {
-	selector := ""
-	if name != "" {
-		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	}
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
@@ -57,4 +53,9 @@ func Follow[T Object, L runtime.Object](
 			return
 		}
 	}
+}
+
+// Name selects one object.
+func Name(name string) string {
+	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }

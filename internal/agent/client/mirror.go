@@ -22,7 +22,7 @@ func NewMirror[T Object](changed chan struct{}) *Mirror[T] { return &Mirror[T]{c
 
 // FollowOne keeps m equal to the object called name until ctx ends.
 func FollowOne[T Object, L runtime.Object](ctx context.Context, m *Mirror[T], resource *Resource[T, L], name string) {
-	Follow(ctx, resource, name, m, func(err error) {
+	Follow(ctx, resource, Name(name), m, func(err error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if err != nil || m.failure != nil {

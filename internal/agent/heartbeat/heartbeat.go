@@ -1,11 +1,12 @@
 // Package heartbeat proves to the hub that the agent is alive: it renews one Lease.
 //
-// Its invariant: it is the only writer of the Lease's renewTime and holderIdentity, one blind patch per period. A beat that
-// fails never ends the heartbeat; what a failure means is for others to judge.
+// Its invariant: one agent at a time writes the Lease's renewTime and holderIdentity, by one patch per period that the hub refuses
+// if another agent beat in between. A beat that fails never ends the heartbeat; what a failure means is for others to judge.
 package heartbeat
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -19,8 +20,8 @@ import (
 // Heartbeat beats until its context ends.
 type Heartbeat struct {
 	// Beat renews the Lease.
-	Beat func(context.Context, time.Time) error
-	// Period is the one to begin with; Periods tells whenever the hub sets another one.
+	Beat func(ctx context.Context, now time.Time, period time.Duration) error
+	// Period is the one to begin with; Periods tells whenever there is another one. While it is 0 there are no beats.
 	Period  time.Duration
 	Periods <-chan time.Duration
 	// Outcome is told how each beat went, nil for accepted.
@@ -36,13 +37,21 @@ func (h *Heartbeat) Run(ctx context.Context) {
 	period, beating := h.Period, true
 	pace := retry.Unreachable()
 	for {
-		err := h.Beat(ctx, h.Clock.Now())
+		for period == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case period = <-h.Periods:
+			}
+		}
+		err := h.Beat(ctx, h.Clock.Now(), period)
 		if ctx.Err() != nil {
 			return
 		}
 		h.Outcome(err)
-		if beating != (err == nil) {
-			beating = err == nil
+		var rival *Rival
+		if failing := err != nil && !errors.As(err, &rival); beating == failing {
+			beating = !failing
 			if beating {
 				log.Info("heartbeat accepted again")
 			} else {
@@ -52,32 +61,46 @@ func (h *Heartbeat) Run(ctx context.Context) {
 		if err == nil {
 			pace = retry.Unreachable()
 		}
-		last := h.Clock.Now()
-		delay := next(err, period, &pace, 2*rand.Float64()-1)
-		for waiting := true; waiting; {
-			timer := h.Clock.NewTimer(last.Add(delay).Sub(h.Clock.Now()))
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case period = <-h.Periods:
-				if err == nil {
-					delay = next(nil, period, &pace, 2*rand.Float64()-1)
-				}
-			case <-timer.C():
-				waiting = false
-			}
+		if period = h.pause(ctx, err, period, &pace); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// pause waits until the next beat is due, or the period becomes 0, and returns the period that counts then.
+func (h *Heartbeat) pause(ctx context.Context, err error, period time.Duration, pace *wait.Backoff) time.Duration {
+	last := h.Clock.Now()
+	delay := next(err, period, pace, 2*rand.Float64()-1)
+	for {
+		timer := h.Clock.NewTimer(last.Add(delay).Sub(h.Clock.Now()))
+		select {
+		case <-ctx.Done():
 			timer.Stop()
+			return period
+		case period = <-h.Periods:
+			timer.Stop()
+			if period == 0 {
+				return period
+			}
+			if err == nil {
+				delay = next(nil, period, pace, 2*rand.Float64()-1)
+			}
+		case <-timer.C():
+			return period
 		}
 	}
 }
 
 // next is how long to wait after a beat: the period, moved by spread (-1 to 1) times 5 %, or the back-off after a failure, which
-// never exceeds the period.
+// never exceeds the period. A rival says itself when to look again.
 func next(err error, period time.Duration, pace *wait.Backoff, spread float64) time.Duration {
 	regular := period + time.Duration(spread*0.05*float64(period))
-	if err == nil {
+	var rival *Rival
+	switch {
+	case err == nil:
 		return regular
+	case errors.As(err, &rival):
+		return rival.Wait
 	}
 	return min(pace.Step(), regular)
 }

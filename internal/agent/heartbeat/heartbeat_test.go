@@ -25,7 +25,7 @@ func run(t *testing.T, l *lease, period time.Duration, periods chan time.Duratio
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logr.New(sink.GetSink())))
 	l.start = time.Now()
 	beating := Heartbeat{
-		Beat: func(_ context.Context, now time.Time) error {
+		Beat: func(_ context.Context, now time.Time, _ time.Duration) error {
 			l.beats = append(l.beats, now.Sub(l.start))
 			if l.fail != nil {
 				return l.fail()
@@ -105,6 +105,23 @@ func TestNewPeriodHoldsAtOnce(t *testing.T) {
 		// The period has passed already when it is told, so a beat is due at once.
 		if len(l.beats) != 3 || l.beats[1] != 30*time.Second {
 			t.Errorf("beats at %v, want them at 0, 30 s and about 40 s", l.beats)
+		}
+	})
+}
+
+func TestNoBeatsWhileThePeriodIsZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease
+		periods := make(chan time.Duration)
+		go func() {
+			time.Sleep(15 * time.Second)
+			periods <- 0
+			time.Sleep(time.Hour)
+			periods <- 10 * time.Minute
+		}()
+		run(t, &l, 10*time.Second, periods, time.Hour+time.Minute)
+		if len(l.beats) != 3 || l.beats[2] != time.Hour+15*time.Second {
+			t.Errorf("beats at %v, want them at 0, 10 s, and when there is a period again", l.beats)
 		}
 	})
 }

@@ -34,12 +34,17 @@ type Credential struct {
 	Token string
 	// MemberNamespace is where the agent may act.
 	MemberNamespace string
-	// Workspace and Cluster name the record.
+	// Workspace and Cluster name the record. A MemberCluster has no workspace.
 	Workspace, Cluster string
 }
 
-// Record is the Cluster for messages.
-func (c Credential) Record() string { return c.Workspace + "/" + c.Cluster }
+// Record is the record for messages.
+func (c Credential) Record() string {
+	if c.Workspace == "" {
+		return "member " + c.Cluster
+	}
+	return c.Workspace + "/" + c.Cluster
+}
 
 // FromSecret reads the credential that an agent, ours or an upstream one, stored.
 func FromSecret(secret *corev1.Secret) (Credential, error) {

@@ -125,6 +125,11 @@ type Config struct {
 	Mode trust.Mode
 }
 
+// Trust is whom this agent trusts, in the words of the chart fleet-agent.
+func (c Config) Trust() trust.Policy {
+	return trust.Policy{Mode: c.Mode, Settings: trust.Settings{URL: keyServer, SetCA: "set " + keyCA + " to the CA of the hub"}}
+}
+
 // ParseConfig reads the ConfigMap; nil and a missing key are the defaults, keys it does not know are ignored.
 func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	var raw struct {

@@ -76,7 +76,7 @@ func (j *Joiner) Join(ctx context.Context) (*remote.Session, error) {
 }
 
 func (j *Joiner) target() remote.Target {
-	return remote.Target{Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Mode: j.Config.Mode}
+	return remote.Target{Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Trust: j.Config.Trust()}
 }
 
 // ask makes one request and sees it through.
@@ -115,11 +115,11 @@ func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*remote.
 	if found.Token == "" || found.MemberNamespace == "" || found.Workspace == "" || found.Cluster == "" {
 		return nil, errors.New("the hub's answer is incomplete: it lacks a token, a member namespace, a workspace or a cluster name")
 	}
-	session, err := remote.NewSession(found, j.Config.Mode, j.Clock)
+	session, err := remote.NewSession(found, j.Config.Trust(), j.Clock)
 	if err != nil {
 		return nil, err
 	}
-	verdict, err := session.Prove(ctx, func(sentence string) { j.Progress("granted; trying the credential: " + sentence) })
+	verdict, err := session.Prove(ctx, func(err error) { j.Progress("granted; trying the credential: " + session.Explain(err)) })
 	switch verdict {
 	case remote.Accepted:
 		return session, nil

@@ -1,5 +1,5 @@
-// Package local is what the agent touches on its own cluster, the member: three objects of its namespace, the nodes, and the
-// API server's version and health.
+// Package local is what the agent touches on its own cluster, the member: the objects that decide, the nodes and pods, and the API
+// server's version and health.
 //
 // Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap and nothing else.
 package local
@@ -40,8 +40,10 @@ type Cluster struct {
 	ConfigMaps *ConfigMaps
 
 	nodes      *client.Resource[*corev1.Node, *corev1.NodeList]
+	pods       *client.Resource[*corev1.Pod, *corev1.PodList]
 	namespaces *client.Resource[*corev1.Namespace, *corev1.NamespaceList]
 	raw        rest.Interface
+	connection *client.Connection
 }
 
 // New prepares access to the member.
@@ -51,12 +53,11 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 		return nil, err
 	}
 	v1 := corev1.SchemeGroupVersion
-	c := &Cluster{Namespace: namespace}
+	c := &Cluster{Namespace: namespace, connection: connection}
 	if c.raw, err = connection.REST(v1); err != nil {
 		return nil, err
 	}
-	if c.Secrets, err = client.Of(connection, v1.WithResource("secrets"), namespace,
-		func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} }); err != nil {
+	if c.Secrets, err = c.SecretsIn(namespace); err != nil {
 		return nil, err
 	}
 	if c.ConfigMaps, err = client.Of(connection, v1.WithResource("configmaps"), namespace,
@@ -67,6 +68,10 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 		func() *corev1.Node { return &corev1.Node{} }, func() *corev1.NodeList { return &corev1.NodeList{} }); err != nil {
 		return nil, err
 	}
+	if c.pods, err = client.Of(connection, v1.WithResource("pods"), "",
+		func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }); err != nil {
+		return nil, err
+	}
 	if c.namespaces, err = client.Of(connection, v1.WithResource("namespaces"), "",
 		func() *corev1.Namespace { return &corev1.Namespace{} }, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }); err != nil {
 		return nil, err
@@ -74,9 +79,20 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	return c, nil
 }
 
+// SecretsIn are those of a namespace.
+func (c *Cluster) SecretsIn(namespace string) (*Secrets, error) {
+	return client.Of(c.connection, corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
+		func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} })
+}
+
 // FollowNodes keeps store equal to the nodes until ctx ends, and tells outcome of failures.
 func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	client.Follow(ctx, c.nodes, "", store, outcome)
+}
+
+// FollowPods does so for the pods that take something from a node: scheduled ones that have not ended.
+func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
+	client.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
 
 // Store writes a Secret of the agent's namespace, whether or not it exists.

@@ -41,8 +41,8 @@ type Target struct {
 	Server string
 	// CA is PEM, as credential.ParseCA returns it.
 	CA []byte
-	// Mode says whether anything but the CA counts.
-	Mode trust.Mode
+	// Trust says whether anything but the CA counts.
+	Trust trust.Policy
 }
 
 // ParseServer checks the URL of a hub.
@@ -69,7 +69,7 @@ type Hub struct {
 
 // Dial prepares a connection; nothing is sent yet.
 func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
-	roots, err := trust.NewRoots(target.Mode, target.CA)
+	roots, err := trust.NewRoots(target.Trust, target.CA)
 	if err != nil {
 		return nil, err
 	}

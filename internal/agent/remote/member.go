@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -54,18 +55,50 @@ func (h *Hub) Member(namespace, name string) (*Member, error) {
 	return m, err
 }
 
-// Beat renews the Lease without reading it.
-func (m *Member) Beat(ctx context.Context, holder string, now time.Time) error {
+// Lease is who beats for a member, and which beat it was.
+type Lease struct {
+	// Holder is empty if nobody has beaten yet.
+	Holder string
+	// Version changes with every beat and every other change.
+	Version string
+}
+
+func readLease(lease *coordinationv1.Lease) Lease {
+	read := Lease{Version: string(lease.UID) + "/" + lease.ResourceVersion}
+	if holder := lease.Spec.HolderIdentity; holder != nil && lease.Spec.RenewTime != nil {
+		read.Holder = *holder
+	}
+	return read
+}
+
+// Lease reads the Lease.
+func (m *Member) Lease(ctx context.Context) (Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
-		"renewTime": metav1.NewMicroTime(now), "holderIdentity": holder,
-	}})
+	lease, err := m.leases.Get(ctx, naming.HeartbeatLease, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("encoding the beat: %w", err)
+		return Lease{}, err
 	}
-	_, err = m.leases.Patch(ctx, naming.HeartbeatLease, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-	return err
+	return readLease(lease), nil
+}
+
+// Beat renews the Lease. With the version of a Lease the hub refuses, by a conflict, if it changed since.
+func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since Lease) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	beat := map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now), "holderIdentity": holder}}
+	if uid, version, ok := strings.Cut(since.Version, "/"); ok {
+		beat["metadata"] = map[string]any{"uid": uid, "resourceVersion": version}
+	}
+	patch, err := json.Marshal(beat)
+	if err != nil {
+		return Lease{}, fmt.Errorf("encoding the beat: %w", err)
+	}
+	lease, err := m.leases.Patch(ctx, naming.HeartbeatLease, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return Lease{}, err
+	}
+	return readLease(lease), nil
 }
 
 // Report applies the status of the report; what the agent no longer reports disappears from it.

@@ -153,13 +153,15 @@ func (h *fakeHub) session(t *testing.T) *Session {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
 	session, err := NewSession(identity.Credential{
 		Server: h.URL, CA: ca, Token: "t0ken", MemberNamespace: "m", Workspace: "clusters", Cluster: "c",
-	}, trust.Strict, clock.RealClock{})
+	}, trust.Policy{Mode: trust.Strict, Settings: settings}, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(session.Close)
 	return session
 }
+
+var settings = trust.Settings{URL: "apiServerURL", SetCA: "set apiServerCA to the CA of the hub"}
 
 const report = `{"apiVersion":"cluster.kubernetes-fleet.io/v1beta1","kind":"InternalMemberCluster","metadata":{"name":"c"},"spec":{"state":"Join","heartbeatPeriodSeconds":7}}`
 
@@ -168,7 +170,7 @@ func TestSessionShowsItsTokenAndTheNextOneAndLearnsTheClock(t *testing.T) {
 	session := hub.session(t)
 	for _, token := range []string{"t0ken", "t1ken"} {
 		session.SetToken(token)
-		if verdict, err := session.Prove(t.Context(), func(string) {}); verdict != Accepted {
+		if verdict, err := session.Prove(t.Context(), func(error) {}); verdict != Accepted {
 			t.Fatalf("got %s, %v", verdict, err)
 		}
 	}
@@ -189,7 +191,7 @@ func TestTokenDoesNotFollowARedirectToAnotherHost(t *testing.T) {
 	hub := newFakeHub(t, 307, "-> "+other.URL+"/x")
 	session := hub.session(t)
 	// Both servers have the same certificate, so only the token's guard is in the way.
-	_, err := session.Prove(t.Context(), func(string) {})
+	_, err := session.Prove(t.Context(), func(error) {})
 	if len(other.requests) != 1 || strings.Contains(other.requests[0], "t0ken") {
 		t.Errorf("the other host got %q (%v)", other.requests, err)
 	}
@@ -220,7 +222,7 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hub := newFakeHub(t, row.code, row.body)
 			session := hub.session(t)
-			err := session.Beat(t.Context(), "pod", time.Now())
+			_, err := session.Beat(t.Context(), "pod", time.Now(), Lease{})
 			if got := session.Explain(err); !strings.Contains(got, row.want) || !strings.Contains(got, hub.URL) || strings.Contains(got, "t0ken") {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
@@ -232,7 +234,7 @@ func TestPlainHTTPServerIsNamed(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	url := strings.Replace(server.URL, "http://", "https://", 1)
-	hub, err := Dial(Target{Server: url, Mode: trust.SystemStore}, "t", clock.RealClock{})
+	hub, err := Dial(Target{Server: url, Trust: trust.Policy{Settings: settings}}, "t", clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +242,7 @@ func TestPlainHTTPServerIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = member.Beat(t.Context(), "pod", time.Now())
+	_, err = member.Beat(t.Context(), "pod", time.Now(), Lease{})
 	if got := hub.Explain(err); !strings.Contains(got, "does not speak TLS: check apiServerURL") {
 		t.Errorf("got %q (%v)", got, err)
 	}
@@ -259,7 +261,7 @@ func TestProxyOfTheEnvironmentIsUsedAndNoProxyHonoured(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", proxy.URL)
 	t.Setenv("NO_PROXY", ".invalid")
 	for _, server := range []string{"https://hub.example:6443", "https://hub.invalid"} {
-		hub, err := Dial(Target{Server: server, Mode: trust.SystemStore}, "t", clock.RealClock{})
+		hub, err := Dial(Target{Server: server}, "t", clock.RealClock{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +269,7 @@ func TestProxyOfTheEnvironmentIsUsedAndNoProxyHonoured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := member.Beat(t.Context(), "pod", time.Now()); Classify(err) != Unreachable {
+		if _, err := member.Beat(t.Context(), "pod", time.Now(), Lease{}); Classify(err) != Unreachable {
 			t.Errorf("%s: got %v", server, err)
 		}
 	}

@@ -23,8 +23,8 @@ type Session struct {
 }
 
 // NewSession prepares a session; nothing is sent yet.
-func NewSession(credential identity.Credential, mode trust.Mode, clk clock.Clock) (*Session, error) {
-	hub, err := Dial(Target{Server: credential.Server, CA: credential.CA, Mode: mode}, credential.Token, clk)
+func NewSession(credential identity.Credential, policy trust.Policy, clk clock.Clock) (*Session, error) {
+	hub, err := Dial(Target{Server: credential.Server, CA: credential.CA, Trust: policy}, credential.Token, clk)
 	if err != nil {
 		return nil, err
 	}
@@ -36,14 +36,17 @@ func NewSession(credential identity.Credential, mode trust.Mode, clk clock.Clock
 }
 
 // Prove reads the report to learn whether the hub accepts the credential; see Persist.
-func (s *Session) Prove(ctx context.Context, doubt func(sentence string)) (Verdict, error) {
-	return Persist(ctx, s.clock, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		report, err := s.Reports.Get(ctx, s.Name, metav1.GetOptions{})
-		if err == nil {
-			s.Report = report
-		}
-		return err
-	}, func(err error) { doubt(s.Explain(err)) })
+func (s *Session) Prove(ctx context.Context, doubt func(error)) (Verdict, error) {
+	return Persist(ctx, s.clock, s.Ask, doubt)
+}
+
+// Ask reads the report once.
+func (s *Session) Ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	report, err := s.Reports.Get(ctx, s.Name, metav1.GetOptions{})
+	if err == nil {
+		s.Report = report
+	}
+	return err
 }

@@ -112,16 +112,16 @@ func (h *Hub) Explain(err error) string {
 	}
 	var authority x509.UnknownAuthorityError
 	if errors.As(err, &authority) {
-		return fmt.Sprintf("the hub at %s cannot be trusted: %v; set apiServerCA to the CA of the hub", h.target.Server, authority)
+		return fmt.Sprintf("the hub at %s cannot be trusted: %v; %s", h.target.Server, authority, h.target.Trust.Settings.SetCA)
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return fmt.Sprintf("%s does not speak TLS: check apiServerURL", h.target.Server)
+		return fmt.Sprintf("%s does not speak TLS: check %s", h.target.Server, h.target.Trust.Settings.URL)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		if foreign(status.Status()) {
-			return fmt.Sprintf("%s does not serve Muster's API (status %d): check apiServerURL and that the hub's chart fleet-crd is installed",
-				h.target.Server, status.Status().Code)
+			return fmt.Sprintf("%s does not serve Muster's API (status %d): check %s and that the hub's chart fleet-crd is installed",
+				h.target.Server, status.Status().Code, h.target.Trust.Settings.URL)
 		}
 		return fmt.Sprintf("the hub at %s answers: %s", h.target.Server, status.Status().Message)
 	}
@@ -132,5 +132,5 @@ func (h *Hub) Explain(err error) string {
 	if errors.As(err, &where) {
 		return fmt.Sprintf("the hub at %s cannot be reached: %v", h.target.Server, where.Err)
 	}
-	return fmt.Sprintf("%s does not answer as a Kubernetes API server does (%v): check apiServerURL", h.target.Server, err)
+	return fmt.Sprintf("%s does not answer as a Kubernetes API server does (%v): check %s", h.target.Server, err, h.target.Trust.Settings.URL)
 }

@@ -30,7 +30,9 @@ type nodes struct {
 	byName map[string]node
 }
 
-func newNodes() *nodes { return &nodes{changed: make(chan struct{}, 1), byName: map[string]node{}} }
+func newNodes(changed chan struct{}) *nodes {
+	return &nodes{changed: changed, byName: map[string]node{}}
+}
 
 func strip(n *corev1.Node) node {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -102,6 +104,8 @@ type summary struct {
 	listed                bool
 	nodes                 clusterv1beta1.NodeSummary
 	capacity, allocatable corev1.ResourceList
+	// available is nil until the pods have been listed once.
+	available corev1.ResourceList
 }
 
 func summarize(byName map[string]node) summary {

@@ -1,4 +1,5 @@
-// Package report tells the hub how the member is: its nodes, what they have, its version and health.
+// Package report tells the hub how the member is: its nodes, what they have and what of it is free, its version and health; and
+// that the member has left, when the hub asks for that.
 //
 // Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s and at least once per
 // 10 min; two equal observations are one write. The numbers are the member's claims about itself.
@@ -6,6 +7,7 @@ package report
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,6 +31,8 @@ type Member interface {
 	Version(context.Context) (string, error)
 	// FollowNodes keeps store equal to the nodes until the context ends.
 	FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error))
+	// FollowPods does so for the scheduled pods that have not ended.
+	FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error))
 }
 
 // Reporter reports until its context ends.
@@ -41,13 +45,17 @@ type Reporter struct {
 	Asks  <-chan *clusterv1beta1.InternalMemberCluster
 	// Check tells when to look at the health of the member again.
 	Check <-chan struct{}
+	// Left is called when a report was accepted that says for the first time that the member has left.
+	Left func()
 	// Explain words an error for the log.
 	Explain func(error) string
 	// AgentVersion is that of this program, AgentNamespace where it runs.
 	AgentVersion, AgentNamespace string
 	Clock                        clock.Clock
 
+	changed chan struct{}
 	nodes   *nodes
+	pods    *pods
 	facts   facts
 	written facts
 	last    time.Time
@@ -59,24 +67,24 @@ type Reporter struct {
 
 // Run reports at once, on changes and every 10 min.
 func (r *Reporter) Run(ctx context.Context) {
-	r.nodes, r.pace = newNodes(), retry.Unreachable()
-	ended := make(chan struct{})
+	r.changed, r.pace = make(chan struct{}, 1), retry.Unreachable()
+	r.nodes, r.pods = newNodes(r.changed), newPods(r.changed)
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer close(ended)
-		r.watchNodes(ctx)
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { r.Member.FollowNodes(ctx, r.nodes, failures(ctx, "nodes")) })
+	watching.Go(func() { r.Member.FollowPods(ctx, r.pods, failures(ctx, "pods")) })
 	defer func() {
 		cancel()
-		<-ended
+		watching.Wait()
 	}()
 	r.hear(r.Start)
 	r.look(ctx)
 	started := r.Clock.Now()
 	for ctx.Err() == nil {
 		r.facts.summary = r.nodes.summary()
+		r.facts.summary.available = r.pods.available(r.facts.summary.allocatable)
 		due := r.due()
-		if !r.facts.summary.listed && due.IsZero() {
+		if complete := r.facts.summary.listed && r.facts.summary.available != nil; !complete && r.last.IsZero() && due.IsZero() && !r.facts.left {
 			due = started.Add(firstNodes)
 		}
 		now := r.Clock.Now()
@@ -90,7 +98,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-r.nodes.changed:
+		case <-r.changed:
 		case report := <-r.Asks:
 			r.hear(report)
 		case <-r.Check:
@@ -102,7 +110,11 @@ func (r *Reporter) Run(ctx context.Context) {
 }
 
 func (r *Reporter) due() time.Time {
-	at := due(r.last, !r.facts.equal(r.written))
+	at := due(r.last, !r.facts.equal(r.written), r.facts.left != r.written.left)
+	if r.written.left && r.facts.left {
+		// A member that has left says no more.
+		at = r.Clock.Now().Add(refresh)
+	}
 	if r.retryAt.After(at) {
 		return r.retryAt
 	}
@@ -115,14 +127,15 @@ func (r *Reporter) hear(report *clusterv1beta1.InternalMemberCluster) {
 		return
 	}
 	r.facts.generation = report.Generation
+	r.facts.left = report.Spec.State == clusterv1beta1.ClusterStateLeave
 	for _, agent := range report.Status.AgentStatus {
 		if agent.Type == clusterv1beta1.MemberAgent && r.last.IsZero() {
 			r.before = agent.Conditions
 		}
 	}
 	if len(report.Status.AgentStatus) == 0 && !r.last.IsZero() {
-		// The report was deleted and made anew by the hub: it is empty until we write.
-		r.written = facts{}
+		// The report was deleted and made anew by the hub: it is empty until we write, and somebody may wait for that.
+		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}
 }
 
@@ -160,17 +173,21 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 		return
 	}
 	r.retryAt, r.pace = time.Time{}, retry.Unreachable()
+	if r.facts.left && !r.written.left && r.Left != nil {
+		r.Left()
+	}
 	r.last, r.written, r.before = now, r.facts, status.AgentStatus[0].Conditions
 }
 
-func (r *Reporter) watchNodes(ctx context.Context) {
+// failures logs when a watch begins to fail.
+func failures(ctx context.Context, what string) func(error) {
 	failing := false
-	r.Member.FollowNodes(ctx, r.nodes, func(err error) {
+	return func(err error) {
 		if failed := err != nil; failed != failing {
 			failing = failed
 			if failed {
-				logr.FromContextOrDiscard(ctx).Info("watching nodes failing", "reason", err.Error())
+				logr.FromContextOrDiscard(ctx).Info("watching "+what+" failing", "reason", err.Error())
 			}
 		}
-	})
+	}
 }

@@ -66,13 +66,15 @@ func TestNextWriteIsDue(t *testing.T) {
 	for name, row := range map[string]struct {
 		last    time.Time
 		changed bool
+		urgent  bool
 		want    time.Time
 	}{
 		"at once when there was none yet":          {changed: true},
+		"at once when somebody waits for it":       {last: last, changed: true, urgent: true},
 		"10 s after the last one on a change":      {last: last, changed: true, want: last.Add(10 * time.Second)},
 		"10 min after the last one without change": {last: last, want: last.Add(10 * time.Minute)},
 	} {
-		if got := due(row.last, row.changed); !got.Equal(row.want) {
+		if got := due(row.last, row.changed, row.urgent); !got.Equal(row.want) {
 			t.Errorf("%s: got %s, want %s", name, got, row.want)
 		}
 	}
@@ -116,6 +118,11 @@ func (m *fakeMember) FollowNodes(ctx context.Context, store cache.ReflectorStore
 			_ = store.Replace(list, "") // the store never fails
 		}
 	}
+}
+
+func (m *fakeMember) FollowPods(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+	_ = store.Replace(nil, "") // the store never fails
+	<-ctx.Done()
 }
 
 func nodeList(names ...string) (list []any) {

@@ -20,6 +20,7 @@ const (
 	conditionHealthy = "Healthy"
 
 	reasonJoined    = "InternalMemberClusterJoined"
+	reasonLeft      = "InternalMemberClusterLeft"
 	reasonHealthy   = "InternalMemberClusterHealthy"
 	reasonUnhealthy = "InternalMemberClusterUnhealthy"
 )
@@ -30,13 +31,16 @@ type facts struct {
 	version    string
 	unhealthy  string
 	generation int64
+	// left says that the hub asked the member to leave.
+	left bool
 }
 
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
-		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable)
+		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
+		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -49,7 +53,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 	status := clusterv1beta1.InternalMemberClusterStatus{
 		Properties: properties,
 		ResourceUsage: clusterv1beta1.ResourceUsage{
-			Capacity: f.summary.capacity, Allocatable: f.summary.allocatable, ObservationTime: at,
+			Capacity: f.summary.capacity, Allocatable: f.summary.allocatable, Available: f.summary.available, ObservationTime: at,
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{
 			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, before, at), LastReceivedHeartbeat: at,
@@ -68,6 +72,20 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 	return status
 }
 
+// HasLeft says whether the agent has reported that it left, and the hub still asks for that.
+func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
+	if report.Spec.State != clusterv1beta1.ClusterStateLeave {
+		return false
+	}
+	for _, agent := range report.Status.AgentStatus {
+		if agent.Type == clusterv1beta1.MemberAgent {
+			joined := meta.FindStatusCondition(agent.Conditions, conditionJoined)
+			return joined != nil && joined.Status == metav1.ConditionFalse
+		}
+	}
+	return false
+}
+
 func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Condition {
 	healthy := metav1.Condition{
 		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasonHealthy,
@@ -79,6 +97,10 @@ func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Con
 	joined := metav1.Condition{
 		Type: conditionJoined, Status: metav1.ConditionTrue, Reason: reasonJoined,
 		Message: "the agent has joined", ObservedGeneration: f.generation, LastTransitionTime: at,
+	}
+	if f.left {
+		joined.Status, joined.Reason = metav1.ConditionFalse, reasonLeft
+		joined.Message = "the agent has left, as the hub asked; nothing is placed on this cluster"
 	}
 	current := []metav1.Condition{joined, healthy}
 	for i := range current {

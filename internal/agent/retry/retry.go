@@ -28,6 +28,11 @@ func Unreachable() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Cap: 30 * time.Second, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
+// Absent is for what somebody may be about to make: 500 ms to 10 s.
+func Absent() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Cap: 10 * time.Second, Factor: 1.5, Jitter: 0.3, Steps: never}
+}
+
 // Refused is for a refusal that a person usually has to lift, and that may also pass by itself: 15 s to 5 min.
 func Refused() wait.Backoff {
 	return wait.Backoff{Duration: 15 * time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}

@@ -1,6 +1,7 @@
 // Package trust decides whom the agent believes to be its hub, and explains a refusal.
 //
-// Its invariant: with mode strict only the given certificates count; nothing ever skips verification.
+// Its invariant: with mode strict only the given certificates count; verification is skipped only with mode insecure, which no
+// default leads to and no setting but one that says so.
 package trust
 
 import (
@@ -21,7 +22,23 @@ const (
 	SystemStore Mode = "system-store"
 	// Strict trusts only the given CA.
 	Strict Mode = "strict"
+	// Insecure trusts anybody who answers. It is no value of agentTLSMode.
+	Insecure Mode = "insecure"
 )
+
+// Settings is how messages name what a user set.
+type Settings struct {
+	// URL is the setting with the URL of the hub.
+	URL string
+	// SetCA says how to give the agent the CA of the hub.
+	SetCA string
+}
+
+// Policy is whom to trust, and under which names the user decides that.
+type Policy struct {
+	Mode     Mode
+	Settings Settings
+}
 
 // ParseMode accepts the modes and the empty string, which is SystemStore.
 func ParseMode(s string) (Mode, error) {

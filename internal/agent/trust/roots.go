@@ -10,14 +10,15 @@ import (
 
 // Roots is what the agent trusts when it dials the hub.
 type Roots struct {
-	mode  Mode
+	Policy
+
 	given []*x509.Certificate
 	pool  *x509.CertPool
 }
 
-// NewRoots combines the mode with a CA as PEM.
-func NewRoots(mode Mode, ca []byte) (Roots, error) {
-	roots := Roots{mode: mode, pool: x509.NewCertPool()}
+// NewRoots combines the policy with a CA as PEM.
+func NewRoots(policy Policy, ca []byte) (Roots, error) {
+	roots, mode := Roots{Policy: policy, pool: x509.NewCertPool()}, policy.Mode
 	if len(ca) > 0 {
 		given, err := parsePEM(ca)
 		if err != nil {
@@ -34,7 +35,7 @@ func NewRoots(mode Mode, ca []byte) (Roots, error) {
 		if err == nil {
 			roots.pool = system
 		} else if len(roots.given) == 0 {
-			return Roots{}, fmt.Errorf("loading the system's certificates: %w; set apiServerCA", err)
+			return Roots{}, fmt.Errorf("loading the system's certificates: %w; %s", err, policy.Settings.SetCA)
 		}
 	}
 	for _, certificate := range roots.given {
@@ -45,7 +46,10 @@ func NewRoots(mode Mode, ca []byte) (Roots, error) {
 
 // TLS is the client configuration that trusts these roots.
 func (r Roots) TLS() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: r.pool}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: r.pool,
+		InsecureSkipVerify: r.Mode == Insecure, //nolint:gosec // only if the user set what says so
+	}
 }
 
 // Explain says which certificate a server showed and which were trusted; ok is false if err is not about a certificate.
@@ -57,16 +61,16 @@ func (r Roots) Explain(err error) (sentence string, ok bool) {
 	seen := verification.UnverifiedCertificates[0]
 	var hostname x509.HostnameError
 	if errors.As(err, &hostname) {
-		return fmt.Sprintf("it showed the certificate %s, which is %v: use a name in apiServerURL that the certificate has",
-			describe(seen), hostname), true
+		return fmt.Sprintf("it showed the certificate %s, which is %v: use a name in %s that the certificate has",
+			describe(seen), hostname, r.Settings.URL), true
 	}
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 		return fmt.Sprintf("it showed the certificate %s, valid from %s to %s: compare the clocks, or renew it", describe(seen),
 			seen.NotBefore.UTC().Format("2006-01-02T15:04Z"), seen.NotAfter.UTC().Format("2006-01-02T15:04Z")), true
 	}
-	return fmt.Sprintf("it showed the certificate %s issued by %s, which is not trusted (%v); trusted: %s; "+
-		"set apiServerCA to the CA of the hub", describe(seen), issuer(seen), verification.Err, r), true
+	return fmt.Sprintf("it showed the certificate %s issued by %s, which is not trusted (%v); trusted: %s; %s",
+		describe(seen), issuer(seen), verification.Err, r, r.Settings.SetCA), true
 }
 
 func issuer(certificate *x509.Certificate) string {
@@ -82,7 +86,7 @@ func (r Roots) String() string {
 	for _, certificate := range r.given {
 		names = append(names, describe(certificate))
 	}
-	if r.mode != Strict {
+	if r.Mode != Strict {
 		names = append(names, "the system's certificates")
 	}
 	return strings.Join(names, ", ")

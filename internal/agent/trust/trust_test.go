@@ -85,7 +85,7 @@ func TestExplanationNamesWhatWasSeenAndWhatIsTrusted(t *testing.T) {
 			[]string{"O=Acme Co", "example.com", "not localhost", "use a name in apiServerURL"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			roots, err := NewRoots(row.mode, row.ca)
+			roots, err := NewRoots(policy(row.mode), row.ca)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestExplanationNamesWhatWasSeenAndWhatIsTrusted(t *testing.T) {
 }
 
 func TestStrictNeedsACA(t *testing.T) {
-	if _, err := NewRoots(Strict, nil); err == nil || !strings.Contains(err.Error(), "set apiServerCA, or agentTLSMode to system-store") {
+	if _, err := NewRoots(policy(Strict), nil); err == nil || !strings.Contains(err.Error(), "set apiServerCA, or agentTLSMode to system-store") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -114,8 +114,27 @@ func TestDamagedCAIsRefused(t *testing.T) {
 		"no certificate in it": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
 		"a cut one":            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 	} {
-		if _, err := NewRoots(Strict, []byte(ca)); err == nil {
+		if _, err := NewRoots(policy(Strict), []byte(ca)); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+func policy(mode Mode) Policy {
+	return Policy{Mode: mode, Settings: Settings{URL: "apiServerURL", SetCA: "set apiServerCA to the CA of the hub"}}
+}
+
+func TestOnlyInsecureSkipsVerification(t *testing.T) {
+	for mode, want := range map[Mode]bool{SystemStore: false, Strict: false, Insecure: true, "": false} {
+		roots, err := NewRoots(policy(mode), authority(t, "another", time.Now(), time.Now().Add(time.Hour)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := roots.TLS().InsecureSkipVerify; got != want {
+			t.Errorf("mode %q: verification is skipped: %t", mode, got)
+		}
+	}
+	if _, err := ParseMode("insecure"); err == nil {
+		t.Error("agentTLSMode may be insecure")
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestRightsOfMembersAreExactlyThese(t *testing.T) {
 	want := map[string][]string{
 		"muster-member": {
-			"patch coordination.k8s.io/leases named heartbeat",
+			"get,patch coordination.k8s.io/leases named heartbeat",
 			"get,list,watch cluster.kubernetes-fleet.io/internalmemberclusters",
 			"patch cluster.kubernetes-fleet.io/internalmemberclusters/status",
 			"create /serviceaccounts/token named agent",

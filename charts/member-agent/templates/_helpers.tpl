@@ -1,0 +1,40 @@
+{{/* The name of everything that belongs to the release. */}}
+{{- define "member-agent.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "member-agent.selector" -}}
+app.kubernetes.io/name: member-agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "member-agent.image" -}}
+{{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
+{{- end }}
+
+{{- define "member-agent.imagePullSecrets" -}}
+{{- range .Values.imagePullSecrets | default list }}
+- name: {{ kindIs "string" . | ternary . (get (kindIs "map" . | ternary . dict) "name") | quote }}
+{{- end }}
+{{- end }}
+
+{{/* A setting of config; what stands for a setting in somebody's documentation is none. */}}
+{{- define "member-agent.setting" -}}
+{{- $text := index . 0 | default "" | toString | trim -}}
+{{- if not (regexMatch "^(<.*>|YOUR-.*|\\$\\{?[A-Z_]+\\}?)$" $text) }}{{ $text }}{{ end -}}
+{{- end }}
+
+{{- define "member-agent.hubURL" }}{{ include "member-agent.setting" (list .Values.config.hubURL) }}{{ end }}
+{{- define "member-agent.memberClusterName" }}{{ include "member-agent.setting" (list .Values.config.memberClusterName) }}{{ end }}
+{{- define "member-agent.givenCA" }}{{ include "member-agent.setting" (list .Values.config.hubCA) }}{{ end }}
+
+{{/* The CA as base64 of PEM, whether it was given as PEM or as base64 of PEM; empty if it is neither. */}}
+{{- define "member-agent.ca" -}}
+{{- $given := include "member-agent.givenCA" . -}}
+{{- $decoded := regexReplaceAll "\\s" $given "" | b64dec -}}
+{{- if contains "-----BEGIN CERTIFICATE-----" $given }}{{ printf "%s\n" $given | b64enc }}
+{{- else if contains "-----BEGIN CERTIFICATE-----" $decoded }}{{ $decoded | b64enc }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,227 @@
+package charts_test
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// member is the how-to's command line, in the release namespace that it does not name.
+func member(set ...string) helm {
+	return helm{chart: "member-agent", namespace: "default", release: "member-agent", set: append([]string{
+		"config.hubURL=https://hub.example.com:6443", "config.memberClusterName=web",
+	}, set...)}
+}
+
+// howTo is every --set of the how-to.
+var howTo = []string{
+	"config.hubURL=https://hub.example.com:6443",
+	"image.repository=mcr.microsoft.com/aks/fleet/member-agent",
+	"image.tag=v0.14.0",
+	"refreshtoken.repository=mcr.microsoft.com/aks/fleet/refresh-token",
+	"refreshtoken.tag=v0.14.0",
+	"image.pullPolicy=Always",
+	"refreshtoken.pullPolicy=Always",
+	"config.memberClusterName=web",
+	"logVerbosity=5",
+	"namespace=fleet-system",
+	"enableV1Alpha1APIs=false",
+	"enableV1Beta1APIs=true",
+}
+
+func (r release) names() []string {
+	var names []string
+	for _, object := range r.objects {
+		names = append(names, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+	}
+	return names
+}
+
+func (r release) container(t *testing.T, deployment string) map[string]any {
+	t.Helper()
+	containers, _, _ := unstructured.NestedSlice(r.object(t, "Deployment", deployment).Object, "spec", "template", "spec", "containers")
+	return containers[0].(map[string]any)
+}
+
+func environment(container map[string]any) map[string]any {
+	environment := map[string]any{}
+	for _, entry := range container["env"].([]any) {
+		entry := entry.(map[string]any)
+		if value, given := entry["value"]; given {
+			environment[entry["name"].(string)] = value
+		}
+	}
+	return environment
+}
+
+func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
+	out := helm{chart: "member-agent", namespace: "default", release: "member-agent", set: howTo}.mustRender(t)
+	want := []string{
+		"Deployment fleet-system/member-agent",
+		"Namespace /fleet-system",
+		"ServiceAccount fleet-system/member-agent-sa",
+		"Role default/member-agent-hub-token",
+		"RoleBinding default/member-agent-hub-token",
+		"ClusterRole /member-agent-role",
+		"ClusterRoleBinding /member-agent-role-binding",
+	}
+	if diff := cmp.Diff(want, out.names()); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	container := out.container(t, "member-agent")
+	if got := container["image"]; got != "mcr.microsoft.com/aks/fleet/member-agent:v0.14.0" || container["imagePullPolicy"] != "Always" {
+		t.Errorf("image %q, pulled %q", got, container["imagePullPolicy"])
+	}
+	if diff := cmp.Diff(map[string]any{
+		"HUB_SERVER_URL": "https://hub.example.com:6443", "MEMBER_CLUSTER_NAME": "web", "HUB_TOKEN_SECRET": "default/hub-kubeconfig-secret",
+	}, environment(container)); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	for _, sentence := range []string{
+		"were ignored: enableV1Alpha1APIs, enableV1Beta1APIs, refreshtoken", "is an image of KubeFleet", "the key ca.crt of that Secret", "kubectl get membercluster web",
+	} {
+		if !strings.Contains(out.notes, sentence) {
+			t.Errorf("notes do not say %q:\n%s", sentence, out.notes)
+		}
+	}
+}
+
+func TestUninstallRemovesNothingButTheAgent(t *testing.T) {
+	for _, object := range member().mustRender(t).objects {
+		keep := object.GetAnnotations()["helm.sh/resource-policy"] == "keep"
+		if shared := object.GetKind() == "Namespace" || object.GetKind() == "CustomResourceDefinition"; shared != keep {
+			t.Errorf("%s %s: kept by helm uninstall: %t", object.GetKind(), object.GetName(), keep)
+		}
+	}
+}
+
+func TestNamespaceOfTheReleaseIsNotMadeAgain(t *testing.T) {
+	command := member()
+	command.namespace = "fleet-system"
+	for _, name := range command.mustRender(t).names() {
+		if strings.HasPrefix(name, "Namespace") {
+			t.Errorf("rendered %s", name)
+		}
+	}
+}
+
+func TestMemberAgentReadsOneSecret(t *testing.T) {
+	out := member("secret.name=token", "secret.namespace=elsewhere", "namespace=agents").mustRender(t)
+	role := out.object(t, "Role", "member-agent-hub-token")
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	want := []any{map[string]any{
+		"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{"token"}, "verbs": []any{"get", "list", "watch"},
+	}}
+	if diff := cmp.Diff(want, rules); diff != "" || role.GetNamespace() != "elsewhere" {
+		t.Errorf("role in %s (-want +got):\n%s", role.GetNamespace(), diff)
+	}
+	if got := environment(out.container(t, "member-agent"))["HUB_TOKEN_SECRET"]; got != "elsewhere/token" {
+		t.Errorf("the agent is told of %v", got)
+	}
+	binding := out.object(t, "ClusterRoleBinding", "member-agent-role-binding")
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	if got := subjects[0].(map[string]any)["namespace"]; got != "agents" {
+		t.Errorf("bound is an account of %v", got)
+	}
+}
+
+func TestHubCAIsTakenInEveryForm(t *testing.T) {
+	want := base64.StdEncoding.EncodeToString([]byte(ca))
+	for form, value := range map[string]string{"PEM": ca, "base64 of PEM": want} {
+		out := member("config.hubCA=" + value).mustRender(t)
+		if got := environment(out.container(t, "member-agent"))["HUB_CERTIFICATE_AUTHORITY"]; got != want {
+			t.Errorf("%s: got %v", form, got)
+		}
+	}
+}
+
+func TestInsecureHasToBeAskedFor(t *testing.T) {
+	for set, want := range map[string]bool{"tlsClientInsecure=false": false, "tlsClientInsecure=true": true} {
+		out := member(set).mustRender(t)
+		args := out.container(t, "member-agent")["args"].([]any)
+		if slices.Contains(args, any("--tls-insecure")) != want || strings.Contains(out.notes, "WARNING") != want {
+			t.Errorf("%s: args %s, notes:\n%s", set, args, out.notes)
+		}
+	}
+}
+
+func TestUpstreamValuesOfTheMemberAgentAreAccepted(t *testing.T) {
+	command := helm{chart: "member-agent", namespace: "fleet-system", release: "member-agent", values: `
+replicaCount: 1
+image: {repository: muster-agent, pullPolicy: Never, tag: 1.2}
+refreshtoken: {repository: x, pullPolicy: Always, tag: ""}
+logVerbosity: 6
+resources: {limits: {cpu: 500m, memory: 1Gi}, requests: {cpu: 100m, memory: 128Mi}}
+tolerations: []
+affinity: {}
+nodeSelector: {disk: ssd}
+namespace: fleet-system
+config:
+  provider: secret
+  hubURL: https://hub
+  memberClusterName: 42
+  hubCA: <certificate-authority-data>
+  identityKey: <identity-key>
+  identityCert: <identity-cert>
+  CABundle: <ca>
+  azureCloudConfig: {cloud: ""}
+secret: {name: hub-kubeconfig-secret, namespace: default}
+azure: {clientid: <id>}
+tlsClientInsecure: false
+useCAAuth: false
+enablePprof: true
+pprofPort: 6065
+hubPprofPort: 6066
+priorityQueue: {enabled: false, priorityLinearEquationCoeffA: -3, priorityLinearEquationCoeffB: 100}
+enableNamespaceCollectionInPropertyProvider: false
+`}
+	out := command.mustRender(t)
+	if got := environment(out.container(t, "member-agent"))["MEMBER_CLUSTER_NAME"]; got != "42" {
+		t.Errorf("the name is %v", got)
+	}
+	want := "were ignored: azure, enableNamespaceCollectionInPropertyProvider, enablePprof, hubPprofPort, pprofPort, priorityQueue, refreshtoken, replicaCount, " +
+		"config.CABundle, config.azureCloudConfig, config.identityCert, config.identityKey"
+	if !strings.Contains(out.notes, want) {
+		t.Errorf("notes do not say %q:\n%s", want, out.notes)
+	}
+}
+
+func TestMistakesOfAMemberAgentFailWithASentence(t *testing.T) {
+	bare := func(set ...string) helm {
+		return helm{chart: "member-agent", namespace: "default", release: "member-agent", set: set}
+	}
+	tests := map[string]struct {
+		command helm
+		want    string
+	}{
+		"no URL":                    {bare("config.memberClusterName=web"), "config.hubURL is required to be set"},
+		"URL of the how-to as is":   {member("config.hubURL=YOUR-HUB-CLUSTER-ADDRESS"), "config.hubURL is required to be set"},
+		"URL of upstream's values":  {member("config.hubURL=<your-hub-url>"), "config.hubURL is required to be set"},
+		"URL without scheme":        {member("config.hubURL=hub:6443"), `config.hubURL is "hub:6443", which is no address of an API server`},
+		"URL with http":             {member("config.hubURL=http://hub"), "which is no address of an API server"},
+		"no name":                   {bare("config.hubURL=https://hub"), "config.memberClusterName is required to be set"},
+		"name of the how-to as is":  {member("config.memberClusterName=YOUR-MEMBER-CLUSTER"), "config.memberClusterName is required to be set"},
+		"name that is too long":     {member("config.memberClusterName=" + strings.Repeat("x", 51)), "has 51 characters, and a MemberCluster's name has at most 50"},
+		"name with a dot":           {member("config.memberClusterName=web.example"), `config.memberClusterName "web.example" has a dot`},
+		"name in capitals":          {member("config.memberClusterName=Web"), "has lower-case letters, digits"},
+		"CA that is neither":        {member("config.hubCA=abc"), "config.hubCA is neither PEM (-----BEGIN CERTIFICATE-----) nor base64 of PEM"},
+		"certificates":              {member("useCAAuth=true"), "this agent shows the hub a token, not a certificate"},
+		"provider azure":            {member("config.provider=azure"), `config.provider is "azure": this agent takes the hub's token from a Secret only`},
+		"namespace that is none":    {member("namespace=Fleet"), `namespace is "Fleet", which is no name of a namespace`},
+		"pull policy that is none":  {member("image.pullPolicy=Sometimes"), "pullPolicy"},
+		"secret without a name":     {member("secret.name="), "secret"},
+		"insecurity that is a text": {member("tlsClientInsecure=maybe"), "tlsClientInsecure"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := test.command.render(t); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		})
+	}
+	member("config.memberClusterName=" + strings.Repeat("x", 50)).mustRender(t)
+}

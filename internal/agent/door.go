@@ -1,0 +1,36 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/trust"
+)
+
+// door is a way into the fleet. A door finds a credential; what an agent does with it is the same behind every door.
+type door interface {
+	// follow keeps what decides equal to the objects on the member until ctx ends.
+	follow(ctx context.Context)
+	// observe adds what decides.
+	observe(s *seen)
+	// decide is pure, and has an answer for everything that may be observed.
+	decide(o observed, now time.Time) decision
+	// trust is whom the agent believes to be the hub.
+	trust(s seen) trust.Policy
+	// refused says what it means for the agent that the hub refuses the session, and why in a sentence.
+	refused(session *remote.Session, v remote.Verdict, err error) (verdict, string)
+	// spent is the version of the credential that a running session had, begun with the version given, when the hub refuses it.
+	spent(begun string) string
+	// parts is what an agent at work does besides beating and reporting.
+	parts(r *runner) []func(context.Context)
+	// tidy tells that what follow follows may have changed.
+	tidy()
+	// source names the object that holds the credential.
+	source() string
+}
+
+var (
+	_ door = (*registration)(nil)
+	_ door = (*membership)(nil)
+)

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/agent/join"
+	"github.com/muster-fleet/muster/internal/agent/local"
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/trust"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// registration is the door of a Cluster: a registration token buys a credential, which the agent keeps and renews.
+type registration struct {
+	member     *local.Cluster
+	credential *client.Mirror[*corev1.Secret]
+	bootstrap  *client.Mirror[*corev1.Secret]
+	config     *client.Mirror[*corev1.ConfigMap]
+	// tidyUp tells a joined agent that one of them may have changed.
+	tidyUp chan struct{}
+}
+
+func newRegistration(member *local.Cluster, changed chan struct{}) *registration {
+	return &registration{
+		member:     member,
+		credential: client.NewMirror[*corev1.Secret](changed),
+		bootstrap:  client.NewMirror[*corev1.Secret](changed),
+		config:     client.NewMirror[*corev1.ConfigMap](changed),
+		tidyUp:     make(chan struct{}, 1),
+	}
+}
+
+func (d *registration) follow(ctx context.Context) {
+	var following sync.WaitGroup
+	following.Go(func() { client.FollowOne(ctx, d.credential, d.member.Secrets, naming.AgentSecret) })
+	following.Go(func() { client.FollowOne(ctx, d.bootstrap, d.member.Secrets, naming.AgentBootstrapSecret) })
+	following.Go(func() { client.FollowOne(ctx, d.config, d.member.ConfigMaps, naming.AgentConfigMap) })
+	following.Wait()
+}
+
+func (d *registration) observe(s *seen) {
+	s.namespace = d.member.Namespace
+	credential, sawCredential := d.credential.Get()
+	bootstrap, sawBootstrap := d.bootstrap.Get()
+	config, sawConfig := d.config.Get()
+	s.synced = sawCredential && sawBootstrap && sawConfig
+	for _, failure := range []error{d.credential.Failure(), d.bootstrap.Failure(), d.config.Failure()} {
+		if failure != nil {
+			s.failure = failure.Error()
+		}
+	}
+	var err error
+	if credential != nil {
+		s.stored, err = identity.FromSecret(credential)
+		s.credential = object{version: credential.ResourceVersion, problem: text(err)}
+		s.record = s.stored.Record()
+	}
+	if bootstrap != nil {
+		s.bootstrap, err = join.ParseBootstrap(bootstrap)
+		s.observed.bootstrap = object{version: bootstrap.ResourceVersion, problem: text(err)}
+	}
+	s.config, err = join.ParseConfig(config)
+	s.observed.config.problem = text(err)
+	if config != nil {
+		s.observed.config.version = config.ResourceVersion
+	}
+}
+
+func (*registration) decide(o observed, now time.Time) decision { return decide(o, now) }
+
+func (*registration) trust(s seen) trust.Policy { return s.config.Trust() }
+
+func (d *registration) source() string { return d.member.Namespace + "/" + naming.AgentSecret }
+
+// refused says when the token ran out if that is it.
+func (*registration) refused(session *remote.Session, _ remote.Verdict, err error) (verdict, string) {
+	claims := identity.ReadClaims(session.Credential.Token)
+	if !claims.Expires.IsZero() && session.Now().After(claims.Expires) {
+		return refused, fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.UTC().Format(time.RFC3339))
+	}
+	return refused, session.Explain(err)
+}
+
+// spent is the Secret as it is now: renewals rewrote it.
+func (d *registration) spent(begun string) string {
+	if secret, _ := d.credential.Get(); secret != nil {
+		return secret.ResourceVersion
+	}
+	return begun
+}
+
+func (d *registration) tidy() { poke(d.tidyUp) }
+
+func (d *registration) parts(r *runner) []func(context.Context) {
+	renewer := &identity.Renewer{
+		Credential: r.session.Credential,
+		Request:    r.session.RequestToken,
+		Store: func(ctx context.Context, credential identity.Credential) error {
+			secret, err := credential.Secret(d.member.Namespace)
+			if err != nil {
+				return err
+			}
+			return d.member.Store(ctx, secret)
+		},
+		Use:     r.use,
+		Explain: r.session.Explain, Now: r.session.Now, Clock: r.clock,
+	}
+	tidier := &tidier{runner: r, door: d}
+	return []func(context.Context){renewer.Run, tidier.run}
+}
