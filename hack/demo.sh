@@ -113,7 +113,7 @@ trap 'INTERRUPTED=yes; exit 130' INT TERM HUP
 export PATH="$ROOT/bin:$PATH" HELM_CACHE_HOME=$DEMO/helm/cache HELM_CONFIG_HOME=$DEMO/helm/config HELM_DATA_HOME=$DEMO/helm/data
 step "Starting three clusters: ${CLUSTERS[*]}"
 for name in "${CLUSTERS[@]}"; do
-  start_cluster "$name" --image "muster-hub=$ROOT/bin/muster-hub" --image "muster-agent=$ROOT/bin/muster-agent"
+  start_cluster "$name" --image "muster-hub=$ROOT/bin/muster-hub" --image "muster-agent=$ROOT/bin/muster-agent" --image "member-agent=$ROOT/bin/muster-agent"
 done
 wait_for_clusters
 export KUBECONFIG=$DEMO/clusters/hub/kubeconfig
