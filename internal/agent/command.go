@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -104,6 +105,10 @@ func (f flags) run(ctx context.Context) error {
 	membership, err := f.membership()
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		// An agent idles most of the time: memory is dearer than the processor.
+		debug.SetGCPercent(50)
 	}
 	log := newLogger(f.debug)
 	member, err := memberConfig(f.kubeconfig)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -48,6 +49,9 @@ type Cluster struct {
 
 // New prepares access to the member.
 func New(config *rest.Config, namespace string) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	// Lists of pods are the largest thing that the agent reads.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	connection, err := client.Connect(config)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ package report
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -175,6 +176,10 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 	r.retryAt, r.pace = time.Time{}, retry.Unreachable()
 	if r.facts.left && !r.written.left && r.Left != nil {
 		r.Left()
+	}
+	if r.last.IsZero() {
+		// Listing the pods took more memory than anything will from now on.
+		debug.FreeOSMemory()
 	}
 	r.last, r.written, r.before = now, r.facts, status.AgentStatus[0].Conditions
 }
