@@ -134,7 +134,7 @@ func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o obser
 	if err := kube.PatchStatus(ctx, c.Client, cluster, after); err != nil {
 		return err
 	}
-	c.written.Store(cluster.UID, after.ResourceVersion)
+	c.written.Store(after)
 	c.announce(ctx, after, reasonOf(o.before), reasonOf(after.Status))
 	return nil
 }
@@ -182,7 +182,7 @@ func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
 		}
 	}
 	c.Judge.Forget(member.Namespace)
-	c.written.Delete(cluster.UID)
+	c.written.Forget(cluster)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)
 	if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {

@@ -7,13 +7,11 @@ package cluster
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -30,6 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // workers is how many Clusters are handled at once.
@@ -55,9 +54,7 @@ type Deps struct {
 // Controller reconciles Clusters.
 type Controller struct {
 	Deps
-	// written holds the resource version of what was last written of each Cluster: until the cache has it, a reconcile would only
-	// collide with this controller's own write.
-	written sync.Map
+	written kube.Written
 }
 
 // New returns a controller.
@@ -90,7 +87,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if cluster.Labels[fleet.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
-	if c.stale(&cluster) {
+	if c.written.Stale(&cluster) {
 		return ctrl.Result{}, nil // the cache will say so in a moment
 	}
 	if cluster.DeletionTimestamp != nil {
@@ -113,16 +110,6 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: refreshLastSeen}, nil
 	}
 	return ctrl.Result{}, nil
-}
-
-// stale says whether the cache is behind this controller's own last write.
-func (c *Controller) stale(cluster *fleet.Cluster) bool {
-	last, known := c.written.Load(cluster.UID)
-	if !known {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(cluster.ResourceVersion, last.(string))
-	return err == nil && order < 0
 }
 
 // onLegacyBeat counts a moved status.agent.lastSeen as a beat where the agent writes it itself: where there is no report.

@@ -147,7 +147,7 @@ func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	if err := kube.PatchStatus(ctx, c.Client, mc, after); err != nil {
 		return err
 	}
-	c.written.Store(mc.UID, after.ResourceVersion)
+	c.written.Store(after)
 	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy} {
 		c.announce(ctx, after, meta.FindStatusCondition(o.before.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind))
 	}
@@ -255,7 +255,7 @@ func (c *Controller) recordLeftovers(ctx context.Context, mc *clusterv1beta1.Mem
 
 func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	c.Judge.Forget(membership.OfMemberCluster(mc).Namespace)
-	c.written.Delete(mc.UID)
+	c.written.Forget(mc)
 	before := mc.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)
 	if err := c.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {

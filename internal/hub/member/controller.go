@@ -7,14 +7,12 @@ package member
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -32,6 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -60,9 +59,7 @@ type Deps struct {
 // Controller reconciles MemberClusters.
 type Controller struct {
 	Deps
-	// written holds the resource version of what was last written of each record: until the cache has it, a reconcile would only
-	// collide with this controller's own write.
-	written sync.Map
+	written kube.Written
 }
 
 // New returns a controller.
@@ -98,7 +95,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if c.stale(&mc) {
+	if c.written.Stale(&mc) {
 		return ctrl.Result{}, nil // the cache will say so in a moment
 	}
 	if mc.DeletionTimestamp != nil {
@@ -126,16 +123,6 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: refreshLastSeen}, nil
 	}
 	return ctrl.Result{}, nil
-}
-
-// stale says whether the cache is behind this controller's own last write.
-func (c *Controller) stale(mc *clusterv1beta1.MemberCluster) bool {
-	last, known := c.written.Load(mc.UID)
-	if !known {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(mc.ResourceVersion, last.(string))
-	return err == nil && order < 0
 }
 
 // onReport counts a moved heartbeat in a report as a beat: that is how a KubeFleet member agent shows that it is alive.
