@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// prepare makes what every Cluster needs before an agent comes: the finalizer and the member namespace.
-func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster) error {
+// claim puts the finalizer on a Cluster that an admin made.
+func (c *Controller) claim(ctx context.Context, cluster *fleet.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, fleet.FinalizerCluster) {
 		before := cluster.DeepCopy()
 		controllerutil.AddFinalizer(cluster, fleet.FinalizerCluster)

@@ -93,7 +93,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if cluster.DeletionTimestamp != nil {
 		return ctrl.Result{}, c.leave(ctx, &cluster)
 	}
-	if err := c.prepare(ctx, &cluster); err != nil {
+	if err := c.claim(ctx, &cluster); err != nil {
 		return ctrl.Result{}, err
 	}
 	seen, err := c.observe(ctx, &cluster)
