@@ -86,7 +86,11 @@ func startHub() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- hub.Run(ctx, running.config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
+		err := hub.Run(ctx, running.config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
+		if err != nil && ctx.Err() == nil {
+			panic(fmt.Sprintf("the hub ended: %v", err)) // no test could go on
+		}
+		done <- err
 	}()
 	running.stop = func() {
 		cancel()
