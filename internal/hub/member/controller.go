@@ -2,7 +2,7 @@
 // as it should be, shows in the record's status how the member is, and sees it off when the record is deleted.
 //
 // It writes the finalizer and one label of a MemberCluster, all of its status, and the spec of its report; the status of the report
-// is the agent's. Its invariant: the identity has access from the moment the namespace is prepared and loses it with the namespace.
+// is the agent's. Its invariant: nobody but the identity has access, and it has none any more when the record goes.
 package member
 
 import (
