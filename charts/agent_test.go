@@ -207,7 +207,9 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		"ServiceAccount cattle-fleet-system/fleet-agent",
 		"Role cattle-fleet-system/fleet-agent",
 		"RoleBinding cattle-fleet-system/fleet-agent",
+		"ClusterRole /fleet-agent-delivery",
 		"ClusterRole /fleet-agent-system-fleet-agent-role",
+		"ClusterRoleBinding /fleet-agent-delivery",
 		"ClusterRoleBinding /fleet-agent-system-fleet-agent-role-binding",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

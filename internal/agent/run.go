@@ -32,6 +32,8 @@ type runner struct {
 	// periods and asks hold the newest value only.
 	periods chan time.Duration
 	asks    chan *clusterv1beta1.InternalMemberCluster
+	// renewed tells of a new credential.
+	renewed chan struct{}
 
 	mu sync.Mutex
 	// asked is the report as last seen, left that the agent reported that it left, pace the period as last told.
@@ -46,6 +48,7 @@ func (a *Agent) work(ctx context.Context, session *remote.Session, token string)
 		Agent: a, session: session, token: token, asked: session.Report, left: report.HasLeft(session.Report),
 		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1),
 		periods: make(chan time.Duration, 1), asks: make(chan *clusterv1beta1.InternalMemberCluster, 1),
+		renewed: make(chan struct{}, 1),
 	}
 	r.use(session.Credential)
 	if err := r.identify(ctx); err != nil {
@@ -111,6 +114,8 @@ func (r *runner) beat(ctx context.Context) {
 	joined := fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
 	defer reporting.stop()
+	delivering := &part{run: func(ctx context.Context) { r.door.deliver(ctx, r) }}
+	defer delivering.stop()
 	r.mu.Lock()
 	pace := r.pace
 	r.mu.Unlock()
@@ -125,10 +130,12 @@ func (r *runner) beat(ctx context.Context) {
 				heartbeats.WithLabelValues("accepted").Inc()
 				r.standing.beat(joined)
 				reporting.start(ctx)
+				delivering.start(ctx)
 				return
 			case errors.As(err, &rival):
-				// One reports, the one that beats.
+				// One reports and deploys, the one that beats.
 				reporting.stop()
+				delivering.stop()
 				r.standing.enter(Standby, rival.Error())
 				return
 			}
@@ -181,6 +188,7 @@ func (r *runner) reporter() *report.Reporter {
 func (r *runner) use(credential identity.Credential) {
 	r.held.Store(&credential)
 	r.session.SetToken(credential.Token)
+	poke(r.renewed)
 	expires := 0.0
 	if at := identity.ReadClaims(credential.Token).Expires; !at.IsZero() {
 		expires = float64(at.Unix())

@@ -99,6 +99,9 @@ func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 // SetToken makes all requests from now on show this token.
 func (h *Hub) SetToken(token string) { h.token.Store(&token) }
 
+// Target is whom this is a connection to.
+func (h *Hub) Target() Target { return h.target }
+
 // Server is the URL.
 func (h *Hub) Server() string { return h.target.Server }
 

@@ -80,23 +80,25 @@ func (s *Set) Release() release.Summary { return s.release }
 
 // Observation is how the objects of a release are.
 type Observation struct {
-	// Synced is false as long as not all kinds have been listed.
-	Synced    bool
+	// Unsynced says which kind has not been listed yet, and why if that is known; empty if all have been.
+	Unsynced  string
 	NonReady  []fleet.NonReadyStatus
 	Modified  []fleet.ModifiedStatus
 	Resources []fleet.DeployedResource
-	Counts    fleet.ResourceCounts
+	// Changed is how many objects were changed downstream, those that are gone included; Modified names the first of them.
+	Changed int
+	Counts  fleet.ResourceCounts
 }
 
 // Observe says how the objects are, by what the watches told, and by a comparison of those that somebody changed.
 func (w *Watcher) Observe(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions) (Observation, error) {
-	o := Observation{Synced: true, Counts: fleet.ResourceCounts{DesiredReady: len(s.keys)}}
+	o := Observation{Counts: fleet.ResourceCounts{DesiredReady: len(s.keys)}}
 	records := make(map[Key]record, len(s.keys))
 	var stale []Key
 	for _, key := range s.keys {
 		r, found, synced := w.get(key)
 		if !synced {
-			o.Synced = false
+			o.Unsynced = w.trouble(key.Kind)
 			return o, nil
 		}
 		if known, ok := s.compared[key]; !found || !ok || known.record.print != r.print {
@@ -123,8 +125,11 @@ func (w *Watcher) Observe(ctx context.Context, s *Set, options fleet.BundleDeplo
 }
 
 func (w *Watcher) count(ctx context.Context, o *Observation, key Key, r record, modified *fleet.ModifiedStatus, ignore *fleet.IgnoreOptions) error {
-	if modified != nil && len(o.Modified) < maxNamed {
-		o.Modified = append(o.Modified, *modified)
+	if modified != nil {
+		o.Changed++
+		if len(o.Modified) < maxNamed {
+			o.Modified = append(o.Modified, *modified)
+		}
 	}
 	if modified != nil && modified.Create {
 		o.Counts.Missing++

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -76,8 +77,10 @@ func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResour
 			list, err := objects.List(ctx, ours(options))
 			if apierrors.IsNotFound(err) {
 				// The kind itself was deleted, and with it its objects.
-				return list, k.Replace(nil, "")
+				err = k.Replace(nil, "")
+				return &unstructured.UnstructuredList{}, err
 			}
+			k.tried(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -89,6 +92,22 @@ func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResour
 		Logger: &silent, Name: k.gvk.String(), Backoff: &again,
 	})
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}
+
+// trouble is why a kind is not watched yet.
+func (w *Watcher) trouble(gvk schema.GroupVersionKind) string {
+	w.mu.Lock()
+	k := w.kinds[gvk]
+	w.mu.Unlock()
+	if k == nil {
+		return fmt.Sprintf("the API server does not serve %s of %s", gvk.Kind, gvk.GroupVersion())
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failure != nil {
+		return fmt.Sprintf("listing %s of %s: %v", gvk.Kind, gvk.GroupVersion(), k.failure)
+	}
+	return fmt.Sprintf("listing %s of %s", gvk.Kind, gvk.GroupVersion())
 }
 
 // get is the record of an object; synced is false as long as its kind has not been listed.
@@ -113,7 +132,15 @@ type kind struct {
 
 	mu      sync.Mutex
 	synced  bool
+	failure error
 	records map[cache.ObjectName]record
+}
+
+// tried remembers why the kind cannot be listed.
+func (k *kind) tried(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failure = err
 }
 
 // shrunk is what is left of an object until it is stored.

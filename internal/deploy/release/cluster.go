@@ -77,7 +77,7 @@ func (c *Cluster) connect(client *http.Client) error {
 func (c *Cluster) configuration(namespace, account string, maxHistory int) *action.Configuration {
 	getter := &getter{cluster: c, config: rest.CopyConfig(c.config), namespace: namespace}
 	if account != "" {
-		getter.config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + c.AgentNamespace + ":" + account}
+		getter.config.Impersonate = c.impersonation(account)
 	}
 	client := kube.New(getter)
 	client.Namespace = namespace

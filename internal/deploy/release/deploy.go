@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -173,7 +176,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
-	in.Labels = map[string]string{LabelMember: r.Member}
+	in.Labels = map[string]string{naming.LabelMember: r.Member}
 	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
 	if err != nil {
 		return nil, err
@@ -191,10 +194,36 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
-	up.Labels = map[string]string{LabelMember: r.Member}
+	up.Labels = map[string]string{naming.LabelMember: r.Member}
 	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
 	if err != nil {
 		return nil, err
 	}
 	return made.(*helm.Release), nil
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// maxReleaseName is Helm's.
+const maxReleaseName = 53
+
+// Name is the name of the release of a BundleDeployment that names none.
+func Name(bundle string) string {
+	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(bundle), "-"), "-")
+	if len(name) <= maxReleaseName {
+		return name
+	}
+	return strings.TrimRight(name[:maxReleaseName-6], "-") + "-" + naming.KeyHash(bundle)[:5]
+}
+
+// Namespace is where the release of a BundleDeployment goes.
+func Namespace(options fleet.BundleDeploymentOptions) string {
+	switch {
+	case options.TargetNamespace != "":
+		return options.TargetNamespace
+	case options.DefaultNamespace != "":
+		return options.DefaultNamespace
+	default:
+		return metav1.NamespaceDefault
+	}
 }

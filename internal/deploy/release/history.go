@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"github.com/muster-fleet/muster/internal/naming"
 	"io"
 	"strconv"
 
@@ -28,10 +29,6 @@ const (
 	annotationSyncGeneration  = "muster/sync-generation"
 	annotationDeleteNamespace = "muster/delete-namespace"
 )
-
-// LabelMember on the history of a release is the UID of the report of the member that it was delivered to. What another member got is
-// not removed when this one's BundleDeployments do not name it.
-const LabelMember = "muster/member"
 
 const (
 	ownedByHelm = "owner=helm"
@@ -123,13 +120,13 @@ func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
 		KeepResources:   annotations[annotationKeepResources] == strconv.FormatBool(true),
 		DeleteNamespace: annotations[annotationDeleteNamespace] == strconv.FormatBool(true),
 		ServiceAccount:  annotations[annotationServiceAccount],
-		Member:          secret.Labels[LabelMember],
+		Member:          secret.Labels[naming.LabelMember],
 	}, true, nil
 }
 
 // Claim notes on the history of a release that it is this member's.
 func (c *Cluster) Claim(ctx context.Context, s Summary, member string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{LabelMember: member}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{naming.LabelMember: member}}})
 	if err != nil {
 		return fmt.Errorf("encoding a label: %w", err)
 	}
