@@ -41,10 +41,12 @@ func (r *runner) deliver(ctx context.Context) {
 		}
 		supervisor.Run(ctx)
 	}()
+	failing := false
 	r.session.FollowDeployments(ctx, placed, func(err error) {
-		if err != nil {
+		if err != nil && !failing {
 			r.log.Info("watching BundleDeployments failing", "reason", r.session.Explain(err))
 		}
+		failing = err != nil
 	})
 	<-ended
 }

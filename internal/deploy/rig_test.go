@@ -60,13 +60,11 @@ func newRig(t *testing.T) *rig {
 	})
 	r.member, r.agent, r.target = r.namespace("cluster-"), r.namespace("agent-"), r.namespace("target-")
 	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: r.member}})
-	for _, role := range []string{"muster-member", "fleet-bundle-deployment"} {
-		r.create(&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role, Namespace: r.member},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "agent", Namespace: r.member}},
-		})
-	}
+	r.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "member", Namespace: r.member},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "muster-member"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "agent", Namespace: r.member}},
+	})
 	r.create(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: r.member},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-content"},
