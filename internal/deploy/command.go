@@ -70,6 +70,9 @@ func (f flags) run(ctx context.Context) error {
 		// Between deployments it only watches: memory is dearer than the processor.
 		debug.SetGCPercent(50)
 	}
+	if err := confine(); err != nil {
+		return fmt.Errorf("limiting the memory of the program: %w", err)
+	}
 	log := logging.New(f.debug)
 	config, err := local.Config(f.kubeconfig)
 	if err != nil {
@@ -100,6 +103,7 @@ func (f flags) run(ctx context.Context) error {
 		cancel()
 	}()
 	var order deployer.Order
+	trim()
 	select {
 	case order = <-first:
 	case err := <-ended:

@@ -32,6 +32,10 @@ const (
 	workers = 16
 	// settle lets what happens together be reported together.
 	settle = 300 * time.Millisecond
+	// breath is how long after a deployment the memory that it took is given back.
+	breath = 10 * time.Second
+	// trimming is in the queue, where names of deployments are, for giving memory back.
+	trimming = ""
 	// patience is how long a deployment goes on, or a kind is listed, before that is reported.
 	patience = 3 * time.Second
 )
@@ -102,6 +106,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 			d.queue.Add(name)
 		}
 		d.mu.Unlock()
+		d.queue.AddAfter(trimming, breath)
 		for range workers {
 			working.Go(func() { d.work(ctx) })
 		}
@@ -217,6 +222,10 @@ func (d *Deployer) rest() {
 
 // reconcile is observe, decide, act and report for one deployment.
 func (d *Deployer) reconcile(ctx context.Context, name string) {
+	if name == trimming {
+		trim()
+		return
+	}
 	of := d.delivery(name)
 	if d.store.get(name) == nil && of.release == nil {
 		d.forget(name)
@@ -237,6 +246,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string) {
 	case Removing, Moving, Deploying, Correcting:
 		of.failure, of.pace = failure{}, retry.Failed()
 		d.queue.Add(name)
+		d.queue.AddAfter(trimming, breath)
 	case Gone, Held, Unsupported, Waiting, Failed, Watching:
 		d.report(ctx, name, of, s, decision)
 		if !decision.Wake.IsZero() {
