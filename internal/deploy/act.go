@@ -64,8 +64,8 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 
 // remove uninstalls what nobody wants any more, once it is sure that this is so.
 func (d *Deployer) remove(ctx context.Context, name string, of *delivery) error {
-	if err := d.Hub.Stays(ctx, types.UID(d.Member)); err != nil {
-		return fmt.Errorf("release %s has no BundleDeployment, but is left until the hub confirms that its member stays: %w", of.release, err)
+	if err := d.Hub.TakenAway(ctx, types.UID(d.Member), name); err != nil {
+		return fmt.Errorf("release %s has no BundleDeployment, but is left until the hub confirms that it was taken away: %w", of.release, err)
 	}
 	return d.takeAway(ctx, name, of)
 }
@@ -103,22 +103,26 @@ func (d *Deployer) claim(ctx context.Context, of *delivery) error {
 
 // deploy installs or upgrades, and says so if that takes long.
 func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s seen) error {
-	done := make(chan struct{})
-	defer close(done)
+	request, err := d.request(ctx, s)
+	if err != nil {
+		return err
+	}
+	done, said := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
 	timer := d.Clock.NewTimer(patience)
 	go func() {
 		defer timer.Stop()
 		select {
 		case <-done:
+			said <- nil
 		case <-timer.C():
-			d.progress(ctx, name, s)
+			said <- d.progress(ctx, name, s)
 		}
 	}()
-	request, err := d.request(ctx, s)
-	if err != nil {
-		return err
-	}
 	made, err := d.Cluster.Deploy(ctx, request)
+	close(done)
+	if status := <-said; status != nil {
+		of.written = status
+	}
 	if err != nil {
 		// The history says what became of it.
 		if found, listErr := d.Cluster.List(ctx); listErr == nil {
@@ -134,16 +138,19 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s seen
 	return nil
 }
 
-// progress reports a deployment that goes on; what is written here the next report finds different and writes again.
-func (d *Deployer) progress(ctx context.Context, name string, s seen) {
+// progress reports a deployment that goes on, and returns what it reported.
+func (d *Deployer) progress(ctx context.Context, name string, s seen) *fleet.BundleDeploymentStatus {
 	decision := decision{State: Deploying, Reason: fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)}
-	patch, err := patchOf(statusOf(decision, s, d.Clock.Now()))
+	status := statusOf(decision, s, d.Clock.Now())
+	patch, err := patchOf(status)
 	if err == nil {
 		err = d.Hub.ReportDeployment(ctx, name, patch)
 	}
 	if err != nil {
 		d.Log.Info("reporting a deployment failing", "deployment", name, "reason", d.Hub.Explain(err))
+		return nil
 	}
+	return &status
 }
 
 // request gathers what the release is made of.

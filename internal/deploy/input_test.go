@@ -30,10 +30,9 @@ func TestChartGetsItsValuesFromEverywhere(t *testing.T) {
 	options := fleet.BundleDeploymentOptions{DefaultNamespace: r.target, Helm: &fleet.HelmOptions{
 		ReleaseName: "named", ValuesFrom: []fleet.ValuesFrom{{SecretKeyRef: &fleet.KeySelector{Name: "more"}}},
 	}}
-	made := r.place("web", options, files...)
 	values := map[string][]byte{fleet.KeyValues: []byte(`{"c":"options"}`)}
-	made.Spec.ValuesHash = contents.ValuesHash(values)
-	r.check(r.kube.Update(t.Context(), made))
+	r.placeWith("web", func(spec *fleet.BundleDeploymentSpec) { spec.ValuesHash = contents.ValuesHash(values) }, options, files...)
+	r.until("web", fleet.StateErrApplied, "reading the values in secret "+r.member+"/web on the hub")
 	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: r.member}, Type: fleet.SecretTypeDeployment, Data: values})
 	r.eventually("all values arrive", func() error {
 		if got, err := r.data("web"); got != "chart-secret-options" {
@@ -102,9 +101,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	r.place("account", fleet.BundleDeploymentOptions{ServiceAccount: "nobody"}, configMap("b", "b"))
 	no := false
 	r.place("nowhere", fleet.BundleDeploymentOptions{DefaultNamespace: "not-there", CreateNamespace: &no}, configMap("c", "c"))
-	oci := r.place("oci", fleet.BundleDeploymentOptions{}, configMap("d", "d"))
-	oci.Spec.OCIContents = true
-	r.check(r.kube.Update(t.Context(), oci))
+	r.placeWith("oci", func(spec *fleet.BundleDeploymentSpec) { spec.OCIContents = true }, fleet.BundleDeploymentOptions{}, configMap("d", "d"))
 
 	packed, err := contents.Pack([]fleet.BundleResource{configMap("evil", r.target)})
 	r.check(err)
@@ -144,12 +141,9 @@ spec:
     spec: {restartPolicy: Never, containers: [{name: a, image: nowhere.example.com/a}]}
 `)
 	r.place("hook", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TimeoutSeconds: 6}}, hook, configMap("behind", "one"))
-	after := r.place("after", fleet.BundleDeploymentOptions{}, configMap("after", "one"))
-	after.Spec.DependsOn = []fleet.BundleRef{{Name: "base"}}
-	r.check(r.kube.Update(t.Context(), after))
-	paused := r.place("paused", fleet.BundleDeploymentOptions{}, configMap("paused", "one"))
-	paused.Spec.Paused = true
-	r.check(r.kube.Update(t.Context(), paused))
+	r.placeWith("after", func(spec *fleet.BundleDeploymentSpec) { spec.DependsOn = []fleet.BundleRef{{Name: "base"}} },
+		fleet.BundleDeploymentOptions{}, configMap("after", "one"))
+	r.placeWith("paused", func(spec *fleet.BundleDeploymentSpec) { spec.Paused = true }, fleet.BundleDeploymentOptions{}, configMap("paused", "one"))
 	begun := time.Now()
 	r.place("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
 	r.until("other", fleet.StateReady)
@@ -161,6 +155,9 @@ spec:
 	r.place("base", fleet.BundleDeploymentOptions{}, configMap("base", "one"))
 	r.until("after", fleet.StateReady)
 	r.until("hook", fleet.StateErrApplied, "never")
+	if _, err := r.data("paused"); !apierrors.IsNotFound(err) {
+		t.Errorf("what is paused is deployed: %v", err)
+	}
 }
 
 func TestWorkloadThatIsNotReadyIsNamed(t *testing.T) {

@@ -26,22 +26,40 @@ func trim() {
 	if err != nil {
 		return
 	}
-	maps, err := os.Open("/proc/self/maps")
+	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	defer maps.Close()
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		// start-end permissions offset device inode path; what is writable may differ from the file.
+	defer smaps.Close()
+	var start, end uint64
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) != 6 || fields[5] != own || strings.Contains(fields[1], "w") {
-			continue
-		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, startErr := strconv.ParseUint(from, 16, 64)
-		end, endErr := strconv.ParseUint(to, 16, 64)
-		if startErr == nil && endErr == nil {
-			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(end-start), syscall.MADV_DONTNEED) // the kernel may decline
+		switch {
+		case len(fields) == 3 && fields[0] == "Anonymous:":
+			// Pages that a loader changed are not in the file: without any, nothing of this mapping can be lost.
+			if end > start && fields[1] == "0" {
+				_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(end-start), syscall.MADV_DONTNEED) // the kernel may decline
+			}
+			start, end = 0, 0
+		case len(fields) >= 5 && !strings.HasSuffix(fields[0], ":"):
+			start, end = readOnly(fields, own)
 		}
 	}
+}
+
+// readOnly is the range of a mapping that nobody can write to and that is a part of the program, given the line that begins its description:
+// start-end permissions offset device inode path.
+func readOnly(fields []string, program string) (start, end uint64) {
+	if len(fields) != 6 || fields[5] != program || strings.Contains(fields[1], "w") {
+		return 0, 0
+	}
+	from, to, _ := strings.Cut(fields[0], "-")
+	start, err := strconv.ParseUint(from, 16, 64)
+	if err != nil {
+		return 0, 0
+	}
+	if end, err = strconv.ParseUint(to, 16, 64); err != nil {
+		return 0, 0
+	}
+	return start, end
 }

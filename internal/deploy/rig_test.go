@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,9 +147,11 @@ func (r *rig) hub() *remote.Member {
 // running is a deployer at work.
 type running struct {
 	cancel context.CancelFunc
-	ended  chan error
-	log    *strings.Builder
-	mu     sync.Mutex
+	ended  chan struct{}
+	// rests counts how often the deployer ended because there was nothing to do.
+	rests atomic.Int32
+	log   *strings.Builder
+	mu    sync.Mutex
 }
 
 func (r *rig) start() *running {
@@ -157,11 +160,20 @@ func (r *rig) start() *running {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.agent + ":fleet-agent"}
 	cluster, err := release.NewCluster(config, r.agent)
 	r.check(err)
-	run := &running{ended: make(chan error, 1), log: &strings.Builder{}}
+	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	run.cancel = cancel
-	go func() { run.ended <- d.Run(ctx) }()
+	go func() {
+		defer close(run.ended)
+		for ctx.Err() == nil {
+			if err := d.Run(ctx); err != nil && ctx.Err() == nil {
+				r.t.Errorf("the deployer ended: %v", err)
+			}
+			run.rests.Add(1)
+			r.awaitDeployment(ctx)
+		}
+	}()
 	r.t.Cleanup(func() {
 		run.stop()
 		if r.t.Failed() {
@@ -169,6 +181,17 @@ func (r *rig) start() *running {
 		}
 	})
 	return run
+}
+
+// awaitDeployment returns when there is something to deploy, which is when an agent starts the deployer.
+func (r *rig) awaitDeployment(ctx context.Context) {
+	for ctx.Err() == nil {
+		all := &fleet.BundleDeploymentList{}
+		if err := r.kube.List(ctx, all, client.InNamespace(r.member)); err == nil && len(all.Items) > 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (run *running) logger() logr.Logger {
@@ -187,10 +210,7 @@ func (run *running) lines() string {
 
 func (run *running) stop() {
 	run.cancel()
-	if run.ended != nil {
-		<-run.ended
-		run.ended = nil
-	}
+	<-run.ended
 }
 
 // file is one resource of a Bundle.
@@ -204,6 +224,13 @@ func configMap(name, value string) fleet.BundleResource {
 
 // place makes or changes a BundleDeployment, and its Content.
 func (r *rig) place(name string, options fleet.BundleDeploymentOptions, resources ...fleet.BundleResource) *fleet.BundleDeployment {
+	r.t.Helper()
+	return r.placeWith(name, func(*fleet.BundleDeploymentSpec) {}, options, resources...)
+}
+
+// placeWith does so with a change of the specification.
+func (r *rig) placeWith(name string, change func(*fleet.BundleDeploymentSpec), options fleet.BundleDeploymentOptions, resources ...fleet.BundleResource,
+) *fleet.BundleDeployment {
 	r.t.Helper()
 	ctx := r.t.Context()
 	content, err := contents.Pack(resources)
@@ -220,6 +247,7 @@ func (r *rig) place(name string, options fleet.BundleDeploymentOptions, resource
 	err = client.IgnoreNotFound(r.kube.Get(ctx, client.ObjectKeyFromObject(made), made))
 	r.check(err)
 	made.Spec.DeploymentID, made.Spec.Options = id, options
+	change(&made.Spec)
 	if made.ResourceVersion == "" {
 		r.create(made)
 	} else {

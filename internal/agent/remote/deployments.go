@@ -6,6 +6,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -62,11 +63,23 @@ func (m *Member) ReportDeployment(ctx context.Context, name string, patch []byte
 	return err
 }
 
-// Stays makes sure that the member namespace is the one of a report's UID and is not about to go, so that what vanished from it was taken
-// away by itself. The namespace cannot be read, but nothing can be created in one that is being deleted, not even in a dry run.
-func (m *Member) Stays(ctx context.Context, report types.UID) error {
+// TakenAway makes sure that a BundleDeployment was taken away by itself: that it is not there, by a read that no cache answers, and that the
+// member namespace is the one of a report's UID and is not about to go. The namespace cannot be read, but nothing can be created in one that is
+// being deleted, not even in a dry run.
+func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	deployments, err := m.Deployments()
+	if err != nil {
+		return err
+	}
+	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	if err == nil && deployment.DeletionTimestamp == nil {
+		return fmt.Errorf("the BundleDeployment is there")
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
 	found, err := m.Reports.Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:

@@ -62,6 +62,8 @@ func statusOf(object *unstructured.Unstructured) (status.Status, string) {
 func fingerprint(object *unstructured.Unstructured) uint64 {
 	digest := fnv.New64a()
 	digest.Write([]byte(object.GetUID()))
+	// Another release of ours owns the same fields under the same name.
+	digest.Write([]byte(object.GetAnnotations()[releaseName]))
 	if object.GetDeletionTimestamp() != nil {
 		digest.Write([]byte("going"))
 	}
