@@ -57,7 +57,7 @@ func BenchmarkDeliver(b *testing.B) {
 	child := r.child(command)
 	b.ReportMetric(r.rss(command), "agent-MiB")
 	b.ReportMetric(r.rss(child), "deployer-MiB")
-	b.ReportMetric(r.memory(child, "RssAnon:"), "deployer-anon-MiB")
+	b.ReportMetric(r.memory(child, "VmHWM:"), "deployer-peak-MiB")
 }
 
 // deliver is how long one BundleDeployment takes until its status says Ready.

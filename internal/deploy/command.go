@@ -131,8 +131,8 @@ func serve(ctx context.Context, log logr.Logger, cluster *release.Cluster, hub *
 	d := &Deployer{Cluster: cluster, Hub: hub, Member: order.Member, Log: log, Clock: clock.RealClock{}}
 	err := d.Run(ctx)
 	log.Info("deployer stopped")
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }

@@ -51,7 +51,7 @@ func TestPlainYAMLIsDeployedReportedUpgradedAndRemoved(t *testing.T) {
 func TestChangeByHandIsShownAndCorrectedOnlyIfAsked(t *testing.T) {
 	r := newRig(t)
 	r.start()
-	made := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	r.until("web", fleet.StateReady)
 	edit := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: r.target}}
 	r.check(r.kube.Patch(t.Context(), edit, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"by hand"}}`))))
@@ -61,7 +61,7 @@ func TestChangeByHandIsShownAndCorrectedOnlyIfAsked(t *testing.T) {
 	}
 	r.check(r.kube.Delete(t.Context(), edit))
 	r.until("web", fleet.StateModified, "was deleted downstream")
-	made = r.get("web")
+	made := r.get("web")
 	made.Spec.CorrectDrift = &fleet.CorrectDrift{Enabled: true}
 	r.check(r.kube.Update(t.Context(), made))
 	r.until("web", fleet.StateReady)

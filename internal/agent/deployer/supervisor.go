@@ -126,7 +126,7 @@ func (s *Supervisor) run(ctx context.Context) error {
 		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
 		return nil
 	case errors.As(err, &status):
-		return fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%s) and is started again; the agent's log says why", Program, status)
+		return fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%w) and is started again; the agent's log says why", Program, status)
 	default:
 		return fmt.Errorf("running %s: %w", Program, err)
 	}
