@@ -101,6 +101,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	r.place("account", fleet.BundleDeploymentOptions{ServiceAccount: "nobody"}, configMap("b", "b"))
 	no := false
 	r.place("nowhere", fleet.BundleDeploymentOptions{DefaultNamespace: "not-there", CreateNamespace: &no}, configMap("c", "c"))
+	r.place("fence", fleet.BundleDeploymentOptions{AllowedTargetNamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}},
+		configMap("fence", "fence"))
 	r.placeWith("oci", func(spec *fleet.BundleDeploymentSpec) { spec.OCIContents = true }, fleet.BundleDeploymentOptions{}, configMap("d", "d"))
 
 	packed, err := contents.Pack([]fleet.BundleResource{configMap("evil", r.target)})
@@ -118,6 +120,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	r.until("chart", fleet.StateErrApplied, "spec.options.helm.repo is not implemented")
 	r.until("account", fleet.StateErrApplied, "service account "+r.agent+"/nobody, which spec.options.serviceAccount names, does not exist")
 	r.until("nowhere", fleet.StateErrApplied, "namespace not-there does not exist")
+	r.until("fence", fleet.StateErrApplied, "namespace "+r.target+" may not be deployed to", "team=web")
 	found := r.until("oci", fleet.StateErrApplied, "spec.ociContents is not implemented")
 	if supported := kube.FindCondition(found.Status.Conditions, fleet.ConditionSupported); supported == nil || supported.Status != corev1.ConditionFalse {
 		t.Errorf("condition Supported is %+v", supported)

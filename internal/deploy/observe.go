@@ -118,8 +118,6 @@ func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
 		return "spec.options.downstreamResources" + notImplemented + "put the Secrets and ConfigMaps into the Bundle, or make them downstream"
 	case len(spec.Options.Overwrites) > 0:
 		return "spec.options.overwrites" + notImplemented + "use helm.takeOwnership"
-	case spec.Options.AllowedTargetNamespaceSelector != nil:
-		return "spec.options.allowedTargetNamespaceSelector" + notImplemented + "use a serviceAccount that may only write where it should"
 	}
 	return ""
 }

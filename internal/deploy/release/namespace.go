@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -16,6 +17,12 @@ import (
 func (c *Cluster) prepareNamespace(ctx context.Context, r Request, brought bool) error {
 	namespaces := c.Kube.CoreV1().Namespaces()
 	found, err := namespaces.Get(ctx, r.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		absent := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}
+		if err := allowed(r.Options.AllowedTargetNamespaceSelector, absent); err != nil {
+			return err
+		}
+	}
 	switch {
 	case apierrors.IsNotFound(err) && brought:
 		return nil
@@ -34,6 +41,9 @@ func (c *Cluster) prepareNamespace(ctx context.Context, r Request, brought bool)
 	if found.DeletionTimestamp != nil {
 		return fmt.Errorf("namespace %s is being deleted, so nothing can be deployed to it: waiting until it is gone; its conditions say what holds it: "+
 			"kubectl get namespace %s -o yaml", r.Namespace, r.Namespace)
+	}
+	if err := allowed(r.Options.AllowedTargetNamespaceSelector, found); err != nil {
+		return err
 	}
 	if within(r.Options.NamespaceLabels, found.Labels) && within(r.Options.NamespaceAnnotations, found.Annotations) {
 		return nil
@@ -58,4 +68,19 @@ func within(some, all map[string]string) bool {
 	}
 	maps.Copy(merged, some)
 	return maps.Equal(merged, all) || len(some) == 0
+}
+
+// allowed says whether a Bundle that may only go to some namespaces may go to this one.
+func allowed(selector *metav1.LabelSelector, namespace *corev1.Namespace) error {
+	if selector == nil {
+		return nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return fmt.Errorf("spec.options.allowedTargetNamespaceSelector is no selector: %w", err)
+	}
+	if parsed.Matches(labels.Set(namespace.Labels)) {
+		return nil
+	}
+	return fmt.Errorf("namespace %s may not be deployed to: its labels do not match spec.options.allowedTargetNamespaceSelector (%s)", namespace.Name, parsed)
 }
