@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -193,4 +194,36 @@ func TestNamespaceThatIsGoingIsWaitedFor(t *testing.T) {
 	r.check(err)
 	r.check(r.kube.Patch(t.Context(), held, client.RawPatch("application/merge-patch+json", patch)))
 	r.until("web", fleet.StateReady)
+}
+
+func TestBundleOfAnAccountDoesNothingThatTheAccountMayNot(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.agent}})
+	r.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.target}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+	}})
+	r.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.target},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "team"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "team", Namespace: r.agent}},
+	})
+	team := fleet.BundleDeploymentOptions{DefaultNamespace: r.target, ServiceAccount: "team"}
+	r.place("may", team, configMap("web", "one"))
+	r.until("may", fleet.StateReady)
+	r.place("secret", team, file("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: web\n"))
+	r.until("secret", fleet.StateErrApplied, `system:serviceaccount:`+r.agent+`:team" cannot`, "secrets")
+	team.Helm = &fleet.HelmOptions{ValuesFrom: []fleet.ValuesFrom{{SecretKeyRef: &fleet.KeySelector{Name: "any", Namespace: r.agent}}}}
+	r.place("values", team, configMap("values", "one"))
+	r.until("values", fleet.StateErrApplied, `:team" cannot get resource "secrets"`)
+	team.Helm, team.NamespaceLabels = nil, map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
+	r.place("label", team, configMap("label", "one"))
+	r.until("label", fleet.StateErrApplied, `:team" cannot patch resource "namespaces"`)
+	r.check(r.kube.Delete(t.Context(), r.get("may")))
+	r.eventually("what it may it also removes", func() error {
+		if _, err := r.data("web"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
 }

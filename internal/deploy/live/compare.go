@@ -24,25 +24,29 @@ const maxPatch = 2048
 // releaseName is the annotation by which Helm says whose an object is.
 const releaseName = "meta.helm.sh/release-name"
 
-// client is the way to one object.
-func (w *Watcher) client(key Key) (dynamic.ResourceInterface, error) {
+// client is the way to one object of a release, as the account that the release was made as.
+func (w *Watcher) client(s release.Summary, key Key) (dynamic.ResourceInterface, error) {
+	acting, err := w.cluster.As(s.ServiceAccount)
+	if err != nil {
+		return nil, err
+	}
 	mapping, err := w.cluster.Mapper.RESTMapping(key.Kind.GroupKind(), key.Kind.Version)
 	if err != nil {
 		return nil, fmt.Errorf("looking up %s: %w", key.Kind, err)
 	}
 	if key.Namespace == "" {
-		return w.cluster.Dynamic.Resource(mapping.Resource), nil
+		return acting.Dynamic.Resource(mapping.Resource), nil
 	}
-	return w.cluster.Dynamic.Resource(mapping.Resource).Namespace(key.Namespace), nil
+	return acting.Dynamic.Resource(mapping.Resource).Namespace(key.Namespace), nil
 }
 
 // compare reads an object and asks the API server what it would be if it were deployed again. There is a difference only if the deployment
 // says something else than what is there: the defaults and the additions of others are none.
-func (w *Watcher) compare(ctx context.Context, key Key, desired *unstructured.Unstructured, diff *fleet.DiffOptions) (*fleet.ModifiedStatus, record, error) {
+func (w *Watcher) compare(ctx context.Context, s *Set, key Key, desired *unstructured.Unstructured, diff *fleet.DiffOptions) (*fleet.ModifiedStatus, record, error) {
 	modified := &fleet.ModifiedStatus{
 		Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,
 	}
-	objects, err := w.client(key)
+	objects, err := w.client(s.release, key)
 	if err != nil {
 		return nil, record{}, err
 	}

@@ -117,14 +117,15 @@ func (w *Watcher) Observe(ctx context.Context, s *Set, options fleet.BundleDeplo
 		if !watched {
 			r = seen.record
 		}
-		if err := w.count(ctx, &o, key, r, seen.modified, options.IgnoreOptions); err != nil {
+		if err := w.count(ctx, s, &o, key, verdict{record: r, modified: seen.modified}, options.IgnoreOptions); err != nil {
 			return o, err
 		}
 	}
 	return o, nil
 }
 
-func (w *Watcher) count(ctx context.Context, o *Observation, key Key, r record, modified *fleet.ModifiedStatus, ignore *fleet.IgnoreOptions) error {
+func (w *Watcher) count(ctx context.Context, s *Set, o *Observation, key Key, found verdict, ignore *fleet.IgnoreOptions) error {
+	r, modified := found.record, found.modified
 	if modified != nil {
 		o.Changed++
 		if len(o.Modified) < maxNamed {
@@ -143,7 +144,7 @@ func (w *Watcher) count(ctx context.Context, o *Observation, key Key, r record, 
 	}
 	if r.status != status.CurrentStatus && ignore != nil && len(ignore.Conditions) > 0 {
 		var err error
-		if r.status, r.message, err = w.without(ctx, key, ignore.Conditions); err != nil {
+		if r.status, r.message, err = w.without(ctx, s, key, ignore.Conditions); err != nil {
 			return err
 		}
 	}
@@ -176,8 +177,8 @@ func nonReady(key Key, r record) fleet.NonReadyStatus {
 }
 
 // without is the status of an object with some of its conditions left out.
-func (w *Watcher) without(ctx context.Context, key Key, ignored []map[string]string) (status.Status, string, error) {
-	objects, err := w.client(key)
+func (w *Watcher) without(ctx context.Context, s *Set, key Key, ignored []map[string]string) (status.Status, string, error) {
+	objects, err := w.client(s.release, key)
 	if err != nil {
 		return status.UnknownStatus, "", err
 	}
@@ -226,7 +227,7 @@ func (w *Watcher) compareAll(ctx context.Context, s *Set, keys []Key, diff *flee
 		places <- struct{}{}
 		working.Go(func() {
 			defer func() { <-places }()
-			modified, r, err := w.compare(ctx, key, wanted[key], diff)
+			modified, r, err := w.compare(ctx, s, key, wanted[key], diff)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -291,7 +292,7 @@ func (w *Watcher) Correct(ctx context.Context, s *Set, force bool) error {
 		return err
 	}
 	for _, key := range keys {
-		objects, err := w.client(key)
+		objects, err := w.client(s.release, key)
 		if err != nil {
 			return err
 		}

@@ -53,10 +53,19 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
 	c := &Cluster{AgentNamespace: agentNamespace, config: config}
-	return c, c.connect(client)
+	if err := c.clients(client); err != nil {
+		return nil, err
+	}
+	found, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the discovery client of %s: %w", config.Host, err)
+	}
+	c.discovery = memory.NewMemCacheClient(found)
+	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.discovery)
+	return c, nil
 }
 
-func (c *Cluster) connect(client *http.Client) error {
+func (c *Cluster) clients(client *http.Client) error {
 	var err error
 	if c.Kube, err = kubernetes.NewForConfigAndClient(c.config, client); err != nil {
 		return fmt.Errorf("preparing the clients of %s: %w", c.config.Host, err)
@@ -64,21 +73,28 @@ func (c *Cluster) connect(client *http.Client) error {
 	if c.Dynamic, err = dynamic.NewForConfigAndClient(c.config, client); err != nil {
 		return fmt.Errorf("preparing the dynamic client of %s: %w", c.config.Host, err)
 	}
-	found, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, client)
-	if err != nil {
-		return fmt.Errorf("preparing the discovery client of %s: %w", c.config.Host, err)
-	}
-	c.discovery = memory.NewMemCacheClient(found)
-	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.discovery)
 	return nil
 }
 
-// configuration is what Helm works with: histories as the agent, objects as an account of the agent's namespace if one is named.
-func (c *Cluster) configuration(namespace, account string, maxHistory int) *action.Configuration {
-	getter := &getter{cluster: c, config: rest.CopyConfig(c.config), namespace: namespace}
-	if account != "" {
-		getter.config.Impersonate = c.impersonation(account)
+// As is the cluster as an account of the agent's namespace sees it, so that a Bundle which is confined to the account does nothing that the
+// account may not. What kinds there are the agent looks up for all.
+func (c *Cluster) As(account string) (*Cluster, error) {
+	if account == "" {
+		return c, nil
 	}
+	as := *c
+	as.config = rest.CopyConfig(c.config)
+	as.config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + c.AgentNamespace + ":" + account}
+	client, err := rest.HTTPClientFor(as.config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to act as service account %s: %w", account, err)
+	}
+	return &as, as.clients(client)
+}
+
+// configuration is what Helm works with: histories as the agent, objects as acting does.
+func (c *Cluster) configuration(acting *Cluster, namespace string, maxHistory int) *action.Configuration {
+	getter := &getter{cluster: c, config: rest.CopyConfig(acting.config), namespace: namespace}
 	client := kube.New(getter)
 	client.Namespace = namespace
 	client.SetLogger(slog.DiscardHandler)

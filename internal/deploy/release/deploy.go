@@ -97,13 +97,17 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	acting, err := c.As(as)
+	if err != nil {
+		return Summary{}, err
+	}
 	r.annotate(c.AgentNamespace, as)
-	configuration := c.configuration(r.Namespace, as, r.maxHistory())
+	configuration := c.configuration(acting, r.Namespace, r.maxHistory())
 	fresh, err := recoverHistory(configuration, r.Release)
 	if err != nil {
 		return Summary{}, err
 	}
-	after := &renderer{ctx: ctx, cluster: c, request: r}
+	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
 	if fresh {
 		made, err = install(ctx, configuration, r, after)

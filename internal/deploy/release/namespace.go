@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// prepareNamespace makes the namespace of a release, unless the release brings it itself, and puts on it what the options say.
-func (c *Cluster) prepareNamespace(ctx context.Context, r Request, brought bool) error {
-	namespaces := c.Kube.CoreV1().Namespaces()
-	found, err := namespaces.Get(ctx, r.Namespace, metav1.GetOptions{})
+// prepareNamespace makes the namespace of a release, unless the release brings it itself, and puts on it what the options say. An account that
+// is confined to its namespace need not be able to read it: the agent does.
+func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
+	namespaces := acting.Kube.CoreV1().Namespaces()
+	found, err := c.Kube.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		absent := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}}
 		if err := allowed(r.Options.AllowedTargetNamespaceSelector, absent); err != nil {

@@ -19,7 +19,11 @@ func (c *Cluster) Remove(ctx context.Context, s Summary) error {
 	if s.KeepResources {
 		return c.Forget(s)
 	}
-	configuration := c.configuration(s.Namespace, s.ServiceAccount, 0)
+	acting, err := c.As(s.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	configuration := c.configuration(acting, s.Namespace, 0)
 	un := action.NewUninstall(configuration)
 	un.Timeout, un.WaitStrategy, un.IgnoreNotFound = defaultTimeout, kube.HookOnlyStrategy, true
 	if _, err := un.Run(s.Name); err != nil {
@@ -28,7 +32,7 @@ func (c *Cluster) Remove(ctx context.Context, s Summary) error {
 	if !s.DeleteNamespace || c.mayNotGo(s.Namespace) {
 		return nil
 	}
-	if err := c.Kube.CoreV1().Namespaces().Delete(ctx, s.Namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := acting.Kube.CoreV1().Namespaces().Delete(ctx, s.Namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting namespace %s of release %s: %w", s.Namespace, s, err)
 	}
 	return nil
@@ -36,7 +40,7 @@ func (c *Cluster) Remove(ctx context.Context, s Summary) error {
 
 // Forget deletes the history of a release and leaves its objects.
 func (c *Cluster) Forget(s Summary) error {
-	releases := c.configuration(s.Namespace, "", 0).Releases
+	releases := c.configuration(c, s.Namespace, 0).Releases
 	history, err := releases.History(s.Name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil

@@ -31,8 +31,9 @@ var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 // renderer is the last hand on the manifests before Helm looks at them.
 type renderer struct {
 	ctx     context.Context //nolint:containedctx // Helm's interface has none
-	cluster *Cluster
-	request Request
+	// cluster is as the agent sees it, acting as the account does that the deployment acts as.
+	cluster, acting *Cluster
+	request         Request
 }
 
 // Run implements Helm's post-renderer.
@@ -55,7 +56,7 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 			}
 		}
 	}
-	if err := r.cluster.prepareNamespace(r.ctx, r.request, brought); err != nil {
+	if err := r.cluster.prepareNamespace(r.ctx, r.acting, r.request, brought); err != nil {
 		return nil, err
 	}
 	if err := r.establish(objects, crds); err != nil {
@@ -104,7 +105,7 @@ func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
 		return nil
 	}
 	for _, crd := range crds {
-		if err := r.cluster.establish(r.ctx, crd, r.request); err != nil {
+		if err := r.acting.establish(r.ctx, crd, r.request); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -26,16 +25,12 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 	if err != nil {
 		return nil, err
 	}
-	kube := c.Kube
-	if as != "" {
-		config := rest.CopyConfig(c.config)
-		config.Impersonate = c.impersonation(as)
-		if kube, err = kubernetes.NewForConfig(config); err != nil {
-			return nil, fmt.Errorf("preparing to act as service account %s: %w", as, err)
-		}
+	acting, err := c.As(as)
+	if err != nil {
+		return nil, err
 	}
 	for _, source := range options.Helm.ValuesFrom {
-		text, from, err := read(ctx, kube, source, namespace)
+		text, from, err := read(ctx, acting.Kube, source, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -47,10 +42,6 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 		merged = loader.MergeMaps(merged, values)
 	}
 	return merged, nil
-}
-
-func (c *Cluster) impersonation(account string) rest.ImpersonationConfig {
-	return rest.ImpersonationConfig{UserName: "system:serviceaccount:" + c.AgentNamespace + ":" + account}
 }
 
 func read(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom, namespace string) (text []byte, from string, err error) {
