@@ -167,7 +167,7 @@ spec:
 func TestWorkloadThatIsNotReadyIsNamed(t *testing.T) {
 	r := newRig(t)
 	r.start()
-	r.place("web", fleet.BundleDeploymentOptions{}, file("web.yaml", `apiVersion: apps/v1
+	r.place("web", fleet.BundleDeploymentOptions{}, file("deployment.yaml", `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
 spec:

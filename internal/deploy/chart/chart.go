@@ -48,6 +48,9 @@ func Decode(resources []fleet.BundleResource) (Files, error) {
 		if strings.HasPrefix(name, "../") {
 			return nil, fmt.Errorf("resource %s lies outside of the Bundle", resource.Name)
 		}
+		if _, twice := files[name]; twice {
+			return nil, fmt.Errorf("the Bundle has two resources named %s", name)
+		}
 		data, err := delivery.File(resource)
 		if err != nil {
 			return nil, err

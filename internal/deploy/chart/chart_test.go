@@ -135,3 +135,13 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestFilesOfOneNameAreRefused(t *testing.T) {
+	_, err := Decode([]fleet.BundleResource{{Name: "a.yaml"}, {Name: "./a.yaml"}})
+	if err == nil || !strings.Contains(err.Error(), "two resources named a.yaml") {
+		t.Errorf("got %v", err)
+	}
+	if _, err = Decode([]fleet.BundleResource{{Name: "../a.yaml"}}); err == nil || !strings.Contains(err.Error(), "lies outside") {
+		t.Errorf("got %v", err)
+	}
+}

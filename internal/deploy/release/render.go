@@ -30,7 +30,7 @@ var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
 // renderer is the last hand on the manifests before Helm looks at them.
 type renderer struct {
-	ctx     context.Context //nolint:containedctx // Helm's interface has none
+	ctx context.Context //nolint:containedctx // Helm's interface has none
 	// cluster is as the agent sees it, acting as the account does that the deployment acts as.
 	cluster, acting *Cluster
 	request         Request
