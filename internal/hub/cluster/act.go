@@ -69,6 +69,7 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 		c.Judge.Track(member.Namespace, period, o.recordedLost())
 	}
 	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	o.clockSkew = c.Judge.ClockSkew(member.Namespace)
 	return o, nil
 }
 

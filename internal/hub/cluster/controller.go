@@ -119,7 +119,7 @@ func (c *Controller) onLegacyBeat(ctx context.Context, e event.UpdateEvent, _ wo
 		return
 	}
 	if kind, err := c.identity(ctx, membership.OfCluster(after)); err == nil && kind == membership.Legacy {
-		c.Judge.Beat(membership.OfCluster(after).Namespace)
+		c.Judge.Beat(membership.OfCluster(after).Namespace, after.Status.Agent.LastSeen.Time)
 	}
 }
 

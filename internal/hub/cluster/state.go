@@ -39,6 +39,8 @@ type observed struct {
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time
+	// clockSkew is by how many seconds the member's clock is ahead; nil if not known.
+	clockSkew *int64
 	// before is the status as it is.
 	before fleet.ClusterStatus
 }

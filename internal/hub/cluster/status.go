@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -51,6 +53,10 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	after.Display.State = reasonReady
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
+	}
+	if o.identity == membership.Native {
+		written := !equality.Semantic.DeepEqual(after, o.before)
+		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.clockSkew, written)
 	}
 	return after
 }

@@ -68,11 +68,12 @@ func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberClust
 	if err == nil && state == membership.NamespaceOurs {
 		o.report = &report
 	}
-	if !o.recordedBeat().IsZero() || heartbeatOf(&report) != (time.Time{}) {
+	if !o.recordedBeat().IsZero() || !beatOf(report.Status.AgentStatus).IsZero() {
 		healthy := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHealthy)
 		c.Judge.Track(member.Namespace, budgetPeriod(mc), healthy != nil && healthy.Reason == reasonAgentLost)
 	}
 	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	o.clockSkew = c.Judge.ClockSkew(member.Namespace)
 	return o, nil
 }
 
