@@ -100,6 +100,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := c.prepare(ctx, &cluster, &seen); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := c.report(ctx, &cluster, seen); err != nil {
 		return ctrl.Result{}, err
 	}

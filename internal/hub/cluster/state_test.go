@@ -21,9 +21,9 @@ func member(change ...func(*observed)) observed {
 	o := observed{
 		memberNamespace: "ns", namespace: membership.NamespaceOurs, identity: membership.Native,
 		liveness: liveness.Online, lastBeat: now.Add(-time.Minute),
-		report: &clusterv1beta1.InternalMemberClusterStatus{
+		report: &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
 			Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
-		},
+		}},
 	}
 	o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Minute))
 	for _, c := range change {

@@ -42,9 +42,9 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	// The report is shown from the first beat on: one write for both.
 	if o.identity == membership.Native && o.joined() {
 		after.Agent = describeAgent(o)
-		if o.report != nil && o.report.Nodes != nil {
-			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Nodes.Ready, o.report.Nodes.Total)
-			after.Display.SampleNode = o.report.Nodes.Sample
+		if o.report != nil && o.report.Status.Nodes != nil {
+			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Status.Nodes.Ready, o.report.Status.Nodes.Total)
+			after.Display.SampleNode = o.report.Status.Nodes.Sample
 		}
 	}
 	if o.identity == membership.Legacy {
@@ -68,9 +68,9 @@ func describeAgent(o observed) fleet.AgentStatus {
 		agent.LastSeen = metav1.NewTime(seen.Truncate(time.Second))
 	}
 	if o.report != nil {
-		agent.Namespace = o.report.AgentNamespace
-		agent.Version = o.report.AgentVersion
-		agent.KubernetesVersion = o.report.KubernetesVersion
+		agent.Namespace = o.report.Status.AgentNamespace
+		agent.Version = o.report.Status.AgentVersion
+		agent.KubernetesVersion = o.report.Status.KubernetesVersion
 	}
 	return agent
 }

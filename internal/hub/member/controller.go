@@ -108,10 +108,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.namespace == membership.NamespaceOurs {
-		if err := c.prepare(ctx, &mc, seen, clusterv1beta1.ClusterStateJoin); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := c.prepare(ctx, &mc, &seen); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := c.report(ctx, &mc, seen, departure{}); err != nil {
 		return ctrl.Result{}, err
