@@ -72,7 +72,7 @@ func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster, o *obs
 	case o.namespace == membership.NamespaceOurs && o.identity != "":
 		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o.namespaceUID)
 	}
-	if err == nil && o.report != nil {
+	if err == nil && o.namespace == membership.NamespaceOurs && o.report != nil {
 		err = c.adjust(ctx, o.report)
 	}
 	return err
