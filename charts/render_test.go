@@ -27,9 +27,10 @@ type helm struct {
 	namespace string
 	release   string
 	upgrade   bool
-	values    string   // the content of a --values file
-	set       []string // --set
-	setString []string // --set-string
+	values    string    // the content of a --values file
+	set       []string  // --set
+	setString []string  // --set-string
+	file      [2]string // name and content of a file that was put into the chart's directory
 }
 
 // release is what helm made of it.
@@ -55,6 +56,9 @@ func (h helm) render(t *testing.T) (release, error) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if h.file[0] != "" {
+		files = append(files, &archive.BufferedFile{Name: h.file[0], Data: []byte(h.file[1])})
 	}
 	chart, err := loader.LoadFiles(files)
 	if err != nil {
