@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,17 +24,29 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// hubProcess starts muster-hub on a control plane with the rights that its chart gives it.
-func (f fixture) hubProcess(rights *rest.Config) *testkube.Program {
-	f.t.Helper()
-	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(f.cluster.Dir, "kubeconfig"))
+// newProcessFixture is a control plane of the test's own where the hub is a process, with the rights that its chart gives it and with
+// settings of its own, if there are any.
+func newProcessFixture(t *testing.T, name, settings string) (fixture, *testkube.Program) {
+	t.Helper()
+	cluster := testkube.Start(t, name)
+	rights := cluster.InstallHub(t)
+	f := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
+	f.workspace = f.namespace("clusters-")
+	if settings != "" {
+		configMap := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": settings},
+		}
+		f.check(f.Create(context.Background(), configMap))
+		t.Cleanup(func() { f.check(f.Delete(context.Background(), configMap)) })
+	}
+	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(cluster.Dir, "kubeconfig"))
 	f.check(err)
 	for _, user := range kubeconfig.AuthInfos {
 		user.Impersonate = rights.Impersonate.UserName
 	}
-	path := filepath.Join(f.t.TempDir(), "kubeconfig")
+	path := filepath.Join(t.TempDir(), "kubeconfig")
 	f.check(clientcmd.WriteToFile(*kubeconfig, path))
-	return testkube.Run(f.t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace,
+	return f, testkube.Run(t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace,
 		"--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 }
 
@@ -157,13 +169,9 @@ func (a *alarms) of(record string) string {
 // TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm: while the hub is away nobody beats for longer than a budget, as if the network was
 // away too. Then all beat on but one, which the new hub finds out by itself, after a budget that it has watched.
 func TestHubKilledUnderFiftyMembersRaisesNoFalseAlarm(t *testing.T) {
-	spare := testkube.Start(t, "spare")
-	rights := spare.InstallHub(t)
 	t.Parallel()
-	f := fixture{Client: spare.Client(t), t: t, cluster: spare}
-	f.workspace = f.namespace("clusters-")
 	const budget = 30 * time.Second
-	hub := f.hubProcess(rights)
+	f, hub := newProcessFixture(t, "spare", "")
 	_, values := f.token("new-token", "")
 	c := f.crowd(47)
 	var others []string

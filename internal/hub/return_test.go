@@ -31,29 +31,9 @@ func (m *member) untilState(want agent.State, says string) {
 	})
 }
 
-// patience makes the hub wait as short as it can for agents that are asked to leave, and returns when it has heard.
-func (f fixture) patience() {
-	f.t.Helper()
-	const url = "https://patience.example"
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap},
-		Data:       map[string]string{"config": `{"forceDeleteWaitTime":"30s","apiServerURL":"` + url + `"}`},
-	}
-	f.check(f.Create(context.Background(), settings))
-	f.t.Cleanup(func() { f.check(f.Delete(context.Background(), settings)) })
-	f.token("patience", "")
-	f.eventually("the hub knows its settings", func() error {
-		if got := f.values("patience")["apiServerURL"]; got != url {
-			return fmt.Errorf("the values have the URL %q", got)
-		}
-		return nil
-	})
-}
-
 func TestMemberWhoseAgentIsAwayIsMadeToLeaveAndJoinsAgainUnderItsName(t *testing.T) {
-	f := newFixture(t)
 	t.Parallel()
-	f.patience()
+	f, _ := newProcessFixture(t, "patient", `{"forceDeleteWaitTime":"30s"}`)
 	r := f.register("forced", every(10))
 	m := r.serve(f)
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
@@ -117,8 +97,8 @@ func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 
 func TestSecondAgentOfAMemberWaitsAndTakesOverFromOneThatStops(t *testing.T) {
 	f := newFixture(t)
-	spare := testkube.Start(t, "spare")
 	t.Parallel()
+	spare := testkube.Start(t, "spare")
 	elsewhere := fixture{Client: spare.Client(t), t: t, cluster: spare}
 	r := f.register("twice", every(1))
 	first := r.serve(f)
