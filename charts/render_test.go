@@ -35,6 +35,7 @@ type helm struct {
 	values    string           // the content of a --values file
 	set       []string         // --set
 	setString []string         // --set-string
+	file      [2]string        // name and content of a file that was put into the chart's directory
 	cluster   []runtime.Object // what lookup finds
 }
 
@@ -61,6 +62,9 @@ func (h helm) render(t *testing.T) (release, error) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if h.file[0] != "" {
+		files = append(files, &archive.BufferedFile{Name: h.file[0], Data: []byte(h.file[1])})
 	}
 	chart, err := loader.LoadFiles(files)
 	if err != nil {

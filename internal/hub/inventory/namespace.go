@@ -32,7 +32,7 @@ func (n *namespaces) register(mgr ctrl.Manager) error {
 	current := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{n.request()} })
 	return ctrl.NewControllerManagedBy(mgr).Named("inventory-namespace").
 		WatchesMetadata(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
-		WatchesRawSource(source.Channel(n.Config.Changed(), current)).
+		WatchesRawSource(source.Channel(n.Config.Subscribe(), current)).
 		WatchesRawSource(atStart).
 		Complete(n)
 }
