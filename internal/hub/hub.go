@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -69,7 +70,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster behind the configuration until the context ends.
+// Run serves the cluster behind the configuration until the context ends. What is no controller's to say goes to the context's logger.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
@@ -105,7 +106,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	if err := settings.Load(ctx, live); err != nil {
 		return err
 	}
-	judge := liveness.New(realClock, mgr.GetLogger().WithName("liveness"))
+	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
