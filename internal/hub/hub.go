@@ -38,6 +38,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/registration"
@@ -127,6 +128,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+		},
+		func() error {
+			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
 		},
 	} {
 		if err := register(); err != nil {

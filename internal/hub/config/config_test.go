@@ -28,6 +28,8 @@ func TestParse(t *testing.T) {
 	withURL.APIServerURL, withURL.APIServerCA = "https://hub.example:6443", testCA
 	short := Default()
 	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
+	local := Default()
+	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -39,7 +41,9 @@ func TestParse(t *testing.T) {
 		{name: "a CA in PEM", want: withURL,
 			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
-		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"namespace":"fleet-local"}}`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
+		{name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`},
+		{name: "upstream's way to have no local cluster", want: Default(), text: `{"bootstrap":{"namespace":"-"}}`},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
