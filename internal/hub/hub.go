@@ -36,6 +36,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
+	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
@@ -132,6 +133,9 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		func() error {
 			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
+		},
+		func() error {
+			return clusterapi.New(clusterapi.Deps{Client: mgr.GetClient(), Recorder: recorder}).Register(mgr)
 		},
 	} {
 		if err := register(); err != nil {
