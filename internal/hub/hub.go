@@ -38,9 +38,11 @@ import (
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
+	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/registration"
@@ -137,6 +139,13 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			}
 			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings}).Register(ctx, mgr)
+		},
+		func() error {
+			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
+		},
+		func() error {
+			return clusterapi.New(clusterapi.Deps{Client: mgr.GetClient(), Recorder: recorder}).Register(mgr)
 		},
 	} {
 		if err := register(); err != nil {
