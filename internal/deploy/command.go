@@ -15,9 +15,9 @@ import (
 
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/logging"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/version"
 )
 

@@ -1,4 +1,6 @@
-// Package logging is how the programs of an agent log: a line of text for each event, to standard error.
+// Package logging is how the programs log: as text, to stderr, the Kubernetes libraries included.
+//
+// Its invariant: a line is Info or, with --debug, more; there are no other levels to choose from.
 package logging
 
 import (
@@ -9,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// New logs to stderr and makes the Kubernetes libraries do the same.
+// New returns the program's logger and makes client-go use it.
 func New(debug bool) logr.Logger {
 	level := slog.LevelInfo
 	if debug {
