@@ -52,6 +52,7 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 		if err := d.watcher.Correct(going, of.set, correct.Force); err != nil {
 			return stage("CorrectionFailed", fmt.Errorf("it could not be corrected: %w", err))
 		}
+		of.correctAt = d.Clock.Now().Add(recorrect)
 		d.Log.Info("drift corrected", "deployment", name, "objects", s.modified)
 	case Watching:
 		if decision.Wake.IsZero() {

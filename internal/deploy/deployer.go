@@ -32,6 +32,8 @@ const (
 	workers = 16
 	// settle lets what happens together be reported together.
 	settle = 300 * time.Millisecond
+	// recorrect is the least time between two corrections.
+	recorrect = 5 * time.Second
 	// breath is how long after a deployment the memory that it took is given back.
 	breath = 10 * time.Second
 	// trimming is in the queue, where names of deployments are, for giving memory back.
@@ -72,6 +74,8 @@ type delivery struct {
 	seen    bool
 	failure failure
 	pace    wait.Backoff
+	// correctAt is when drift may be corrected again.
+	correctAt time.Time
 	// state is the last one, written what was reported last.
 	state   State
 	written *fleet.BundleDeploymentStatus

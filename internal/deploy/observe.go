@@ -25,7 +25,7 @@ type seen struct {
 
 func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen {
 	deployment := d.store.get(name)
-	s := seen{deployment: deployment, observed: observed{member: d.Member, failure: of.failure}}
+	s := seen{deployment: deployment, observed: observed{member: d.Member, failure: of.failure, correctAt: of.correctAt}}
 	if deployment != nil {
 		d.mu.Lock()
 		of.seen = true

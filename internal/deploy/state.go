@@ -78,9 +78,11 @@ type observed struct {
 	// member is the UID of this member's report.
 	member string
 
-	// modified is how many objects were changed downstream, correct whether that is set back.
-	modified int
-	correct  bool
+	// modified is how many objects were changed downstream, correct whether that is set back, and correctAt when at the earliest, so that
+	// two who disagree do not do so all the time.
+	modified  int
+	correct   bool
+	correctAt time.Time
 
 	failure failure
 }
@@ -107,6 +109,8 @@ func decide(o observed, now time.Time) decision {
 		return decision{State: Held, Reason: o.held}
 	case o.unsupported != "":
 		return decision{State: Unsupported, Reason: o.unsupported}
+	case o.current() && o.modified > 0 && o.correct && !resting && now.Before(o.correctAt):
+		return decision{State: Watching, Wake: o.correctAt}
 	case o.current() && o.modified > 0 && o.correct && !resting:
 		return decision{State: Correcting, Reason: fmt.Sprintf("%d objects were changed downstream", o.modified)}
 	case o.current():

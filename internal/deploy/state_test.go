@@ -55,6 +55,7 @@ func TestDecision(t *testing.T) {
 		"failed, and changed since":                         {with(func(o *observed) { o.generation, o.failure = 2, failure{of: 1, message: "no", retryAt: later} }), Deploying, time.Time{}},
 		"changed downstream":                                {found(func(o *observed) { o.modified = 1 }), Watching, time.Time{}},
 		"changed downstream and to be corrected":            {found(func(o *observed) { o.modified, o.correct = 1, true }), Correcting, time.Time{}},
+		"changed again right after a correction":            {found(func(o *observed) { o.modified, o.correct, o.correctAt = 1, true, later }), Watching, later},
 		"a correction that failed is repeated later, not soon": {found(func(o *observed) {
 			o.modified, o.correct, o.failure = 1, true, failure{of: 1, message: "no", retryAt: later}
 		}), Watching, later},
