@@ -227,3 +227,21 @@ func TestBundleOfAnAccountDoesNothingThatTheAccountMayNot(t *testing.T) {
 		return nil
 	})
 }
+
+func TestThousandObjectsAreCountedAndSomeAreListed(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	var many strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&many, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: many-%d\n", i)
+	}
+	begun := time.Now()
+	r.place("many", fleet.BundleDeploymentOptions{}, file("many.yaml", many.String()))
+	found := r.until("many", fleet.StateReady)
+	t.Logf("ready after %s", time.Since(begun))
+	if counts := found.Status.ResourceCounts; counts.Ready != 1000 || counts.DesiredReady != 1000 || len(found.Status.Resources) != 500 || !found.Status.IncompleteState {
+		t.Errorf("%d are listed, counted %+v", len(found.Status.Resources), counts)
+	}
+	r.check(r.kube.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "many-999", Namespace: r.target}}))
+	r.until("many", fleet.StateModified, "many-999 was deleted downstream")
+}

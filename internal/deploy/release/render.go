@@ -42,6 +42,8 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
 	}
+	// The history of the release holds what was rendered; to hold what it was rendered from too would double it, and a Secret is limited.
+	r.request.Chart.Templates, r.request.Chart.Files, r.request.Chart.Schema = nil, nil, nil
 	set := setOf(r.request.Bundle)
 	var crds []*unstructured.Unstructured
 	brought := false
