@@ -7,8 +7,10 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -31,12 +33,37 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+	// BootstrapNamespace is the workspace in which the hub is its own member `local`; empty if it is not to be.
+	BootstrapNamespace string
+	// Agent is how the hub installs agents.
+	Agent Agent
+}
+
+// Agent is what is the same for every agent that the hub installs.
+type Agent struct {
+	// Image and its pull policy; empty: what the agent's chart says.
+	Image, ImagePullPolicy string
+	// Registry is the prefix that Image may have and that a Cluster may replace.
+	Registry string
+	// TLSMode is strict or system-store.
+	TLSMode string
+	// GarbageCollectionInterval is how often an agent looks for leftovers.
+	GarbageCollectionInterval time.Duration
+	// PullSecrets names Secrets of the hub's system namespace that are copied to the agent, separated by commas.
+	PullSecrets string
 }
 
 // Default is what an absent ConfigMap or key means.
 func Default() Config {
-	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute}
+	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
+		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute}}
 }
+
+// The values of agentTLSMode.
+const (
+	TLSStrict      = "strict"
+	TLSSystemStore = "system-store"
+)
 
 // minTokenLifetime is the shortest life that the TokenRequest API grants.
 const minTokenLifetime = 10 * time.Minute
@@ -58,6 +85,15 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
+	Bootstrap struct {
+		Namespace string `json:"namespace"`
+	} `json:"bootstrap"`
+	AgentImage                string                        `json:"agentImage"`
+	AgentImagePullPolicy      string                        `json:"agentImagePullPolicy"`
+	SystemDefaultRegistry     string                        `json:"systemDefaultRegistry"`
+	AgentTLSMode              string                        `json:"agentTLSMode"`
+	GarbageCollectionInterval metav1.Duration               `json:"garbageCollectionInterval"`
+	ImagePullSecrets          []corev1.LocalObjectReference `json:"imagePullSecrets"`
 }
 
 // Parse reads the key `config` of the ConfigMap.
@@ -67,6 +103,9 @@ func Parse(text string) (Config, error) {
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
+
+		AgentTLSMode:              parsed.Agent.TLSMode,
+		GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
@@ -94,5 +133,21 @@ func Parse(text string) (Config, error) {
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
-	return parsed, nil
+	parsed.BootstrapNamespace = strings.TrimPrefix(in.Bootstrap.Namespace, "-")
+	parsed.Agent, err = parseAgent(in)
+	return parsed, err
+}
+
+func parseAgent(in wire) (Agent, error) {
+	if in.AgentTLSMode != TLSStrict && in.AgentTLSMode != TLSSystemStore {
+		return Agent{}, fmt.Errorf("agentTLSMode %q: want %s or %s", in.AgentTLSMode, TLSStrict, TLSSystemStore)
+	}
+	var secrets []string
+	for _, secret := range in.ImagePullSecrets {
+		secrets = append(secrets, secret.Name)
+	}
+	return Agent{
+		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry, TLSMode: in.AgentTLSMode,
+		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: strings.Join(secrets, ","),
+	}, nil
 }

@@ -28,6 +28,12 @@ func TestParse(t *testing.T) {
 	withURL.APIServerURL, withURL.APIServerCA = "https://hub.example:6443", testCA
 	short := Default()
 	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
+	ofAgents := Default()
+	ofAgents.BootstrapNamespace = "fleet-local"
+	ofAgents.Agent = Agent{
+		Image: "registry/muster-agent:1", ImagePullPolicy: "Never", Registry: "registry", TLSMode: TLSStrict,
+		GarbageCollectionInterval: time.Hour, PullSecrets: "a,b",
+	}
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -39,7 +45,11 @@ func TestParse(t *testing.T) {
 		{name: "a CA in PEM", want: withURL,
 			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
-		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"namespace":"fleet-local"}}`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
+		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
+			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}],
+			"bootstrap":{"namespace":"fleet-local"}}`},
+		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
