@@ -92,8 +92,8 @@ func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNa
 		for _, secret := range *spec.AgentPullSecrets {
 			v.Global.ImagePullSecrets = append(v.Global.ImagePullSecrets, secret.Name)
 		}
-	} else if settings.PullSecrets != "" {
-		v.Global.ImagePullSecrets = strings.Split(settings.PullSecrets, ",")
+	} else {
+		v.Global.ImagePullSecrets = settings.PullSecrets
 	}
 	return v
 }

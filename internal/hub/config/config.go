@@ -49,8 +49,8 @@ type Agent struct {
 	TLSMode string
 	// GarbageCollectionInterval is how often an agent looks for leftovers.
 	GarbageCollectionInterval time.Duration
-	// PullSecrets names Secrets of the hub's system namespace that are copied to the agent, separated by commas.
-	PullSecrets string
+	// PullSecrets names Secrets of the hub's system namespace that are copied to the agent.
+	PullSecrets []string
 }
 
 // Default is what an absent ConfigMap or key means.
@@ -148,6 +148,6 @@ func parseAgent(in wire) (Agent, error) {
 	}
 	return Agent{
 		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry, TLSMode: in.AgentTLSMode,
-		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: strings.Join(secrets, ","),
+		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: secrets,
 	}, nil
 }

@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	ofAgents.BootstrapNamespace = "fleet-local"
 	ofAgents.Agent = Agent{
 		Image: "registry/muster-agent:1", ImagePullPolicy: "Never", Registry: "registry", TLSMode: TLSStrict,
-		GarbageCollectionInterval: time.Hour, PullSecrets: "a,b",
+		GarbageCollectionInterval: time.Hour, PullSecrets: []string{"a", "b"},
 	}
 	for _, c := range []struct {
 		name, text string
