@@ -102,7 +102,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 // unmoved says that a new kubeconfig leads to the same cluster, whose agent is well and needs nothing new.
 func (o observed) unmoved(cluster *fleet.Cluster, out outcome) bool {
 	return o.agent == agentWell && o.last.ClusterID == out.handed.ClusterID &&
-		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == hashOf([]byte(out.ca))
+		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == hashOfCA(out.ca)
 }
 
 // read reads and checks the kubeconfig Secret.

@@ -62,7 +62,7 @@ func describeImported(before fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	after.Import, after.AgentDeployedGeneration = &handed, &generation
 	after.AgentMigrated, after.AgentNamespaceMigrated, after.CattleNamespaceMigrated = true, true, true
 	after.AgentConfigChanged = false
-	after.APIServerURL, after.APIServerCAHash = out.url, hashOf([]byte(out.ca))
+	after.APIServerURL, after.APIServerCAHash = out.url, hashOfCA(out.ca)
 	after.AgentTLSMode = settings.TLSMode
 	after.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
 	after.AgentEnvVarsHash = hashOfField(spec.AgentEnvVars)
@@ -75,10 +75,22 @@ func describeImported(before fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	return after
 }
 
-// hashOf is upstream's digest.
-func hashOf(data []byte) string {
-	sum := sha256.Sum224(data)
+// hashOf is upstream's digest of a value.
+func hashOf(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // plain data: a mistake in this program
+	}
+	sum := sha256.Sum224(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// hashOfCA is the digest of a CA; that of none is upstream's of null.
+func hashOfCA(pem string) string {
+	if pem == "" {
+		return hashOf(nil)
+	}
+	return hashOf([]byte(pem))
 }
 
 // hashOfField is the digest of a field of the spec; empty if the field is.
@@ -86,9 +98,5 @@ func hashOfField(field any) string {
 	if value := reflect.ValueOf(field); value.IsNil() || (value.Kind() == reflect.Slice && value.Len() == 0) {
 		return ""
 	}
-	text, err := json.Marshal(field)
-	if err != nil {
-		panic(err) // plain data: a mistake in this program
-	}
-	return hashOf(text)
+	return hashOf(field)
 }
