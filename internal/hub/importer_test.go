@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -486,8 +487,63 @@ func TestBadInputIsNamed(t *testing.T) {
 	i.record("early", "late")
 	i.imported("early", "SecretMissing")
 	i.check(i.Create(context.Background(), i.secret("late", []byte(good))))
-	i.imported("early", "Imported")
+	early := i.imported("early", "Imported")
+	i.check(i.Delete(context.Background(), early))
+
+	unverified := edit("certificate-authority-data: ", "insecure-skip-tls-verify: true\n    ignored: ")
+	i.check(i.Create(context.Background(), i.secret("unverified", unverified)))
+	i.record("unverified", "unverified")
+	cluster := i.imported("unverified", "Imported")
+	if message := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message, "not verified") {
+		t.Errorf("nothing is said of a certificate that is not verified: %q", message)
+	}
 	if strings.Contains(logged.String(), i.token) {
 		t.Error("the credential of a kubeconfig is in the hub's log")
+	}
+}
+
+// stranger puts an agent there that works for a record somewhere else.
+func (i importing) stranger(record types.NamespacedName, deployment appsv1.Deployment) {
+	i.t.Helper()
+	elsewhere := testkube.Cluster{Config: &rest.Config{Host: "https://elsewhere.example.com"}}
+	i.check(i.remote.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.agentNamespace, Name: naming.AgentSecret},
+		StringData: map[string]string{"clusterNamespace": record.Namespace, "clusterName": record.Name, "kubeconfig": string(elsewhere.Kubeconfig(i.t, "x"))},
+	}))
+	deployment.ObjectMeta = metav1.ObjectMeta{Namespace: i.agentNamespace, Name: "fleet-agent"}
+	i.check(i.remote.Create(context.Background(), &deployment))
+}
+
+func TestAnAgentThatIsThereAlready(t *testing.T) {
+	i := newImporting(t, nil)
+	old := appsv1.Deployment{Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "old"}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "old"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "old", Image: "old"}}},
+		},
+	}}
+	i.stranger(types.NamespacedName{Namespace: "fleet-default", Name: "somewhere"}, old)
+	i.begin()
+	i.imported("my-cluster", "Imported")
+	if err := i.remoteGet(&corev1.Secret{}, naming.AgentSecret); !apierrors.IsNotFound(err) {
+		t.Errorf("the credential for another hub: %v", err)
+	}
+	var deployment appsv1.Deployment
+	i.check(i.remoteGet(&deployment, "fleet-agent"))
+	if name := deployment.Spec.Template.Spec.Containers[0].Name; name != "fleet-agent" {
+		t.Errorf("the agent is %s", name)
+	}
+	i.runAgent()
+	i.untilReady("my-cluster", "Ready")
+
+	// The same agent seen through another address, as the cluster of another record.
+	another := i
+	another.down = testkube.Start(t, "downstream").Disguise(t, string(uuid.NewUUID()), nil)
+	i.check(i.Create(context.Background(), another.secret("twin", another.down.Kubeconfig(t, i.token))))
+	another.record("twin", "twin")
+	twin := i.imported("twin", "AlreadyRegistered")
+	if message := kube.FindCondition(twin.Status.Conditions, fleet.ConditionImported).Message; !strings.Contains(message, i.workspace+"/my-cluster") {
+		t.Errorf("the message does not name the other record: %q", message)
 	}
 }

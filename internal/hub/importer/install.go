@@ -31,8 +31,10 @@ type visit struct {
 
 // install brings the agent to the cluster, after what stood there of an earlier one is gone.
 func (c *Controller) install(ctx context.Context, v visit) error {
-	last := v.seen.last
-	if last != nil && last.ClusterID == v.id {
+	if err := c.dislodge(ctx, v); err != nil {
+		return err
+	}
+	if last := v.seen.last; last != nil && last.ClusterID == v.id {
 		if err := c.clear(ctx, v); err != nil {
 			return err
 		}
@@ -57,33 +59,7 @@ func (c *Controller) clear(ctx context.Context, v visit) error {
 		}
 		return nil
 	}
-	// An agent that holds the address of a hub that has moved would go on calling there, and put its credential back as long as it runs.
-	if v.seen.agent != agentWell && v.cluster.Status.APIServerURL != v.url {
-		if err := v.evict(ctx); err != nil {
-			return err
-		}
-	}
 	return v.dropScheduling(ctx)
-}
-
-// evict ends a running agent and then takes its credential away. It is done when the pod is gone.
-func (v visit) evict(ctx context.Context) error {
-	namespace := v.values.Namespace()
-	deployment := kube.Metadata(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
-	err := v.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "fleet-agent"}, deployment)
-	if err == nil {
-		err = v.remove(ctx, deployment, metav1.DeletePropagationForeground)
-		if err == nil {
-			return setback(reasonAgentEnding, "the agent in namespace %s has the address of a hub that has moved: it is ended first", namespace)
-		}
-	}
-	if apierrors.IsNotFound(err) {
-		err = v.remove(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.AgentSecret}}, metav1.DeletePropagationBackground)
-	}
-	if err != nil {
-		return explain(v.server, "removing the agent before", err)
-	}
-	return nil
 }
 
 // dropScheduling deletes the PriorityClass and the PodDisruptionBudget that the Cluster does not ask for any more.

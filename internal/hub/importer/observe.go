@@ -64,7 +64,9 @@ func (c *Controller) values(record *fleet.Cluster) agentchart.Values {
 func agentOf(status fleet.ClusterStatus) agentState {
 	ready := kube.FindCondition(status.Conditions, fleet.ConditionReady)
 	switch {
-	case ready == nil || ready.Status == corev1.ConditionTrue:
+	case ready == nil:
+		return agentAbsent
+	case ready.Status == corev1.ConditionTrue:
 		return agentWell
 	case ready.Reason == cluster.ReasonAgentLost:
 		return agentLost

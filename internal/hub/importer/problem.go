@@ -38,7 +38,7 @@ const (
 	reasonInvalidSettings     = "InvalidSettings"
 	reasonPullSecretMissing   = "PullSecretMissing"
 	reasonAgentEnding         = "AgentEnding"
-	reasonApplyFailed         = "ApplyFailed"
+	reasonRefused             = "Refused"
 )
 
 // maxMessage bounds what is quoted of what another API server says.
@@ -83,7 +83,7 @@ func explain(server, doing string, err error) *problem {
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return setback(reasonApplyFailed, "%s: %s", doing, cut(plain(err)))
+		return setback(reasonRefused, "%s: %s", doing, cut(plain(err)))
 	}
 	return setback(reasonUnreachable, "%s cannot be reached: %s", server, cut(plain(err)))
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // reviewers is how many questions about rights are asked at once.
@@ -68,7 +70,10 @@ func (d *downstream) refused(ctx context.Context, rights []right) ([]string, err
 
 // neededRights are those to write the objects, and those that the objects hand out: nobody can hand out what he does not have.
 func (d *downstream) neededRights(objects []*unstructured.Unstructured) ([]right, error) {
-	needed := []right{on("get", "", "namespaces", "", metav1.NamespaceSystem)}
+	needed := []right{
+		on("get", "", "namespaces", "", metav1.NamespaceSystem),
+		on("get", "", "secrets", objects[0].GetName(), naming.AgentSecret),
+	}
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
 		mapping, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
