@@ -63,7 +63,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 	values.Bootstrap = *bootstrap
 	objects, err := agentchart.Render(values)
 	if err != nil {
-		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", cut(err.Error()))
+		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", cut(err.Error(), maxMessage))
 	}
 	pull, err := c.pullSecrets(ctx, cluster, values)
 	if err != nil {

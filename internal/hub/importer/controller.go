@@ -147,12 +147,12 @@ func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, seen
 		return c.awaitToken(ctx, cluster, seen, why)
 	}
 	c.memory.used(key)
-	if why == needHealing {
-		h.healed++
-		h.healedAt = now
-	}
 	h.waiting = time.Time{}
 	if p == nil {
+		if why == needHealing {
+			h.healed++
+			h.healedAt = now
+		}
 		h.failed, h.problem, h.failures = "", nil, 0
 		c.memory.remember(key, h)
 		return ctrl.Result{}, c.report(ctx, cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
@@ -232,7 +232,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	} else if note == "" {
 		note = "the agent is installed"
 	}
-	c.Recorder.Eventf(cluster, nil, kind, imported.Reason, "Import", "%s", note)
+	c.Recorder.Eventf(cluster, nil, kind, imported.Reason, "Import", "%s", cut(note, maxNote))
 }
 
 // ofSecret leads from a kubeconfig to the Clusters that use it.

@@ -41,8 +41,12 @@ const (
 	reasonRefused             = "Refused"
 )
 
-// maxMessage bounds what is quoted of what another API server says.
-const maxMessage = 400
+const (
+	// maxMessage bounds what is quoted of what another API server says.
+	maxMessage = 400
+	// maxNote is a little less than an Event can hold.
+	maxNote = 1000
+)
 
 // problem is why an import cannot be done. It never quotes the kubeconfig: a condition is no place for a credential.
 type problem struct {
@@ -73,19 +77,24 @@ func explain(server, doing string, err error) *problem {
 	case errors.As(err, &authority):
 		return setback(reasonUnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", server)
 	case errors.As(err, &hostname), errors.As(err, &invalid):
-		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", server, cut(plain(err)))
-	case strings.Contains(err.Error(), "remote error: tls:"), apierrors.IsUnauthorized(err):
+		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", server, cut(plain(err), maxMessage))
+	case refusesCertificate(err), apierrors.IsUnauthorized(err):
 		return setback(reasonUnauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", server)
 	case apierrors.IsForbidden(err):
-		return setback(reasonRightsMissing, "%s: %s", doing, cut(plain(err)))
+		return setback(reasonRightsMissing, "%s: %s", doing, cut(plain(err), maxMessage))
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return setback(reasonUnreachable, "%s does not answer (%s)", server, doing)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return setback(reasonRefused, "%s: %s", doing, cut(plain(err)))
+		return setback(reasonRefused, "%s: %s", doing, cut(plain(err), maxMessage))
 	}
-	return setback(reasonUnreachable, "%s cannot be reached: %s", server, cut(plain(err)))
+	return setback(reasonUnreachable, "%s cannot be reached: %s", server, cut(plain(err), maxMessage))
+}
+
+// refusesCertificate says whether the server ended the TLS handshake over the client's certificate.
+func refusesCertificate(err error) bool {
+	return strings.Contains(err.Error(), "remote error: tls:") && strings.Contains(err.Error(), "certificate")
 }
 
 // plain drops the request that Go puts in front of what went wrong.
@@ -97,9 +106,9 @@ func plain(err error) string {
 	return err.Error()
 }
 
-func cut(text string) string {
-	if len(text) > maxMessage {
-		return text[:maxMessage] + "..."
+func cut(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
 }
