@@ -19,7 +19,7 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
-demo: ## three real clusters on this machine: a hub and two that register with it
+demo: ## four real clusters on this machine: a hub and three members
 	@hack/demo.sh
 
 .PHONY: build
