@@ -5,13 +5,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/internal/credential"
@@ -37,33 +38,20 @@ type Config struct {
 	BootstrapNamespace string
 	// Agent is how the hub installs agents.
 	Agent Agent
-}
-
-// Agent is what is the same for every agent that the hub installs.
-type Agent struct {
-	// Image and its pull policy; empty: what the agent's chart says.
-	Image, ImagePullPolicy string
-	// Registry is the prefix that Image may have and that a Cluster may replace.
-	Registry string
-	// TLSMode is strict or system-store.
-	TLSMode string
-	// GarbageCollectionInterval is how often an agent looks for leftovers.
-	GarbageCollectionInterval time.Duration
-	// PullSecrets names Secrets of the hub's system namespace that are copied to the agent.
-	PullSecrets []string
+	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
+	InventoryNamespace string
+	// InventoryClusterSet is the ClusterSet that all members belong to.
+	InventoryClusterSet string
 }
 
 // Default is what an absent ConfigMap or key means.
 func Default() Config {
-	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
-		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute}}
+	return Config{
+		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
+		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default",
+		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute},
+	}
 }
-
-// The values of agentTLSMode.
-const (
-	TLSStrict      = "strict"
-	TLSSystemStore = "system-store"
-)
 
 // minTokenLifetime is the shortest life that the TokenRequest API grants.
 const minTokenLifetime = 10 * time.Minute
@@ -88,12 +76,30 @@ type wire struct {
 	Bootstrap struct {
 		Namespace string `json:"namespace"`
 	} `json:"bootstrap"`
-	AgentImage                string                        `json:"agentImage"`
-	AgentImagePullPolicy      string                        `json:"agentImagePullPolicy"`
-	SystemDefaultRegistry     string                        `json:"systemDefaultRegistry"`
-	AgentTLSMode              string                        `json:"agentTLSMode"`
-	GarbageCollectionInterval metav1.Duration               `json:"garbageCollectionInterval"`
-	ImagePullSecrets          []corev1.LocalObjectReference `json:"imagePullSecrets"`
+	wireAgent `json:",inline"`
+	Inventory inventory `json:"inventory"`
+}
+
+type inventory struct {
+	Namespace  string `json:"namespace"`
+	ClusterSet string `json:"clusterSet"`
+}
+
+// problem says what is wrong with the settings of the inventory, or "".
+func (i inventory) problem() string {
+	if i.Namespace == "" {
+		return ""
+	}
+	if problems := validation.IsDNS1123Label(i.Namespace); len(problems) > 0 {
+		return fmt.Sprintf("inventory.namespace %q: %s", i.Namespace, problems[0])
+	}
+	if i.ClusterSet == "" {
+		return "inventory.clusterSet is empty: name the ClusterSet, or leave it out for default"
+	}
+	if problems := validation.IsValidLabelValue(i.ClusterSet); len(problems) > 0 {
+		return fmt.Sprintf("inventory.clusterSet %q: %s", i.ClusterSet, problems[0])
+	}
+	return ""
 }
 
 // Parse reads the key `config` of the ConfigMap.
@@ -103,9 +109,8 @@ func Parse(text string) (Config, error) {
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
-
-		AgentTLSMode:              parsed.Agent.TLSMode,
-		GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval},
+		wireAgent:            wireAgent{AgentTLSMode: parsed.Agent.TLSMode, GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval}},
+		Inventory:            inventory{Namespace: parsed.InventoryNamespace, ClusterSet: parsed.InventoryClusterSet},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
@@ -128,26 +133,16 @@ func Parse(text string) (Config, error) {
 	if wait := in.ForceDeleteWaitTime.Duration; wait < minForceDeleteWait || wait > maxForceDeleteWait {
 		return Config{}, fmt.Errorf("forceDeleteWaitTime %s: want between %s and %s", wait, minForceDeleteWait, maxForceDeleteWait)
 	}
+	if problem := in.Inventory.problem(); problem != "" {
+		return Config{}, errors.New(problem)
+	}
+	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
 	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
 	parsed.BootstrapNamespace = strings.TrimPrefix(in.Bootstrap.Namespace, "-")
-	parsed.Agent, err = parseAgent(in)
+	parsed.Agent, err = in.wireAgent.parse()
 	return parsed, err
-}
-
-func parseAgent(in wire) (Agent, error) {
-	if in.AgentTLSMode != TLSStrict && in.AgentTLSMode != TLSSystemStore {
-		return Agent{}, fmt.Errorf("agentTLSMode %q: want %s or %s", in.AgentTLSMode, TLSStrict, TLSSystemStore)
-	}
-	var secrets []string
-	for _, secret := range in.ImagePullSecrets {
-		secrets = append(secrets, secret.Name)
-	}
-	return Agent{
-		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry, TLSMode: in.AgentTLSMode,
-		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: secrets,
-	}, nil
 }

@@ -34,6 +34,9 @@ func TestParse(t *testing.T) {
 		Image: "registry/muster-agent:1", ImagePullPolicy: "Never", Registry: "registry", TLSMode: TLSStrict,
 		GarbageCollectionInterval: time.Hour, PullSecrets: []string{"a", "b"},
 	}
+	elsewhere, off := Default(), Default()
+	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
+	off.InventoryNamespace = ""
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -50,6 +53,11 @@ func TestParse(t *testing.T) {
 			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}],
 			"bootstrap":{"namespace":"fleet-local"}}`},
 		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
+		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
+		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
+		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},
+		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
+		{name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
