@@ -201,9 +201,31 @@ func TestTheSeedsYAMLMakesAMemberAndTheHubNeverDialsInAgain(t *testing.T) {
 	if now := i.visits(); now != visits {
 		t.Errorf("the hub sent %d requests to a cluster that was imported already", now-visits)
 	}
-	if strings.Contains(logged.String(), i.token) {
-		t.Error("the credential of the kubeconfig is in the hub's log")
+	for line := range strings.Lines(logged.String()) {
+		if strings.Contains(line, i.token) {
+			t.Error("the credential of the kubeconfig is in the hub's log")
+		}
+		if strings.Contains(line, "ERROR") && strings.Contains(line, i.workspace) {
+			t.Errorf("the hub logged an error: %s", line)
+		}
 	}
+}
+
+func TestAClusterThatIsMadeAnewGetsItsAgentBack(t *testing.T) {
+	i := newImporting(t, nil)
+	first := i.begin()
+	i.imported("my-cluster", "Imported")
+	i.runAgent()
+	i.untilReady("my-cluster", "Ready")
+	i.check(i.Delete(context.Background(), first))
+	i.eventually("the Cluster is gone", func() error {
+		if err := i.get(first, i.workspace, first.Name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+	i.record("my-cluster", "my-cluster-kubeconfig")
+	i.untilReady("my-cluster", "Ready")
 }
 
 func TestAnAgentIsInstalledAgainWhenItShould(t *testing.T) {
@@ -423,6 +445,12 @@ func TestAClusterIsRegisteredOnceAndTheHubIsNotItsOwnMember(t *testing.T) {
 	i.imported("twin", "Imported")
 	i.check(i.Delete(context.Background(), second))
 
+	byToken := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "by-token"}, Spec: fleet.ClusterSpec{ClientID: i.clusterID}}
+	i.check(i.Create(context.Background(), byToken))
+	third := i.record("third", "my-cluster-kubeconfig")
+	i.imported("third", "AlreadyRegistered")
+	i.check(i.Delete(context.Background(), third))
+
 	i.check(i.Create(context.Background(), i.secret("hub", i.cluster.Kubeconfig(t, i.cluster.Account(t, "importer", "cluster-admin")))))
 	i.record("sneaky", "hub")
 	i.imported("sneaky", "IsHub")
@@ -503,27 +531,38 @@ func TestBadInputIsNamed(t *testing.T) {
 }
 
 // stranger puts an agent there that works for a record somewhere else.
-func (i importing) stranger(record types.NamespacedName, deployment appsv1.Deployment) {
+func (i importing) stranger(record types.NamespacedName) {
 	i.t.Helper()
+	labels := map[string]string{"app": "old"}
 	elsewhere := testkube.Cluster{Config: &rest.Config{Host: "https://elsewhere.example.com"}}
 	i.check(i.remote.Create(context.Background(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.agentNamespace, Name: naming.AgentSecret},
 		StringData: map[string]string{"clusterNamespace": record.Namespace, "clusterName": record.Name, "kubeconfig": string(elsewhere.Kubeconfig(i.t, "x"))},
 	}))
-	deployment.ObjectMeta = metav1.ObjectMeta{Namespace: i.agentNamespace, Name: "fleet-agent"}
-	i.check(i.remote.Create(context.Background(), &deployment))
+	i.check(i.remote.Create(context.Background(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.agentNamespace, Name: "fleet-agent"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "old", Image: "old"}}},
+			},
+		},
+	}))
+}
+
+func TestAnAgentOfAHubThatHasMovedIsReplaced(t *testing.T) {
+	i := newImporting(t, nil)
+	i.stranger(types.NamespacedName{Namespace: i.workspace, Name: "my-cluster"})
+	i.begin()
+	i.imported("my-cluster", "Imported")
+	i.runAgent()
+	i.untilReady("my-cluster", "Ready")
 }
 
 func TestAnAgentThatIsThereAlready(t *testing.T) {
 	i := newImporting(t, nil)
-	old := appsv1.Deployment{Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "old"}},
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "old"}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "old", Image: "old"}}},
-		},
-	}}
-	i.stranger(types.NamespacedName{Namespace: "fleet-default", Name: "somewhere"}, old)
+	i.stranger(types.NamespacedName{Namespace: "fleet-default", Name: "somewhere"})
 	i.begin()
 	i.imported("my-cluster", "Imported")
 	if err := i.remoteGet(&corev1.Secret{}, naming.AgentSecret); !apierrors.IsNotFound(err) {

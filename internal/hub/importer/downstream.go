@@ -87,20 +87,20 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 // kinds are the resources of what the agent's chart renders, so that nothing has to be discovered.
 var kinds = func() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	add := func(group, version string, scope meta.RESTScope, names ...string) {
+	add := func(group string, scope meta.RESTScope, names ...string) {
 		for _, name := range names {
-			mapper.Add(schema.GroupVersionKind{Group: group, Version: version, Kind: name}, scope)
+			mapper.Add(schema.GroupVersionKind{Group: group, Version: "v1", Kind: name}, scope)
 		}
 	}
-	add("", "v1", meta.RESTScopeRoot, "Namespace")
-	add("", "v1", meta.RESTScopeNamespace, "Secret", "ConfigMap", "ServiceAccount")
-	add("apps", "v1", meta.RESTScopeNamespace, "Deployment")
-	add("networking.k8s.io", "v1", meta.RESTScopeNamespace, "NetworkPolicy")
-	add("policy", "v1", meta.RESTScopeNamespace, "PodDisruptionBudget")
-	add("scheduling.k8s.io", "v1", meta.RESTScopeRoot, "PriorityClass")
-	add("rbac.authorization.k8s.io", "v1", meta.RESTScopeNamespace, "Role", "RoleBinding")
-	add("rbac.authorization.k8s.io", "v1", meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
-	add("authorization.k8s.io", "v1", meta.RESTScopeRoot, "SelfSubjectAccessReview")
+	add("", meta.RESTScopeRoot, "Namespace")
+	add("", meta.RESTScopeNamespace, "Secret", "ConfigMap", "ServiceAccount")
+	add("apps", meta.RESTScopeNamespace, "Deployment")
+	add("networking.k8s.io", meta.RESTScopeNamespace, "NetworkPolicy")
+	add("policy", meta.RESTScopeNamespace, "PodDisruptionBudget")
+	add("scheduling.k8s.io", meta.RESTScopeRoot, "PriorityClass")
+	add("rbac.authorization.k8s.io", meta.RESTScopeNamespace, "Role", "RoleBinding")
+	add("rbac.authorization.k8s.io", meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
+	add("authorization.k8s.io", meta.RESTScopeRoot, "SelfSubjectAccessReview")
 	return mapper
 }()
 
@@ -134,9 +134,8 @@ func (d *downstream) get(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
+	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
