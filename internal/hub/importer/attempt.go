@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +82,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 		return outcome{}, err
 	}
 	out.handed = fleet.ImportStatus{
-		Time: metav1.NewTime(c.Clock.Now().Truncate(1e9)), ClusterID: id, Namespace: values.Namespace(),
+		Time: metav1.NewTime(c.Clock.Now().Truncate(time.Second)), ClusterID: id, Namespace: values.Namespace(),
 		SecretVersion: from.version, SecretHash: from.hash, SettingsHash: values.Hash(),
 	}
 	if current, err := c.stillThere(ctx, cluster); err != nil || !current {

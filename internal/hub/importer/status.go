@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -46,7 +47,7 @@ func describeTurn(before fleet.ClusterStatus, why need, turn, now time.Time) fle
 func describeRest(before fleet.ClusterStatus, o observed, now time.Time) fleet.ClusterStatus {
 	after := *before.DeepCopy()
 	imported := kube.FindCondition(after.Conditions, fleet.ConditionImported)
-	if !o.asked || o.last == nil || o.agent != agentWell || imported == nil || (imported.Status == "True" && !after.AgentConfigChanged) {
+	if !o.asked || o.last == nil || o.agent != agentWell || imported == nil || (imported.Status == corev1.ConditionTrue && !after.AgentConfigChanged) {
 		return after
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionImported, true, reasonImported, ""))
