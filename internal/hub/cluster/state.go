@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -37,14 +38,17 @@ const refreshLastSeen = 5 * time.Minute
 type observed struct {
 	memberNamespace string
 	namespace       membership.NamespaceState
+	namespaceUID    types.UID // empty if there is none
 	// identity is the kind of agent that an identity exists for; "" if there is none.
 	identity membership.AgentKind
-	report   *clusterv1beta1.InternalMemberClusterStatus // nil if there is none
+	report   *clusterv1beta1.InternalMemberCluster // nil if there is none
 	// managed: the hub itself installs the agent, and the condition Imported in before says how that goes.
 	managed  bool
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time
+	// clockSkew is by how many seconds the member's clock is ahead; nil if not known.
+	clockSkew *int64
 	// before is the status as it is.
 	before fleet.ClusterStatus
 }

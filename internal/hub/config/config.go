@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -34,14 +34,28 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
-	// BootstrapNamespace is the workspace in which the hub is its own member `local`; empty if it is not to be.
-	BootstrapNamespace string
 	// Agent is how the hub installs agents.
 	Agent Agent
 	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
 	InventoryNamespace string
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
+	// Bootstrap is the hub as a member of its own fleet.
+	Bootstrap Bootstrap
+}
+
+// Bootstrap says how the hub is registered as a cluster of its own fleet.
+type Bootstrap struct {
+	// Namespace is the workspace of the Cluster; empty switches it off.
+	Namespace string
+	// AgentNamespace is where its agent runs; by default the hub's system namespace.
+	AgentNamespace string
+	// LocalAgentDisabled leaves the agent to somebody else.
+	LocalAgentDisabled bool
+	// ClusterLabels are put on the Cluster.
+	ClusterLabels map[string]string
+	// AgentTolerations are those of the hub itself.
+	AgentTolerations []corev1.Toleration
 }
 
 // Default is what an absent ConfigMap or key means.
@@ -73,11 +87,15 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
-	Bootstrap struct {
-		Namespace string `json:"namespace"`
-	} `json:"bootstrap"`
 	wireAgent `json:",inline"`
 	Inventory inventory `json:"inventory"`
+	Bootstrap struct {
+		Namespace          string              `json:"namespace"`
+		AgentNamespace     string              `json:"agentNamespace"`
+		LocalAgentDisabled bool                `json:"localAgentDisabled"`
+		ClusterLabels      map[string]string   `json:"clusterLabels"`
+		AgentTolerations   []corev1.Toleration `json:"agentTolerations"`
+	} `json:"bootstrap"`
 }
 
 type inventory struct {
@@ -142,7 +160,10 @@ func Parse(text string) (Config, error) {
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
-	parsed.BootstrapNamespace = strings.TrimPrefix(in.Bootstrap.Namespace, "-")
+	parsed.Bootstrap = Bootstrap(in.Bootstrap)
+	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
+		parsed.Bootstrap.Namespace = ""
+	}
 	parsed.Agent, err = in.wireAgent.parse()
 	return parsed, err
 }

@@ -29,7 +29,6 @@ func TestParse(t *testing.T) {
 	short := Default()
 	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
 	ofAgents := Default()
-	ofAgents.BootstrapNamespace = "fleet-local"
 	ofAgents.Agent = Agent{
 		Image: "registry/muster-agent:1", ImagePullPolicy: "Never", Registry: "registry", TLSMode: TLSStrict,
 		GarbageCollectionInterval: time.Hour, PullSecrets: []string{"a", "b"},
@@ -37,6 +36,8 @@ func TestParse(t *testing.T) {
 	elsewhere, off := Default(), Default()
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
+	local := Default()
+	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -50,14 +51,16 @@ func TestParse(t *testing.T) {
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
 		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
-			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}],
-			"bootstrap":{"namespace":"fleet-local"}}`},
+			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
 		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
 		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},
 		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
 		{name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
+		{name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`},
+		{name: "upstream's way to have no local cluster", want: Default(), text: `{"bootstrap":{"namespace":"-"}}`},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},

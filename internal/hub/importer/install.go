@@ -15,6 +15,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -114,12 +115,12 @@ func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, va
 // admit refuses a cluster that is the hub itself, or another record's. What it admits is claimed for this one.
 func (c *Controller) admit(ctx context.Context, cluster *fleet.Cluster, id string) error {
 	key := client.ObjectKeyFromObject(cluster)
-	own := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.Live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, own); err != nil {
+	hub := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.Live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, hub); err != nil {
 		return err
 	}
-	local := cluster.Name == "local" && cluster.Namespace == c.Config.Current().BootstrapNamespace
-	if id == string(own.UID) && !local {
+	own := cluster.Name == local.ClusterName && cluster.Namespace == c.Config.Current().Bootstrap.Namespace
+	if id == string(hub.UID) && !own {
 		return badInput(reasonIsHub, "the kubeconfig leads to the hub itself, which can be a member only as the Cluster local in the bootstrap.namespace of the fleet chart")
 	}
 	var list fleet.ClusterList
