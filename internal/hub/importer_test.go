@@ -87,7 +87,9 @@ func (i importing) imported(name, reason string, also ...func(*fleet.Cluster) er
 	i.t.Helper()
 	var cluster fleet.Cluster
 	i.eventually("the import of "+name+" is "+reason, func() error {
-		i.check(i.get(&cluster, i.workspace, name))
+		if err := i.get(&cluster, i.workspace, name); err != nil {
+			return err
+		}
 		imported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported)
 		if imported == nil || imported.Reason != reason {
 			return fmt.Errorf("it is %+v", imported)
