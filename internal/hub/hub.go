@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -40,6 +41,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
@@ -129,6 +131,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
 		},
+		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
@@ -153,6 +156,16 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		}
 	}
 	return nil
+}
+
+// addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
+func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, namespace string) error {
+	secrets, err := importer.NewSecretCache(mgr)
+	if err != nil {
+		return err
+	}
+	return importer.New(importer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets, Clock: clock.RealClock{},
+		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
 }
 
 // cacheOptions keeps what the hub did not make out of memory.

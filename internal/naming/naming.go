@@ -116,6 +116,9 @@ func RegistrationNamespace(system string) string {
 	return system + "-clusters-system"
 }
 
+// ImportToken is the ClusterRegistrationToken with which the hub imports a Cluster.
+func ImportToken(cluster string) string { return SafeConcat("import-token-" + cluster) }
+
 // TokenServiceAccount is the identity behind a ClusterRegistrationToken.
 func TokenServiceAccount(token, uid string) string { return SafeConcat(token, uid) }
 

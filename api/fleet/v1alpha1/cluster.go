@@ -32,7 +32,8 @@ type ClusterSpec struct {
 	// Paused stops the rollout of BundleDeployments to this cluster.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// ClientID is the identity that an agent must present to become this Cluster. Opaque; should not be guessable.
+	// ClientID is the identity that an agent must present to become this Cluster. Opaque; should not be guessable. If it is empty and
+	// kubeConfigSecret is set, the identity is the UID of this object.
 	// +optional
 	// +nullable
 	ClientID string `json:"clientID,omitempty"`
@@ -197,6 +198,10 @@ type ClusterStatus struct {
 	// GarbageCollectionInterval is the interval last handed to the agent.
 	// +optional
 	GarbageCollectionInterval *metav1.Duration `json:"garbageCollectionInterval,omitempty"`
+	// Import is what the last import of a manager-initiated cluster found and handed over; null if it was never imported. A Muster
+	// addition, written by the hub.
+	// +optional
+	Import *ImportStatus `json:"import,omitempty"`
 	// Display is what the columns of `kubectl get` show.
 	// +optional
 	Display ClusterDisplay `json:"display,omitempty"`
@@ -209,6 +214,28 @@ type ClusterStatus struct {
 	// ActiveSchedule says whether such a Schedule is active now.
 	// +optional
 	ActiveSchedule bool `json:"activeSchedule,omitempty"`
+}
+
+// ImportStatus is what the hub remembers of the last import, to know when another one is needed.
+type ImportStatus struct {
+	// Time of the import.
+	// +optional
+	Time metav1.Time `json:"time,omitempty"`
+	// ClusterID is the UID of the cluster's namespace kube-system.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// Namespace of the agent downstream.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// SecretVersion is the resource version of the kubeconfig Secret that was used.
+	// +optional
+	SecretVersion string `json:"secretVersion,omitempty"`
+	// SecretHash is the digest of what that Secret held.
+	// +optional
+	SecretHash string `json:"secretHash,omitempty"`
+	// SettingsHash is the digest of the settings that the agent was installed with.
+	// +optional
+	SettingsHash string `json:"settingsHash,omitempty"`
 }
 
 // ClusterDisplay is made for the columns of `kubectl get clusters`.

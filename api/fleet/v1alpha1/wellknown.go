@@ -34,5 +34,9 @@ const (
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
 )
 
-// ConditionReady is the condition that the Status columns show.
-const ConditionReady = "Ready"
+const (
+	// ConditionReady is the condition that the Status columns show.
+	ConditionReady = "Ready"
+	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret.
+	ConditionImported = "Imported"
+)

@@ -35,7 +35,7 @@ func (c *Controller) claim(ctx context.Context, cluster *fleet.Cluster) error {
 // observe gathers, and writes nothing. The judge is told whom to judge before it is asked.
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	member := membership.OfCluster(cluster)
-	o := observed{before: cluster.Status, memberNamespace: member.Namespace}
+	o := observed{before: cluster.Status, memberNamespace: member.Namespace, managed: cluster.Spec.KubeConfigSecret != ""}
 	state, namespace, err := member.ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return observed{}, err
@@ -137,7 +137,9 @@ func (c *Controller) cachedForm(object client.Object) client.Object {
 func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o observed) error {
 	after := cluster.DeepCopy()
 	after.Status = describe(o, c.Clock.Now())
-	if err := kube.PatchStatus(ctx, c.Client, cluster, after); err != nil {
+	if err := kube.PatchStatus(ctx, c.Client, cluster, after); apierrors.IsConflict(err) {
+		return nil // somebody else wrote; that wakes this Cluster again
+	} else if err != nil {
 		return err
 	}
 	c.written.Store(after)
@@ -153,10 +155,10 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
-	case to == reasonAgentLost && c.Judge.Mass(): // told once, by the judge
-	case to == reasonAgentLost || to == reasonIdentityMissing || to == reasonNamespaceTaken:
+	case to == ReasonAgentLost && c.Judge.Mass(): // told once, by the judge
+	case to == ReasonAgentLost || to == ReasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
-	case to == reasonReady && from == reasonAgentLost:
+	case to == reasonReady && from == ReasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
 	}
 }

@@ -22,7 +22,7 @@ const stateWaitCheckIn = "WaitCheckIn"
 // recordedLost says whether the status as it is calls the agent lost.
 func (o observed) recordedLost() bool {
 	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
-	return ready != nil && ready.Reason == reasonAgentLost
+	return ready != nil && ready.Reason == ReasonAgentLost
 }
 
 // describe computes the status. It is the only place that sets what this package owns of it.

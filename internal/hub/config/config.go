@@ -34,6 +34,8 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+	// Agent is how the hub installs agents.
+	Agent Agent
 	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
 	InventoryNamespace string
 	// InventoryClusterSet is the ClusterSet that all members belong to.
@@ -61,6 +63,7 @@ func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
 		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default",
+		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute},
 	}
 }
 
@@ -84,6 +87,7 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
+	wireAgent `json:",inline"`
 	Inventory inventory `json:"inventory"`
 	Bootstrap struct {
 		Namespace          string              `json:"namespace"`
@@ -123,6 +127,7 @@ func Parse(text string) (Config, error) {
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
+		wireAgent:            wireAgent{AgentTLSMode: parsed.Agent.TLSMode, GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval}},
 		Inventory:            inventory{Namespace: parsed.InventoryNamespace, ClusterSet: parsed.InventoryClusterSet},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
@@ -159,5 +164,6 @@ func Parse(text string) (Config, error) {
 	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
 		parsed.Bootstrap.Namespace = ""
 	}
-	return parsed, nil
+	parsed.Agent, err = in.wireAgent.parse()
+	return parsed, err
 }

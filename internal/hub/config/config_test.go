@@ -28,6 +28,11 @@ func TestParse(t *testing.T) {
 	withURL.APIServerURL, withURL.APIServerCA = "https://hub.example:6443", testCA
 	short := Default()
 	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
+	ofAgents := Default()
+	ofAgents.Agent = Agent{
+		Image: "registry/muster-agent:1", ImagePullPolicy: "Never", Registry: "registry", TLSMode: TLSStrict,
+		GarbageCollectionInterval: time.Hour, PullSecrets: []string{"a", "b"},
+	}
 	elsewhere, off := Default(), Default()
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
@@ -44,6 +49,10 @@ func TestParse(t *testing.T) {
 		{name: "a CA in PEM", want: withURL,
 			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
+		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
+			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
+		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
 		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},

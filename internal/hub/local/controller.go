@@ -107,7 +107,7 @@ func (c *Controller) observe(ctx context.Context) (observed, error) {
 		return o, fmt.Errorf("reading Cluster %s/%s: %w", o.wanted.Namespace, ClusterName, err)
 	}
 	o.found = &cluster
-	imported := kube.FindCondition(cluster.Status.Conditions, conditionImported)
+	imported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported)
 	if o.imported = imported != nil && imported.Status == corev1.ConditionTrue; !o.imported {
 		o.expires, err = c.expiry(ctx, o.wanted.Namespace)
 	}

@@ -79,7 +79,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	if err := indexer.IndexField(ctx, &fleet.Cluster{}, indexClientID, func(o client.Object) []string {
-		return []string{o.(*fleet.Cluster).Spec.ClientID}
+		return []string{membership.ClientID(o.(*fleet.Cluster))}
 	}); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) e
 // wake enqueues the requests for a Cluster: those that wait, or also those that were granted.
 func (c *Controller) wake(ctx context.Context, cluster *fleet.Cluster, granted bool, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	var list fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: cluster.Spec.ClientID}); err != nil {
+	if err := c.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membership.ClientID(cluster)}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests of a Cluster", "cluster", client.ObjectKeyFromObject(cluster))
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +79,9 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 		s.tokenName = token.Name
 	}
 	s.token, s.tokenAccount = tokenValid, naming.TokenServiceAccount(token.Name, string(token.UID))
+	if owner := metav1.GetControllerOf(&token); owner != nil && owner.Kind == "Cluster" {
+		s.tokenCluster = owner.Name
+	}
 	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl.Duration)) {
 		s.token = tokenExpired
 	}
