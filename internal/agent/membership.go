@@ -37,7 +37,7 @@ func (m Membership) Validate() (Membership, error) {
 	if m.Server == "" {
 		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the hub's API server")
 	}
-	server, err := remote.ParseServer(m.Server)
+	server, err := credential.ParseServer(m.Server)
 	if err != nil {
 		return m, fmt.Errorf("config.hubURL (HUB_SERVER_URL, --hub-server-url) is %q: %w", m.Server, err)
 	}

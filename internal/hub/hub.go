@@ -105,6 +105,9 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	}
 	judge := liveness.New(realClock, mgr.GetLogger().WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
+	// The settings are where every member reaches the hub.
+	hubOf := func(*fleet.Cluster) *clusterv1beta1.HubAddress { return settings.Current().Hub() }
+	turns := &membership.Turns{}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
@@ -118,15 +121,15 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Heartbeat: heartbeat, SystemNamespace: namespace}).Register(ctx, mgr)
+				Config: settings, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace}).Register(ctx, mgr)
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, Turns: turns}).Register(mgr)
 		},
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
 	} {
 		if err := register(); err != nil {

@@ -32,5 +32,10 @@ const (
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
 )
 
-// ConditionReady is the condition that the Status columns show.
-const ConditionReady = "Ready"
+// Types of conditions.
+const (
+	// ConditionReady is the condition that the Status columns show.
+	ConditionReady = "Ready"
+	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
+	ConditionHubConfigured = "HubConfigured"
+)

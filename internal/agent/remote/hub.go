@@ -5,12 +5,10 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -37,21 +35,12 @@ type Registrations = client.Resource[*fleet.ClusterRegistration, *fleet.ClusterR
 
 // Target is a hub.
 type Target struct {
-	// Server is the URL, as ParseServer returns it.
+	// Server is the URL, as credential.ParseServer returns it.
 	Server string
 	// CA is PEM, as credential.ParseCA returns it.
 	CA []byte
 	// Trust says whether anything but the CA counts.
 	Trust trust.Policy
-}
-
-// ParseServer checks the URL of a hub.
-func ParseServer(raw string) (string, error) {
-	parsed, err := url.Parse(strings.TrimSpace(raw))
-	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return "", errors.New("want https://host or https://host:port, the hub's API server as clusters reach it")
-	}
-	return strings.TrimRight(parsed.String(), "/"), nil
 }
 
 // Hub is a connection with a token that can be exchanged while watches go on.

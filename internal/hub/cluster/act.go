@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,7 @@ func (c *Controller) claim(ctx context.Context, cluster *fleet.Cluster) error {
 
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	member := membership.OfCluster(cluster)
-	o := observed{before: cluster.Status, memberNamespace: member.Namespace}
+	o := observed{before: cluster.Status, memberNamespace: member.Namespace, reach: membership.Reach{Desired: c.Hub(cluster)}}
 	state, namespace, err := member.ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return observed{}, err
@@ -49,7 +50,7 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 		return o, err
 	}
 	if namespace != nil && state == membership.NamespaceOurs {
-		if err := c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, namespace.UID); err != nil {
+		if err := c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, namespace.UID, membership.Join(c.Heartbeat(), o.reach.Desired)); err != nil {
 			return observed{}, err
 		}
 	}
@@ -60,7 +61,8 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	}
 	period := c.Config.Current().AgentCheckinInterval
 	if err == nil {
-		if err := c.adjust(ctx, &report); err != nil {
+		o.reach.Report = &report
+		if o.turn, err = c.adjust(ctx, o.reach); err != nil {
 			return observed{}, err
 		}
 		o.report, period = &report.Status, report.HeartbeatPeriod()
@@ -89,8 +91,8 @@ func (c *Controller) namespaceMetadata(ctx context.Context, name string) (*metav
 
 // heal makes anew what was deleted of a member's rights, report or Lease. The cache is asked first, and only what it does not know
 // is looked up, because in the moment after a grant the cache knows nothing yet.
-func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID) error {
-	objects := identity.Objects(namespaceUID, int32(c.Heartbeat().Seconds()))
+func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID, asked clusterv1beta1.InternalMemberClusterSpec) error {
+	objects := identity.Objects(namespaceUID, asked)
 	missing, err := kube.Missing(ctx, c.Client, c.cachedForm, objects...)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -101,19 +103,22 @@ func (c *Controller) heal(ctx context.Context, identity membership.Identity, nam
 	return kube.Ensure(ctx, c.Client, missing...)
 }
 
-// adjust keeps what the hub asks of the agent right: that it joins, and with which period it beats, which follows the size of the
-// fleet. A member is looked at every five minutes at least, so a growing fleet slows down by and by.
-func (c *Controller) adjust(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
+// adjust keeps what the hub asks of the agent right: that it joins, with which period it beats, which follows the size of the fleet, and
+// where it reaches the hub. A member is looked at every five minutes at least, so a growing fleet slows down by and by. It returns how
+// long the member's turn to move is away.
+func (c *Controller) adjust(ctx context.Context, reach membership.Reach) (turn time.Duration, err error) {
+	report, hub := reach.Report, reach.Desired
+	if !reach.Asked() {
+		if turn = c.Turns.Await(report.Namespace, c.Clock.Now()); turn > 0 {
+			hub = report.Spec.Hub
+		}
+	}
 	asked, wanted := report.HeartbeatPeriod(), c.Heartbeat()
-	if report.Spec.State == clusterv1beta1.ClusterStateJoin && (asked-wanted).Abs() <= wanted/periodTolerance {
-		return nil
+	fits := (asked - wanted).Abs() <= wanted/periodTolerance
+	if report.Spec.State == clusterv1beta1.ClusterStateJoin && fits && (reach.Asked() || turn > 0) {
+		return turn, nil
 	}
-	before := report.DeepCopy()
-	report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(wanted.Seconds())}
-	if err := c.Client.Patch(ctx, report, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("adjusting InternalMemberCluster %s/%s: %w", report.Namespace, report.Name, err)
-	}
-	return nil
+	return turn, membership.Ask(ctx, c.Client, report, membership.Join(wanted, hub))
 }
 
 // periodTolerance is the part of a period by which a member's may be off before it is worth a write.
@@ -136,6 +141,7 @@ func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o obser
 	}
 	c.written.Store(after)
 	c.announce(ctx, after, reasonOf(o.before), reasonOf(after.Status))
+	c.announceMove(ctx, after, kube.FindCondition(o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
 
@@ -152,6 +158,18 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
 	case to == reasonReady && from == reasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
+	}
+}
+
+// announceMove tells of a move to another address of the hub, and of one that failed.
+func (c *Controller) announceMove(ctx context.Context, cluster *fleet.Cluster, before *fleet.Condition) {
+	after := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionHubConfigured)
+	if before == nil || after == nil || before.Reason == after.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster moves to another address of the hub", "from", before.Reason, "to", after.Reason, "message", after.Message)
+	if kind := membership.EventOfMove(after.Reason); kind != "" {
+		c.Recorder.Eventf(cluster, nil, kind, after.Reason, "Move", "%s", after.Message)
 	}
 }
 
@@ -182,6 +200,7 @@ func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
 		}
 	}
 	c.Judge.Forget(member.Namespace)
+	c.Turns.Forget(member.Namespace)
 	c.written.Forget(cluster)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)

@@ -36,6 +36,9 @@ type observed struct {
 	// identity is the kind of agent that an identity exists for; "" if there is none.
 	identity membership.AgentKind
 	report   *clusterv1beta1.InternalMemberClusterStatus // nil if there is none
+	// reach is how the agent reaches the hub, and should; turn how long its turn to move is away.
+	reach    membership.Reach
+	turn     time.Duration
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time

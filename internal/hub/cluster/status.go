@@ -40,6 +40,7 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	// The report is shown from the first beat on: one write for both.
 	if o.identity == membership.Native && o.joined() {
 		after.Agent = describeAgent(o)
+		describeReach(&after, o, now)
 		if o.report != nil && o.report.Nodes != nil {
 			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Nodes.Ready, o.report.Nodes.Total)
 			after.Display.SampleNode = o.report.Nodes.Sample
@@ -53,6 +54,19 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 		after.Display.State = stateWaitCheckIn
 	}
 	return after
+}
+
+// describeReach shows how the agent reaches the hub.
+func describeReach(after *fleet.ClusterStatus, o observed, now time.Time) {
+	if used := o.reach.InUse(); used != nil {
+		after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
+	}
+	said, known := o.reach.Judge()
+	if !known {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
+		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionHubConfigured, said.InUse, said.Reason, said.Message))
 }
 
 // describeAgent rolls the report up; upstream agents write status.agent themselves.

@@ -6,12 +6,12 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
@@ -21,6 +21,8 @@ type Config struct {
 	APIServerURL string
 	// APIServerCA is the PEM bundle that goes with it; empty likewise.
 	APIServerCA string
+	// AgentTLSMode is strict or system-store; empty if each member's chart says it.
+	AgentTLSMode string
 	// AgentCheckinInterval is how often upstream agents prove that they are alive.
 	AgentCheckinInterval time.Duration
 	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
@@ -31,6 +33,14 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+}
+
+// Hub is where members reach the hub; nil if each member's chart says it, and then agentTLSMode is the chart's too.
+func (c Config) Hub() *clusterv1beta1.HubAddress {
+	if c.APIServerURL == "" && c.APIServerCA == "" {
+		return nil
+	}
+	return &clusterv1beta1.HubAddress{APIServerURL: c.APIServerURL, APIServerCA: c.APIServerCA, AgentTLSMode: c.AgentTLSMode}
 }
 
 // Default is what an absent ConfigMap or key means.
@@ -51,6 +61,7 @@ const (
 type wire struct {
 	APIServerURL                    string          `json:"apiServerURL"`
 	APIServerCA                     string          `json:"apiServerCA"`
+	AgentTLSMode                    string          `json:"agentTLSMode"`
 	AgentCheckinInterval            metav1.Duration `json:"agentCheckinInterval"`
 	AgentTokenLifetime              metav1.Duration `json:"agentTokenLifetime"`
 	ForceDeleteWaitTime             metav1.Duration `json:"forceDeleteWaitTime"`
@@ -72,13 +83,17 @@ func Parse(text string) (Config, error) {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
 	}
 	if in.APIServerURL != "" {
-		if u, err := url.Parse(in.APIServerURL); err != nil || u.Scheme != "https" || u.Host == "" {
-			return Config{}, fmt.Errorf("apiServerURL %q: want https://host[:port]", in.APIServerURL)
+		var err error
+		if parsed.APIServerURL, err = credential.ParseServer(in.APIServerURL); err != nil {
+			return Config{}, fmt.Errorf("apiServerURL %q: %w", in.APIServerURL, err)
 		}
 	}
 	ca, err := credential.ParseCA(in.APIServerCA)
 	if err != nil {
 		return Config{}, fmt.Errorf("apiServerCA: %w", err)
+	}
+	if mode := in.AgentTLSMode; mode != "" && mode != "strict" && mode != "system-store" {
+		return Config{}, fmt.Errorf("agentTLSMode %q: want strict or system-store", mode)
 	}
 	if in.AgentCheckinInterval.Duration > 0 {
 		parsed.AgentCheckinInterval = in.AgentCheckinInterval.Duration
@@ -90,7 +105,7 @@ func Parse(text string) (Config, error) {
 		return Config{}, fmt.Errorf("forceDeleteWaitTime %s: want between %s and %s", wait, minForceDeleteWait, maxForceDeleteWait)
 	}
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
-	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
+	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), in.AgentTLSMode
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required

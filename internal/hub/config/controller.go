@@ -23,12 +23,12 @@ type Controller struct {
 	recorder  events.EventRecorder
 	namespace string
 	current   atomic.Pointer[Config]
-	changed   chan event.GenericEvent
+	changed   []chan event.GenericEvent
 }
 
 // New returns a controller for the ConfigMap in the hub's system namespace, with default settings until it has read it.
 func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
-	controller := &Controller{client: c, recorder: recorder, namespace: namespace, changed: make(chan event.GenericEvent, 1)}
+	controller := &Controller{client: c, recorder: recorder, namespace: namespace}
 	defaults := Default()
 	controller.current.Store(&defaults)
 	return controller
@@ -37,8 +37,13 @@ func New(c client.Client, recorder events.EventRecorder, namespace string) *Cont
 // Current returns the settings in force.
 func (c *Controller) Current() Config { return *c.current.Load() }
 
-// Changed yields an event after every change of the settings.
-func (c *Controller) Changed() <-chan event.GenericEvent { return c.changed }
+// Changed returns a channel that yields an event after every change of the settings. Each caller has its own; call it before the
+// manager starts.
+func (c *Controller) Changed() <-chan event.GenericEvent {
+	changed := make(chan event.GenericEvent, 1)
+	c.changed = append(c.changed, changed)
+	return changed
+}
 
 // Register adds the controller to the manager, whose cache must hold just the one ConfigMap.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -76,9 +81,11 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	}
 	log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
-	select {
-	case c.changed <- event.GenericEvent{Object: configMap}:
-	default: // a change is pending already
+	for _, changed := range c.changed {
+		select {
+		case changed <- event.GenericEvent{Object: configMap}:
+		default: // a change is pending already
+		}
 	}
 	return ctrl.Result{}, nil
 }

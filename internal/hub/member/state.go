@@ -46,9 +46,12 @@ type observed struct {
 	// accountMissing: the identity is a ServiceAccount that does not exist.
 	accountMissing bool
 	report         *clusterv1beta1.InternalMemberCluster // nil if there is none
-	liveness       liveness.State
-	lastBeat       time.Time // zero if the hub has seen none since it started
-	before         clusterv1beta1.MemberClusterStatus
+	// reach is how the agent reaches the hub, and should; turn how long its turn to move is away.
+	reach    membership.Reach
+	turn     time.Duration
+	liveness liveness.State
+	lastBeat time.Time // zero if the hub has seen none since it started
+	before   clusterv1beta1.MemberClusterStatus
 }
 
 // verdict is one condition.
