@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 
 func TestMembersAreToldAnAddressOnlyIfTheSettingsHaveOne(t *testing.T) {
 	for text, want := range map[string]*clusterv1beta1.HubAddress{
-		`{"agentTLSMode":"strict"}`: nil,
+		`{"agentTLSMode":"strict"}`:                              nil,
 		`{"apiServerURL":"https://hub","agentTLSMode":"strict"}`: {APIServerURL: "https://hub", AgentTLSMode: "strict"},
 	} {
 		parsed, err := Parse(text)

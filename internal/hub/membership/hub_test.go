@@ -42,14 +42,22 @@ func TestReach(t *testing.T) {
 		{"nor is anything known of a legacy agent", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) { report.Status.AgentVersion = "" }), "", ""},
 		{"nor without a report", Reach{Desired: &clusterv1beta1.HubAddress{APIServerURL: url}}, "", ""},
 		{"a native agent that cannot be moved is named", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub = nil }), ReasonAgentTooOld, "version v1"},
-		{"another URL", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub.APIServerURL = "https://old" }),
+		{"another URL", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) {
+			report.Status.Hub.APIServerURL = "https://old"
+		}),
 			ReasonMoving, "uses https://old (apiServerCAHash 92daeba0b87f) and was asked to move to https://new"},
-		{"another CA", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub.APIServerCAHash = "a740" }), ReasonMoving, "(apiServerCAHash a740)"},
+		{"another CA", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) {
+			report.Status.Hub.APIServerCAHash = "a740"
+		}), ReasonMoving, "(apiServerCAHash a740)"},
 		{"another mode", arrived(func(r *Reach, report *clusterv1beta1.InternalMemberCluster) {
 			r.Desired.AgentTLSMode, report.Spec.Hub.AgentTLSMode = "strict", "strict"
 		}), ReasonMoving, "agentTLSMode strict"},
-		{"a stricter mode will do", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub.AgentTLSMode = "strict" }), ReasonInUse, ""},
-		{"no verification is never in use in silence", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) { report.Status.Hub.AgentTLSMode = "insecure" }),
+		{"a stricter mode will do", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) {
+			report.Status.Hub.AgentTLSMode = "strict"
+		}), ReasonInUse, ""},
+		{"no verification is never in use in silence", arrived(func(_ *Reach, report *clusterv1beta1.InternalMemberCluster) {
+			report.Status.Hub.AgentTLSMode = "insecure"
+		}),
 			ReasonNotVerified, "tlsClientInsecure=false"},
 		{"a field that the settings leave open is the agent's", arrived(func(r *Reach, report *clusterv1beta1.InternalMemberCluster) {
 			r.Desired.APIServerCA, report.Spec.Hub.APIServerCA, report.Status.Hub.APIServerCAHash = "", "", "anything"
