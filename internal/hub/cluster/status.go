@@ -47,6 +47,7 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 		}
 	}
 	if o.identity == membership.Legacy {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
 		describeLegacyNodes(&after)
 	}
 	after.Display.State = reasonReady
