@@ -79,7 +79,9 @@ type mover struct {
 
 func (m *mover) run(ctx context.Context) {
 	m.heed(m.session.Report)
+	m.attempt(ctx)
 	for {
+		m.show()
 		var again <-chan time.Time
 		stop := func() bool { return true }
 		if !m.retryAt.IsZero() {
@@ -91,23 +93,25 @@ func (m *mover) run(ctx context.Context) {
 			stop()
 			return
 		case asked := <-m.moves:
-			m.heed(asked)
+			if m.heed(asked) {
+				m.attempt(ctx)
+			}
 		case <-again:
 			m.attempt(ctx)
 		}
 		stop()
-		m.show()
 	}
 }
 
-// heed takes over what the hub asks. Another address is tried at once.
-func (m *mover) heed(asked *clusterv1beta1.InternalMemberCluster) {
+// heed takes over what the hub asks, and says whether that is another address, which is tried at once.
+func (m *mover) heed(asked *clusterv1beta1.InternalMemberCluster) bool {
 	before := m.wanted
 	m.wanted = asked
 	if before != nil && sameAddress(before.Spec.Hub, asked.Spec.Hub) {
-		return
+		return false
 	}
-	m.failure, m.retryAt, m.pace = "", m.clock.Now(), retry.Moving()
+	m.failure, m.pace = "", retry.Moving()
+	return true
 }
 
 func sameAddress(a, b *clusterv1beta1.HubAddress) bool {

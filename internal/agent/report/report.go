@@ -1,8 +1,8 @@
 // Package report tells the hub how the member is: its nodes, what they have and what of it is free, its version and health; and
 // that the member has left, when the hub asks for that.
 //
-// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s and at least once per
-// 10 min; two equal observations are one write. The numbers are the member's claims about itself.
+// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s, unless the hub waits for an
+// answer, and at least once per 10 min; two equal observations are one write. The numbers are the member's claims about itself.
 package report
 
 import (

@@ -45,11 +45,14 @@ func (f facts) equal(other facts) bool {
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
 }
 
-// urgent says whether somebody waits for what is new since the other facts: that the member left, or reaches the hub elsewhere.
+// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, or cannot do
+// what the hub asks. Another word for the same failure can wait.
 func (f facts) urgent(other facts) bool {
-	failing := f.hub
-	failing.Failure, failing.ObservedGeneration = other.hub.Failure, other.hub.ObservedGeneration
-	return f.left != other.left || failing != other.hub
+	hub := f.hub
+	if hub.Failure != "" && other.hub.Failure != "" {
+		hub.Failure = other.hub.Failure
+	}
+	return f.left != other.left || hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
