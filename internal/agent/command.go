@@ -81,7 +81,9 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
 		"name of the MemberCluster (default: env MEMBER_CLUSTER_NAME)")
 	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
-		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the system's)")
+		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the system's)")
+	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),
+		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", firstOf(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
 	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")

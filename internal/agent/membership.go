@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,10 @@ type Membership struct {
 	Server string
 	// Name is that of the MemberCluster.
 	Name string
-	// CA is that of the hub, as PEM or base64 of PEM; if empty, the key ca.crt of the Secret, else the system's.
+	// CA is that of the hub, as PEM or base64 of PEM; if empty, the key ca.crt of the Secret, else FallbackCA, else the system's.
 	CA string
+	// FallbackCA is the one that comes with the chart, in the same form.
+	FallbackCA string
 	// SecretNamespace and SecretName say where the token is.
 	SecretNamespace, SecretName string
 	// Insecure skips the verification of the hub.
@@ -57,6 +60,10 @@ func (m Membership) Validate() (Membership, error) {
 			"of the hub's kubeconfig, or its PEM", err)
 	}
 	m.CA = string(ca)
+	if ca, err = credential.ParseCA(m.FallbackCA); err != nil {
+		return m, fmt.Errorf("hub-ca.crt of the chart (HUB_CERTIFICATE_AUTHORITY_FALLBACK) is unusable: %w; it holds the PEM of the hub's CA", err)
+	}
+	m.FallbackCA = string(ca)
 	if m.SecretNamespace == "" || m.SecretName == "" {
 		return m, errors.New("--hub-token-secret (HUB_TOKEN_SECRET) has to be NAMESPACE/NAME of the Secret with the hub's token")
 	}
@@ -119,10 +126,7 @@ func (d *membership) configured(secret *corev1.Secret) (identity.Credential, err
 		return c, nil
 	}
 	token, ca, err := identity.ReadToken(secret)
-	c.Token = token
-	if len(c.CA) == 0 {
-		c.CA = ca
-	}
+	c.Token, c.CA = token, []byte(cmp.Or(d.CA, string(ca), d.FallbackCA))
 	return c, err
 }
 

@@ -78,7 +78,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.Role{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
-		WatchesRawSource(source.Channel(c.Config.Changed(), handler.Funcs{GenericFunc: c.onSettings})).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }

@@ -79,7 +79,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notMade).
 		WatchesMetadata(&rbacv1.Role{}, owned, notMade).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
-		WatchesRawSource(source.Channel(c.Config.Changed(), handler.Funcs{GenericFunc: c.onSettings})).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
