@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -87,17 +88,12 @@ func (r Reach) Judge() (ReachVerdict, bool) {
 		return ReachVerdict{Reason: ReasonAgentTooOld, Message: fmt.Sprintf(
 			"the agent, version %s, does not say how it reaches the hub and cannot be moved: upgrade it", r.Report.Status.AgentVersion)}, true
 	}
-	url, ca := r.Desired.APIServerURL, ""
-	if url == "" {
-		url = used.APIServerURL
-	}
+	url, ca := cmp.Or(r.Desired.APIServerURL, used.APIServerURL), used.APIServerCAHash
 	if r.Desired.APIServerCA != "" {
 		ca = credential.CAHash([]byte(r.Desired.APIServerCA))
-	} else {
-		ca = used.APIServerCAHash
 	}
 	current, wanted := describeAddress(used.APIServerURL, used.APIServerCAHash), describeAddress(url, ca)
-	switch arrived := current == wanted; {
+	switch arrived := url == used.APIServerURL && ca == used.APIServerCAHash; {
 	case arrived && used.AgentTLSMode == tlsInsecure:
 		return ReachVerdict{Reason: ReasonNotVerified, Message: fmt.Sprintf(
 			"the agent uses %s and does not verify who answers there: set tlsClientInsecure=false in the values of its chart", current)}, true
