@@ -49,17 +49,7 @@ func TestMembersOfBothDoorsMoveToAnotherAddressAndNoneIsLost(t *testing.T) {
 	before.close()
 	f.moveTo(settings, after.url, after.ca, "strict")
 	all("InUse", after.url, credential.CAHash([]byte(after.ca))[:12])
-	for _, m := range members {
-		want := clusterv1beta1.HubInUse{APIServerURL: after.url, APIServerCAHash: credential.CAHash([]byte(after.ca)), AgentTLSMode: "strict"}
-		if got := m.uses(); got != want {
-			t.Errorf("%s uses %+v, want %+v", m.name, got, want)
-		}
-	}
-	for _, c := range f.clusters() {
-		if c.Status.APIServerURL != after.url || c.Status.APIServerCAHash != credential.CAHash([]byte(after.ca)) || c.Status.AgentTLSMode != "strict" {
-			t.Errorf("%s shows %s, %s, %s", c.Name, c.Status.APIServerURL, c.Status.APIServerCAHash, c.Status.AgentTLSMode)
-		}
-	}
+	f.show(members, after)
 	arrived := time.Now()
 	for _, m := range members {
 		m.eventually(m.name+" beats on", func() error {
@@ -81,6 +71,23 @@ func TestMembersOfBothDoorsMoveToAnotherAddressAndNoneIsLost(t *testing.T) {
 	f.check(f.List(context.Background(), &requests, client.InNamespace(f.workspace)))
 	if len(requests.Items) != 2 {
 		t.Errorf("there are %d registrations of two clusters", len(requests.Items))
+	}
+}
+
+// show checks what members and Clusters say of where they are.
+func (f fixture) show(members []*traveller, at front) {
+	f.t.Helper()
+	want := clusterv1beta1.HubInUse{APIServerURL: at.url, APIServerCAHash: credential.CAHash([]byte(at.ca)), AgentTLSMode: "strict"}
+	for _, m := range members {
+		if got := m.uses(); got != want {
+			f.t.Errorf("%s uses %+v, want %+v", m.name, got, want)
+		}
+	}
+	for _, c := range f.clusters() {
+		got := clusterv1beta1.HubInUse{APIServerURL: c.Status.APIServerURL, APIServerCAHash: c.Status.APIServerCAHash, AgentTLSMode: c.Status.AgentTLSMode}
+		if got != want {
+			f.t.Errorf("%s shows %+v, want %+v", c.Name, got, want)
+		}
 	}
 }
 
