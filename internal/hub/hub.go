@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,9 +38,11 @@ import (
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
+	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/registration"
@@ -69,7 +72,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster behind the configuration until the context ends.
+// Run serves the cluster behind the configuration until the context ends. What is no controller's to say goes to the context's logger.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
@@ -105,7 +108,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	if err := settings.Load(ctx, live); err != nil {
 		return err
 	}
-	judge := liveness.New(realClock, mgr.GetLogger().WithName("liveness"))
+	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
 	// The settings are where every member reaches the hub.
 	hubOf := func(*fleet.Cluster) *clusterv1beta1.HubAddress { return settings.Current().Hub() }
@@ -139,6 +142,13 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			}
 			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings}).Register(ctx, mgr)
+		},
+		func() error {
+			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
+		},
+		func() error {
+			return clusterapi.New(clusterapi.Deps{Client: mgr.GetClient(), Recorder: recorder}).Register(mgr)
 		},
 	} {
 		if err := register(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -39,6 +40,22 @@ type Config struct {
 	InventoryNamespace string
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
+	// Bootstrap is the hub as a member of its own fleet.
+	Bootstrap Bootstrap
+}
+
+// Bootstrap says how the hub is registered as a cluster of its own fleet.
+type Bootstrap struct {
+	// Namespace is the workspace of the Cluster; empty switches it off.
+	Namespace string
+	// AgentNamespace is where its agent runs; by default the hub's system namespace.
+	AgentNamespace string
+	// LocalAgentDisabled leaves the agent to somebody else.
+	LocalAgentDisabled bool
+	// ClusterLabels are put on the Cluster.
+	ClusterLabels map[string]string
+	// AgentTolerations are those of the hub itself.
+	AgentTolerations []corev1.Toleration
 }
 
 // Hub is where members reach the hub; nil if each member's chart says it, and then agentTLSMode is the chart's too.
@@ -79,6 +96,13 @@ type wire struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
 	Inventory inventory `json:"inventory"`
+	Bootstrap struct {
+		Namespace          string              `json:"namespace"`
+		AgentNamespace     string              `json:"agentNamespace"`
+		LocalAgentDisabled bool                `json:"localAgentDisabled"`
+		ClusterLabels      map[string]string   `json:"clusterLabels"`
+		AgentTolerations   []corev1.Toleration `json:"agentTolerations"`
+	} `json:"bootstrap"`
 }
 
 type inventory struct {
@@ -146,5 +170,9 @@ func Parse(text string) (Config, error) {
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
+	parsed.Bootstrap = Bootstrap(in.Bootstrap)
+	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
+		parsed.Bootstrap.Namespace = ""
+	}
 	return parsed, nil
 }
