@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,6 +19,9 @@ import (
 
 // movedSettings names, for messages, the settings that an address from the hub came from.
 var movedSettings = trust.Settings{URL: "apiServerURL of the hub's chart", SetCA: "set apiServerCA of the hub's chart to the CA of the hub"}
+
+// maxFailure is the longest reason that is reported.
+const maxFailure = 2048
 
 // address is where the hub is, and whom to trust there.
 type address struct {
@@ -160,6 +164,8 @@ func (m *mover) attempt(ctx context.Context) {
 			m.retryAt = m.clock.Now().Add(m.pace.Step())
 		}
 	}
+	// The hub limits what it takes, and a server may show any certificate.
+	m.failure = strings.ToValidUTF8(m.failure[:min(len(m.failure), maxFailure)], "")
 	if m.failure != "" && m.failure != said {
 		m.log.Info("moving to another address of the hub failing", "reason", m.failure)
 	}

@@ -107,12 +107,15 @@ type InternalMemberClusterStatus struct {
 type HubInUse struct {
 	// APIServerURL is the URL that the agent uses.
 	// +optional
+	// +kubebuilder:validation:MaxLength=2048
 	APIServerURL string `json:"apiServerURL,omitempty"`
 	// APIServerCAHash is the hash of the CA that the agent was given, in the form of the field of that name of a Cluster.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
 	// AgentTLSMode is strict, system-store, or insecure if the agent's own settings say that nothing is verified.
 	// +optional
+	// +kubebuilder:validation:MaxLength=32
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	// ObservedGeneration is the generation of the spec that the failure is about.
 	// +optional
@@ -120,6 +123,7 @@ type HubInUse struct {
 	// Failure says why the agent could not move to the address that spec.hub asks for, and stays with the one above; empty if it
 	// could, or has not tried yet.
 	// +optional
+	// +kubebuilder:validation:MaxLength=4096
 	Failure string `json:"failure,omitempty"`
 }
 
