@@ -158,7 +158,11 @@ func (*membership) learn(c *identity.Credential, to address) {
 func (d *membership) keep(ctx context.Context, c identity.Credential) error {
 	secret, _ := d.secret.Get()
 	configured, _ := d.configured(secret) // an unusable Secret is told by observe
-	return d.member.StoreConfigMap(ctx, learnedAddress(d.member.Namespace, c, configured))
+	err := d.member.StoreConfigMap(ctx, learnedAddress(d.member.Namespace, c, configured))
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: upgrade the chart member-agent, which gives the agent this right", err)
+	}
+	return err
 }
 
 func (d *membership) source() string { return d.SecretNamespace + "/" + d.SecretName }

@@ -107,5 +107,5 @@ func TestAddressThatCannotBeKeptIsNotUsed(t *testing.T) {
 	agent.untilJoined()
 	own, both := overlap(t, config)
 	hub.move(hub.namespace, hub.name, clusterv1beta1.HubAddress{APIServerCA: both})
-	hub.untilReached(agent, hub.namespace, hub.name, own, "storing configmap "+member.namespace+"/"+naming.LearnedHubConfigMap)
+	hub.untilReached(agent, hub.namespace, hub.name, own, "upgrade the chart member-agent, which gives the agent this right")
 }
