@@ -112,6 +112,9 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	}
 	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
+	// The settings are where every member reaches the hub.
+	hubOf := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, settings.Current().Hub()) }
+	turns := &membership.Turns{}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
@@ -125,16 +128,16 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Heartbeat: heartbeat, SystemNamespace: namespace}).Register(ctx, mgr)
+				Config: settings, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace}).Register(ctx, mgr)
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, Turns: turns}).Register(mgr)
 		},
 		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
 		func() error {
 			if served, err := servesProfiles(mgr); err != nil || !served {

@@ -125,7 +125,7 @@ type PodDisruptionBudgetSpec struct {
 
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
-	// Conditions: Ready, Processed, Imported, Reconciled.
+	// Conditions: Ready, Processed, HubConfigured, Imported, Reconciled.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.
@@ -186,13 +186,14 @@ type ClusterStatus struct {
 	// AgentConfigChanged asks for a re-import.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
-	// APIServerURL is the hub's URL last handed to the agent.
+	// APIServerURL is the hub's URL that the agent uses, as it reports; for an agent of Rancher Fleet the one last handed to it.
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
-	// APIServerCAHash is the hash of the hub's CA last handed to the agent.
+	// APIServerCAHash is the hash of the hub's CA that the agent uses, as it reports, in upstream's form (SHA-224 of the bytes as
+	// JSON); for an agent of Rancher Fleet of the one last handed to it.
 	// +optional
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// AgentTLSMode is the mode last handed to the agent.
+	// AgentTLSMode is the mode that the agent uses, as it reports; for an agent of Rancher Fleet the one last handed to it.
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	// GarbageCollectionInterval is the interval last handed to the agent.
@@ -236,6 +237,12 @@ type ImportStatus struct {
 	// SettingsHash is the digest of the settings that the agent was installed with.
 	// +optional
 	SettingsHash string `json:"settingsHash,omitempty"`
+	// APIServerURL of that Secret, which overrides the hub's settings for this cluster; empty if it has none.
+	// +optional
+	APIServerURL string `json:"apiServerURL,omitempty"`
+	// APIServerCA of that Secret, likewise.
+	// +optional
+	APIServerCA string `json:"apiServerCA,omitempty"`
 }
 
 // ClusterDisplay is made for the columns of `kubectl get clusters`.

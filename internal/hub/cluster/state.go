@@ -49,9 +49,14 @@ type observed struct {
 	lastBeat time.Time
 	// clockSkew is by how many seconds the member's clock is ahead; nil if not known.
 	clockSkew *int64
+	// hub is where the agent should reach it, turn how long its turn to move there is away.
+	hub  *clusterv1beta1.HubAddress
+	turn time.Duration
 	// before is the status as it is.
 	before fleet.ClusterStatus
 }
+
+func (o observed) reach() membership.Reach { return membership.Reach{Desired: o.hub, Report: o.report} }
 
 // verdict is what the Ready condition says.
 type verdict struct {

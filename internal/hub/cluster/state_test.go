@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +137,22 @@ func TestDescribe(t *testing.T) {
 				condition("Ready", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
 			},
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+		}},
+		{"a member whose agent says how it reaches the hub", member(func(o *observed) {
+			o.hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
+			o.report.Status.Hub = &clusterv1beta1.HubInUse{APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict"}
+		}), fleet.ClusterStatus{
+			Namespace:    "ns",
+			Conditions:   append(slices.Clone(ready), condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
+			APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict", Agent: agent,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
+		{"of which nothing is known any more when a legacy agent takes its place", member(func(o *observed) {
+			o.identity, o.report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
+				[]fleet.Condition{condition("HubConfigured", true, "InUse", "")}
+		}), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: legacy,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 	} {
 		if diff := cmp.Diff(c.want, describe(c.seen, now)); diff != "" {

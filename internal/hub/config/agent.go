@@ -1,7 +1,7 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,21 +33,17 @@ type wireAgent struct {
 	AgentImage                string                        `json:"agentImage"`
 	AgentImagePullPolicy      string                        `json:"agentImagePullPolicy"`
 	SystemDefaultRegistry     string                        `json:"systemDefaultRegistry"`
-	AgentTLSMode              string                        `json:"agentTLSMode"`
 	GarbageCollectionInterval metav1.Duration               `json:"garbageCollectionInterval"`
 	ImagePullSecrets          []corev1.LocalObjectReference `json:"imagePullSecrets"`
 }
 
-func (in wireAgent) parse() (Agent, error) {
-	if in.AgentTLSMode != TLSStrict && in.AgentTLSMode != TLSSystemStore {
-		return Agent{}, fmt.Errorf("agentTLSMode %q: want %s or %s", in.AgentTLSMode, TLSStrict, TLSSystemStore)
-	}
+func (in wireAgent) parse(tlsMode string) Agent {
 	var secrets []string
 	for _, secret := range in.ImagePullSecrets {
 		secrets = append(secrets, secret.Name)
 	}
 	return Agent{
-		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry, TLSMode: in.AgentTLSMode,
+		Image: in.AgentImage, ImagePullPolicy: in.AgentImagePullPolicy, Registry: in.SystemDefaultRegistry, TLSMode: cmp.Or(tlsMode, TLSSystemStore),
 		GarbageCollectionInterval: in.GarbageCollectionInterval.Duration, PullSecrets: secrets,
-	}, nil
+	}
 }

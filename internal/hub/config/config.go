@@ -7,7 +7,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
@@ -24,6 +24,8 @@ type Config struct {
 	APIServerURL string
 	// APIServerCA is the PEM bundle that goes with it; empty likewise.
 	APIServerCA string
+	// AgentTLSMode is strict or system-store; empty if each member's chart says it.
+	AgentTLSMode string
 	// AgentCheckinInterval is how often upstream agents prove that they are alive.
 	AgentCheckinInterval time.Duration
 	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
@@ -58,6 +60,14 @@ type Bootstrap struct {
 	AgentTolerations []corev1.Toleration
 }
 
+// Hub is where members reach the hub; nil if each member's chart says it, and then agentTLSMode is the chart's too.
+func (c Config) Hub() *clusterv1beta1.HubAddress {
+	if c.APIServerURL == "" && c.APIServerCA == "" {
+		return nil
+	}
+	return &clusterv1beta1.HubAddress{APIServerURL: c.APIServerURL, APIServerCA: c.APIServerCA, AgentTLSMode: c.AgentTLSMode}
+}
+
 // Default is what an absent ConfigMap or key means.
 func Default() Config {
 	return Config{
@@ -80,6 +90,7 @@ const (
 type wire struct {
 	APIServerURL                    string          `json:"apiServerURL"`
 	APIServerCA                     string          `json:"apiServerCA"`
+	AgentTLSMode                    string          `json:"agentTLSMode"`
 	AgentCheckinInterval            metav1.Duration `json:"agentCheckinInterval"`
 	AgentTokenLifetime              metav1.Duration `json:"agentTokenLifetime"`
 	ForceDeleteWaitTime             metav1.Duration `json:"forceDeleteWaitTime"`
@@ -127,20 +138,24 @@ func Parse(text string) (Config, error) {
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
-		wireAgent:            wireAgent{AgentTLSMode: parsed.Agent.TLSMode, GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval}},
+		wireAgent:            wireAgent{GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval}},
 		Inventory:            inventory{Namespace: parsed.InventoryNamespace, ClusterSet: parsed.InventoryClusterSet},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
 	}
 	if in.APIServerURL != "" {
-		if u, err := url.Parse(in.APIServerURL); err != nil || u.Scheme != "https" || u.Host == "" {
-			return Config{}, fmt.Errorf("apiServerURL %q: want https://host[:port]", in.APIServerURL)
+		var err error
+		if parsed.APIServerURL, err = credential.ParseServer(in.APIServerURL); err != nil {
+			return Config{}, fmt.Errorf("apiServerURL %q: %w", in.APIServerURL, err)
 		}
 	}
 	ca, err := credential.ParseCA(in.APIServerCA)
 	if err != nil {
 		return Config{}, fmt.Errorf("apiServerCA: %w", err)
+	}
+	if mode := in.AgentTLSMode; mode != "" && mode != TLSStrict && mode != TLSSystemStore {
+		return Config{}, fmt.Errorf("agentTLSMode %q: want %s or %s", mode, TLSStrict, TLSSystemStore)
 	}
 	if in.AgentCheckinInterval.Duration > 0 {
 		parsed.AgentCheckinInterval = in.AgentCheckinInterval.Duration
@@ -156,7 +171,7 @@ func Parse(text string) (Config, error) {
 	}
 	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
-	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
+	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), in.AgentTLSMode
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
@@ -164,6 +179,6 @@ func Parse(text string) (Config, error) {
 	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
 		parsed.Bootstrap.Namespace = ""
 	}
-	parsed.Agent, err = in.wireAgent.parse()
-	return parsed, err
+	parsed.Agent = in.parse(in.AgentTLSMode)
+	return parsed, nil
 }

@@ -37,7 +37,9 @@ type origin struct {
 	key     types.NamespacedName
 	version string
 	hash    string
-	url, ca string
+	// url and ca are those of the hub that the agent is told; override are those that the Secret has.
+	url, ca  string
+	override struct{ url, ca string }
 }
 
 // try imports the cluster. What it learns from the Secret ends with it.
@@ -84,6 +86,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 	out.handed = fleet.ImportStatus{
 		Time: metav1.NewTime(c.Clock.Now().Truncate(time.Second)), ClusterID: id, Namespace: values.Namespace(),
 		SecretVersion: from.version, SecretHash: from.hash, SettingsHash: values.Hash(),
+		APIServerURL: from.override.url, APIServerCA: from.override.ca,
 	}
 	if current, err := c.stillThere(ctx, cluster); err != nil || !current {
 		c.memory.release(id, client.ObjectKeyFromObject(cluster))
@@ -103,7 +106,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 // unmoved says that a new kubeconfig leads to the same cluster, whose agent is well and needs nothing new.
 func (o observed) unmoved(cluster *fleet.Cluster, out outcome) bool {
 	return o.agent == agentWell && o.last.ClusterID == out.handed.ClusterID &&
-		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == hashOfCA(out.ca)
+		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == credential.CAHash([]byte(out.ca))
 }
 
 // read reads and checks the kubeconfig Secret.
@@ -120,15 +123,19 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	}
 	settings := c.Config.Current()
 	s.version, s.url, s.ca = secret.ResourceVersion, settings.APIServerURL, settings.APIServerCA
-	if url := strings.TrimSpace(string(secret.Data[keyServerURL])); url != "" {
-		s.url = url
+	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
+		url, err := credential.ParseServer(given)
+		if err != nil {
+			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is %q: %s", keyServerURL, s.key, cut(given, maxMessage), err)
+		}
+		s.url, s.override.url = url, url
 	}
 	if given := secret.Data[keyServerCA]; len(given) > 0 {
 		ca, err := credential.ParseCA(string(given))
 		if err != nil {
 			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s: %s", keyServerCA, s.key, err)
 		}
-		s.ca = string(ca)
+		s.ca, s.override.ca = string(ca), string(ca)
 	}
 	if s.url == "" {
 		return s, badInput(reasonURLMissing, "cannot import cluster '%s/%s', missing apiServerURL in fleet config for cluster auto registration: "+

@@ -1,8 +1,8 @@
 // Package importer is manager-initiated registration: it installs the agent on the cluster that a Cluster's kubeConfigSecret leads to,
 // with a registration token of its own, and installs it again when what it was installed with has changed or the agent is gone.
 //
-// It writes the condition Imported and what was handed over: status.import, agentDeployedGeneration, agentConfigChanged, apiServerURL,
-// apiServerCAHash, agentTLSMode, garbageCollectionInterval, the migration markers and the hashes of the agent's settings. It owns the
+// It writes the condition Imported and what was handed over: status.import, agentDeployedGeneration, agentConfigChanged,
+// garbageCollectionInterval, the migration markers and the hashes of the agent's settings. It owns the
 // ClusterRegistrationTokens import-token-<cluster>. Its invariants: a kubeconfig is read when it is needed and kept nowhere; while a
 // Cluster is imported and its agent well, nothing is sent downstream; a cluster that does not answer delays no other.
 package importer

@@ -63,8 +63,6 @@ func describeImported(before fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	after.Import, after.AgentDeployedGeneration = &handed, &generation
 	after.AgentMigrated, after.AgentNamespaceMigrated, after.CattleNamespaceMigrated = true, true, true
 	after.AgentConfigChanged = false
-	after.APIServerURL, after.APIServerCAHash = out.url, hashOfCA(out.ca)
-	after.AgentTLSMode = settings.TLSMode
 	after.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
 	after.AgentEnvVarsHash = hashOfField(spec.AgentEnvVars)
 	after.AgentAffinityHash = hashOfField(spec.AgentAffinity)
@@ -84,14 +82,6 @@ func hashOf(value any) string {
 	}
 	sum := sha256.Sum224(text)
 	return hex.EncodeToString(sum[:])
-}
-
-// hashOfCA is the digest of a CA; that of none is upstream's of null.
-func hashOfCA(pem string) string {
-	if pem == "" {
-		return hashOf(nil)
-	}
-	return hashOf([]byte(pem))
 }
 
 // hashOfField is the digest of a field of the spec; empty if the field is.

@@ -122,11 +122,11 @@ func (c *Controller) expiry(ctx context.Context, namespace string) (time.Time, e
 	}
 	kubeconfig, err := clientcmd.Load(secret.Data["value"])
 	if err != nil || kubeconfig.AuthInfos["user"] == nil {
-		return time.Time{}, nil // somebody's edit; it is made anew
+		return time.Time{}, nil //nolint:nilerr // somebody's edit; it is made anew
 	}
 	claims, err := credential.ReadClaims(kubeconfig.AuthInfos["user"].Token)
 	if err != nil {
-		return time.Time{}, nil // likewise
+		return time.Time{}, nil //nolint:nilerr // likewise
 	}
 	return claims.Expires, nil
 }

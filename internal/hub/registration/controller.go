@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -46,6 +47,8 @@ type Deps struct {
 	Config   *config.Controller
 	// Heartbeat returns the period that a member which joins now should beat with.
 	Heartbeat func() time.Duration
+	// Hub returns where the agent of a Cluster should reach the hub.
+	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
 	// SystemNamespace is the hub's own.
 	SystemNamespace string
 }
