@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime/debug"
 	"syscall"
 
@@ -97,7 +98,7 @@ func (f flags) run(ctx context.Context) error {
 				<-dialled
 				return
 			}
-			hub.SetToken(order.Token)
+			follow(log, hub, order)
 		})
 		// Without an agent nobody renews the credential, and a new agent starts its own deployer.
 		cancel()
@@ -116,6 +117,20 @@ func (f flags) run(ctx context.Context) error {
 	}
 	close(dialled)
 	return serve(ctx, log, cluster, hub, order)
+}
+
+// follow takes over what changed since the last order.
+func follow(log logr.Logger, hub *remote.Member, order deployer.Order) {
+	hub.SetToken(order.Token)
+	if reflect.DeepEqual(order.Hub, hub.Target()) {
+		return
+	}
+	moved, err := remote.Dial(order.Hub, order.Token, clock.RealClock{})
+	if err != nil {
+		log.Info("moving to another address of the hub failing", "reason", err.Error())
+		return
+	}
+	hub.Move(moved)
 }
 
 func dial(order deployer.Order) (*remote.Member, error) {

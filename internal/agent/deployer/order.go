@@ -19,7 +19,7 @@ const Program = "muster-deployer"
 // maxOrder is how long a line may be; a CA bundle is the longest part of it.
 const maxOrder = 4 << 20
 
-// Order is a line of the program's standard input. The first one says everything; each one after it has the token that counts from then on.
+// Order is a line of the program's standard input. The hub and the token of the last one count; the rest never changes.
 type Order struct {
 	// Hub is whom to dial.
 	Hub remote.Target `json:"hub"`
