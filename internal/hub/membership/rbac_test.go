@@ -17,6 +17,9 @@ func TestRightsOfMembersAreExactlyThese(t *testing.T) {
 			"get,list,watch cluster.kubernetes-fleet.io/internalmemberclusters",
 			"patch cluster.kubernetes-fleet.io/internalmemberclusters/status",
 			"create /serviceaccounts/token named agent",
+			"get,list,watch fleet.cattle.io/bundledeployments",
+			"patch fleet.cattle.io/bundledeployments/status",
+			"get /secrets",
 		},
 		"fleet-bundle-deployment": {
 			"get,list,watch fleet.cattle.io/bundledeployments",
