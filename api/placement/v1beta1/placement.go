@@ -173,7 +173,7 @@ type PlacementStatus struct {
 	// ResourceHash identifies what observedResourceIndex counts. A Muster addition.
 	// +optional
 	ResourceHash string `json:"resourceHash,omitempty"`
-	// PolicyHash identifies the policy that all picked members were picked by. A Muster addition.
+	// PolicyHash identifies the required terms that all picked members were picked by. A Muster addition.
 	// +optional
 	PolicyHash string `json:"policyHash,omitempty"`
 }

@@ -44,7 +44,7 @@ type RolloutStrategy struct {
 // RollingUpdateConfig bounds how much changes at a time.
 type RollingUpdateConfig struct {
 	// MaxUnavailable is how many of the picked members, or what part of them, may be without available resources because of a change.
-	// Parts are rounded up. At least one, unless maxSurge allows a member more.
+	// Parts are rounded up. Zero counts as one, because a change is made in place.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString

@@ -16,6 +16,8 @@ func TestRightsOfMembersAreExactlyThese(t *testing.T) {
 			"get,patch coordination.k8s.io/leases named heartbeat",
 			"get,list,watch cluster.kubernetes-fleet.io/internalmemberclusters",
 			"patch cluster.kubernetes-fleet.io/internalmemberclusters/status",
+			"get,list,watch,patch placement.kubernetes-fleet.io/works",
+			"patch,update placement.kubernetes-fleet.io/works/status",
 			"create /serviceaccounts/token named agent",
 		},
 		"fleet-bundle-deployment": {
