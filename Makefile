@@ -53,7 +53,8 @@ test: bin/localkube ## run all tests, with the race detector, against real clust
 
 .PHONY: bench
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about eight minutes
-	@for name in Token Agent BurstNative BurstLegacy Members; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@for name in Token Agent BurstNative BurstLegacy Members Placement; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@go test ./internal/hub/placement/scheduling -run '^$$' -bench .
 
 .PHONY: lint
 lint: ## check format and style of both modules
