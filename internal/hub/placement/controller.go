@@ -124,8 +124,12 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// workspace says whether a namespace holds records of the fleet.
+// workspace says whether a namespace holds records of the fleet, or is one that the hub made.
 func (c *Controller) workspace(namespace string) bool {
+	made := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace")) // the cache holds no others
+	if err := c.Client.Get(context.Background(), types.NamespacedName{Name: namespace}, made); !apierrors.IsNotFound(err) {
+		return true
+	}
 	for _, list := range []client.ObjectList{&fleet.ClusterList{}, &fleet.ClusterRegistrationTokenList{}, &fleet.ClusterRegistrationList{}} {
 		err := c.Client.List(context.Background(), list, client.InNamespace(namespace), client.Limit(1), client.UnsafeDisableDeepCopy)
 		if err != nil || count(list) > 0 {

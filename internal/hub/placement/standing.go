@@ -130,11 +130,13 @@ func failures(work *placement.Work) (failed []placement.FailedPlacement) {
 			if c == nil || c.Status != metav1.ConditionFalse {
 				continue
 			}
+			said := *c
+			said.Message = clip(c.Message)
 			failed = append(failed, placement.FailedPlacement{
 				ResourceIdentifier: placement.ResourceIdentifier{
 					Group: m.Identifier.Group, Version: m.Identifier.Version, Kind: m.Identifier.Kind, Namespace: m.Identifier.Namespace, Name: m.Identifier.Name,
 				},
-				Condition: *c,
+				Condition: said,
 			})
 			break
 		}

@@ -19,6 +19,8 @@ const (
 	maxShown, maxNotPicked, maxResources = 500, 20, 1000
 	// maxNamed is how many of many a message names.
 	maxNamed = 3
+	// maxFailures is how many failed resources all members together show, maxMessage how long a message may be.
+	maxFailures, maxMessage = 1000, 500
 )
 
 // More reasons of conditions.
@@ -171,7 +173,7 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 			if !said {
 				continue
 			}
-			c := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: o.generation, LastTransitionTime: metav1.NewTime(now)}
+			c := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: clip(v.message), ObservedGeneration: o.generation, LastTransitionTime: metav1.NewTime(now)}
 			if old := meta.FindStatusCondition(before[name], kind); old != nil && old.Status == c.Status {
 				c.LastTransitionTime = old.LastTransitionTime
 			}
@@ -183,7 +185,7 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 	for _, l := range shown {
 		l.stages[placement.ConditionScheduled] = verdict{metav1.ConditionTrue, l.Reason, l.Message}
 		s := entry(l.Name, l.stages)
-		s.ObservedResourceIndex, s.FailedPlacements = l.index, l.failed
+		s.ObservedResourceIndex, s.FailedPlacements = l.index, l.failed[:min(len(l.failed), max(maxFailures/len(shown), 1))]
 		all = append(all, s)
 	}
 	for _, n := range notPicked(d) {
@@ -262,7 +264,7 @@ func summarize(stage string, lines []line) verdict {
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 		for _, l := range lines {
 			if v := l.stages[stage]; v.status == status {
-				said = append(said, fmt.Sprintf("%s: %s", l.Name, v.message))
+				said = append(said, fmt.Sprintf("%s: %s", l.Name, clip(v.message)))
 				sum = sum.worst(v)
 			}
 		}
@@ -285,4 +287,12 @@ func some(all []string) string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
+}
+
+// clip shortens what an agent says, which may be longer than all the rest.
+func clip(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "..."
 }

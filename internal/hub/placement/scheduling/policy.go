@@ -34,7 +34,7 @@ func Compile(p *placement.PlacementPolicy) (*Policy, error) {
 	if p == nil {
 		return &Policy{kind: placement.PickAll}, nil
 	}
-	policy := &Policy{kind: p.PlacementType, names: p.ClusterNames, tolerations: p.Tolerations}
+	policy := &Policy{kind: p.PlacementType, names: slices.Compact(slices.Sorted(slices.Values(p.ClusterNames))), tolerations: p.Tolerations}
 	if policy.kind == "" {
 		policy.kind = placement.PickAll
 	}

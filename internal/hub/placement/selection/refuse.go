@@ -38,7 +38,8 @@ func neverPlaced(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// reservedNamespace says why a namespace is not placed; "" if it may be. A namespace with records of the fleet in it is a workspace.
+// reservedNamespace says why a namespace is not placed; "" if it may be. A namespace with records of the fleet in it is a
+// workspace.
 func reservedNamespace(name string, labels map[string]string, workspace bool) string {
 	switch {
 	case name == metav1.NamespaceDefault, strings.HasPrefix(name, "kube-"), strings.HasPrefix(name, "fleet-"), strings.HasPrefix(name, "cattle-fleet-"):
@@ -46,7 +47,7 @@ func reservedNamespace(name string, labels map[string]string, workspace bool) st
 	case labels[fleet.LabelManaged] == "true":
 		return "the namespace is the fleet's own"
 	case workspace:
-		return "the namespace is a workspace of the fleet, with tokens and Clusters in it"
+		return "the namespace is a workspace of the fleet or one of its own, with tokens and records in it"
 	}
 	return ""
 }
