@@ -132,6 +132,7 @@ func (m *registered) apply(work string, failure string) {
 		if err := m.agent.Patch(context.Background(), &w, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return err
 		}
+		before := w.DeepCopy()
 		w.Status = placement.WorkStatus{}
 		condition := func(kind, reason string, status metav1.ConditionStatus, message string) metav1.Condition {
 			return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: w.Generation, LastTransitionTime: metav1.Now()}
@@ -147,7 +148,7 @@ func (m *registered) apply(work string, failure string) {
 				Conditions: []metav1.Condition{condition("Applied", "ManifestApplyFailed", metav1.ConditionFalse, failure)},
 			}}
 		}
-		return m.agent.Status().Update(context.Background(), &w)
+		return m.agent.Status().Patch(context.Background(), &w, client.MergeFrom(before))
 	})
 }
 
