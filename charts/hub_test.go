@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -45,6 +46,43 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 				t.Errorf("config (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatPlacementsMaySelectIsReadOnlyAndUpToTheAdmin(t *testing.T) {
+	readable := func(out release) map[string]bool {
+		all := map[string]bool{}
+		rules, _, err := unstructured.NestedSlice(out.object(t, "ClusterRole", "fleet-controller-placement").Object, "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range rules {
+			fields := rule.(map[string]any)
+			if diff := cmp.Diff([]any{"get", "list", "watch"}, fields["verbs"]); diff != "" {
+				t.Errorf("verbs of %v (-want +got):\n%s", fields, diff)
+			}
+			for _, group := range fields["apiGroups"].([]any) {
+				for _, resource := range fields["resources"].([]any) {
+					all[fmt.Sprintf("%s.%s", resource, group)] = true
+				}
+			}
+		}
+		return all
+	}
+	usual := readable(hub("").mustRender(t))
+	if !usual["deployments.apps"] || !usual["configmaps."] || usual["*.*"] || usual["widgets.example.com"] {
+		t.Errorf("by default placements may select %v", usual)
+	}
+	if more := readable(hub("placement: {extraResources: [{apiGroups: [example.com], resources: [widgets]}]}").mustRender(t)); len(more) != len(usual)+1 || !more["widgets.example.com"] {
+		t.Errorf("with widgets added placements may select %v", more)
+	}
+	if only := readable(hub("placement: {resources: [{apiGroups: [''], resources: [configmaps]}]}").mustRender(t)); len(only) != 1 {
+		t.Errorf("with only ConfigMaps placements may select %v", only)
+	}
+	for _, object := range hub("", "placement.enabled=false").mustRender(t).objects {
+		if object.GetName() == "fleet-controller-placement" {
+			t.Errorf("%s is there although placement is off", object.GetKind())
+		}
 	}
 }
 

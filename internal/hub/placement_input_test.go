@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -111,9 +112,8 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 		if strings.Contains(c.want, "select nothing") {
 			f.eventually("the member holds nothing", func() error {
 				if works := f.works(crp); len(works) != 1 || len(works[0].Spec.Workload.Manifests) > 0 {
-					t.Errorf("%d Works", len(works))
+					return fmt.Errorf("it has %d Works, with %d manifests", len(works), len(works[0].Spec.Workload.Manifests))
 				}
-				placed = f.works(crp)[0].Generation
 				return nil
 			})
 		} else if c.kind == "Scheduled" && f.works(crp)[0].Generation != placed {

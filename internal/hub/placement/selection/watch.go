@@ -91,7 +91,7 @@ func (w *Watches) start(query Query) {
 		}
 	}
 	w.byID[query] = answer
-	go follow(ctx, w.client.Resource(query.Resource).Namespace(query.Namespace), query, answer)
+	go follow(ctx, w.client, query, answer)
 }
 
 // Answer is what a watch knows. It is known if the server has answered once; failure is why it has not, or not lately.
@@ -194,7 +194,8 @@ func retry() wait.Backoff {
 }
 
 // follow keeps the answer equal to what the server has until the context ends.
-func follow(ctx context.Context, resource dynamic.ResourceInterface, query Query, into *answer) {
+func follow(ctx context.Context, client dynamic.Interface, query Query, into *answer) {
+	resource := client.Resource(query.Resource).Namespace(query.Namespace)
 	restrict := func(options *metav1.ListOptions) {
 		options.LabelSelector = query.Labels
 		if query.Name != "" {
@@ -214,7 +215,7 @@ func follow(ctx context.Context, resource dynamic.ResourceInterface, query Query
 	// The placement says what failed; the reflector would say it again, at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, again := logr.Discard(), retry()
-	reflector := cache.NewReflectorWithOptions(listWatch, &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(listWatch, client), &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
 	delay := retry().DelayWithReset(clock.RealClock{}, 10*time.Minute)
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
