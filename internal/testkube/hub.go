@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/api/crds"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -29,7 +30,7 @@ import (
 func (c Cluster) Client(t testing.TB) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,8 @@ func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applyAll(ctx, t, cl, strings.ReplaceAll(string(rbac), "{{ .Release.Namespace }}", naming.SystemNamespace))
+	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace, "{{ .Values.inventory.namespace | quote }}", `"fleet-inventory"`)
+	applyAll(ctx, t, cl, values.Replace(string(rbac)))
 	allowPlacement(ctx, t, cl)
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"}
@@ -90,16 +92,16 @@ func allowPlacement(ctx context.Context, t testing.TB, cl client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var values struct {
+	var defaults struct {
 		Placement struct {
 			Resources []rbacv1.PolicyRule `json:"resources"`
 		} `json:"placement"`
 	}
-	if err := yaml.Unmarshal(text, &values); err != nil {
+	if err := yaml.Unmarshal(text, &defaults); err != nil {
 		t.Fatal(err)
 	}
 	const name = "fleet-controller-placement"
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: values.Placement.Resources}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: defaults.Placement.Resources}
 	for i := range role.Rules {
 		role.Rules[i].Verbs = []string{"get", "list", "watch"}
 	}
