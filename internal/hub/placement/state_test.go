@@ -146,6 +146,12 @@ func TestDescribe(t *testing.T) {
 		{"too few", world(t, on(t, "a"), unpicked, func(o *observed) {
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{"a", "c"}}
 		}), "1/2", "1 of 2 members picked; c: there is no MemberCluster, and no Cluster of a workspace that opts in, called c", "Scheduled False"},
+		{"one loses it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "1/1", "", ""},
+		{"one has to wait to lose it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) {
+			o.members[1].Labels, o.before.PolicyHash = nil, "others"
+			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
+			o.standing["ns-a"] = standing{applied: verdict{"Unknown", reasonApplyPending, "waits"}, available: verdict{"Unknown", reasonAvailableLater, "waits"}}
+		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
 		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.StatusReportingScope = "Elsewhere" }), "2/2",
 			"spec.statusReportingScope Elsewhere: status is on the placement only", "Supported False"},
 	} {

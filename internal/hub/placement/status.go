@@ -95,7 +95,7 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: o.generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	supported, scheduled := o.supported(), o.scheduled(d)
+	supported, scheduled, losing := o.supported(), o.scheduled(d), losing(d)
 	set(placement.ConditionSupported, supported)
 	set(o.kind+placement.ConditionScheduled, scheduled)
 	after.Message = ""
@@ -110,6 +110,9 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 			continue
 		}
 		v := summarize(stage, lines)
+		if stage == placement.ConditionRolloutStarted && losing != "" {
+			v = verdict{metav1.ConditionFalse, reasonRolloutWaits, losing}
+		}
 		if set(o.kind+stage, v); v.status != metav1.ConditionTrue && after.Message == "" {
 			after.Message = v.message
 		}
@@ -118,6 +121,20 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 		after.Message = scheduled.message
 	}
 	return after
+}
+
+// losing names who has to wait for its turn to lose the placement; "" if nobody.
+func losing(d decision) string {
+	var waiting []target
+	for _, t := range d.plan.waiting {
+		if !t.wanted {
+			waiting = append(waiting, t)
+		}
+	}
+	if len(waiting) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s will lose it when others are available: at most %d of %d members may be unavailable", names(waiting), d.plan.unavailable, d.plan.of)
 }
 
 // line says how one picked member stands.
@@ -188,26 +205,39 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 		s.ObservedResourceIndex, s.FailedPlacements = l.index, l.failed[:min(len(l.failed), max(maxFailures/len(shown), 1))]
 		all = append(all, s)
 	}
-	for _, n := range notPicked(d) {
-		all = append(all, entry(n.Name, map[string]verdict{placement.ConditionScheduled: {metav1.ConditionFalse, n.Reason, n.Message}}))
+	for _, n := range o.notPicked(d) {
+		message := n.Message
+		if o.holds(n) {
+			message += "; what it has of the placement is being removed"
+		}
+		all = append(all, entry(n.Name, map[string]verdict{placement.ConditionScheduled: {metav1.ConditionFalse, n.Reason, message}}))
 	}
 	return all
 }
 
-// notPicked returns some of those that are not picked: first whom the policy names, then whom only a passing obstacle keeps away, then the
-// others. Whom PickFixed does not name nobody has asked about.
-func notPicked(d decision) []scheduling.Decision {
+// holds says whether a member has something of the placement.
+func (o observed) holds(d scheduling.Decision) bool {
+	return d.Member != nil && o.holdings[d.Member.Namespace] != nil
+}
+
+// notPicked returns some of those that are not picked: first who has yet to lose the placement, then whom the policy names, then whom only a
+// passing obstacle keeps away, then the others. Whom PickFixed does not name nobody has asked about.
+func (o observed) notPicked(d decision) []scheduling.Decision {
 	var others []scheduling.Decision
 	for _, n := range d.result.Decisions {
-		if !n.Picked && n.Reason != scheduling.ReasonNotNamed {
+		if !n.Picked && (n.Reason != scheduling.ReasonNotNamed || o.holds(n)) {
 			others = append(others, n)
 		}
 	}
 	// What is not in the list comes first.
 	order := []string{scheduling.ReasonSpread, scheduling.ReasonTainted, scheduling.ReasonOutranked, scheduling.ReasonNoMatch}
-	slices.SortStableFunc(others, func(a, b scheduling.Decision) int {
-		return slices.Index(order, a.Reason) - slices.Index(order, b.Reason)
-	})
+	rank := func(n scheduling.Decision) int {
+		if o.holds(n) {
+			return -2
+		}
+		return slices.Index(order, n.Reason)
+	}
+	slices.SortStableFunc(others, func(a, b scheduling.Decision) int { return rank(a) - rank(b) })
 	named := 0
 	for _, n := range others {
 		if n.Reason == scheduling.ReasonNoSuchMember {
