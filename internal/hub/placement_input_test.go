@@ -129,7 +129,7 @@ func TestAWorkOfSomebodyElseIsNotTakenOver(t *testing.T) {
 	foreign := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "crp-" + f.workspace + "-work"}}
 	f.check(f.Create(context.Background(), foreign))
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", f.shop()))
-	f.untilSays(crp, "WorkSynchronized", metav1.ConditionFalse, "exists and is not of ClusterResourcePlacement "+crp.Name)
+	f.untilSays(crp, "WorkSynchronized", metav1.ConditionFalse, "-work that is not of ClusterResourcePlacement "+crp.Name)
 	f.check(f.Delete(context.Background(), foreign))
 	f.untilOn(crp, m)
 }

@@ -30,10 +30,10 @@ func (f fixture) joined(prefix string, labels ...string) *registered {
 	return m
 }
 
-func (m *registered) label(labels ...string) {
-	m.t.Helper()
-	m.eventually("the member is labelled", func() error {
-		mc := m.record()
+func (r *registered) label(labels ...string) {
+	r.t.Helper()
+	r.eventually("the member is labelled", func() error {
+		mc := r.record()
 		for _, label := range labels {
 			key, value, _ := strings.Cut(label, "=")
 			if value == "" {
@@ -42,7 +42,7 @@ func (m *registered) label(labels ...string) {
 				metav1.SetMetaDataLabel(&mc.ObjectMeta, key, value)
 			}
 		}
-		return m.Update(context.Background(), &mc)
+		return r.Update(context.Background(), &mc)
 	})
 }
 
@@ -121,15 +121,15 @@ func (f fixture) untilSays(crp *placement.ClusterResourcePlacement, kind string,
 }
 
 // apply plays what a member's agent does with a Work: its finalizer, and then what it has to say of it.
-func (m *registered) apply(work string, failure string) {
-	m.t.Helper()
-	m.eventually("the agent answers for Work "+work, func() error {
+func (r *registered) apply(work string, failure string) {
+	r.t.Helper()
+	r.eventually("the agent answers for Work "+work, func() error {
 		var w placement.Work
-		if err := m.agent.Get(context.Background(), client.ObjectKey{Namespace: m.namespaceName(), Name: work}, &w); err != nil {
+		if err := r.agent.Get(context.Background(), client.ObjectKey{Namespace: r.namespaceName(), Name: work}, &w); err != nil {
 			return err
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, placement.FinalizerWork)
-		if err := m.agent.Patch(context.Background(), &w, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		if err := r.agent.Patch(context.Background(), &w, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			return err
 		}
 		before := w.DeepCopy()
@@ -148,22 +148,22 @@ func (m *registered) apply(work string, failure string) {
 				Conditions: []metav1.Condition{condition("Applied", "ManifestApplyFailed", metav1.ConditionFalse, failure)},
 			}}
 		}
-		return m.agent.Status().Patch(context.Background(), &w, client.MergeFrom(before))
+		return r.agent.Status().Patch(context.Background(), &w, client.MergeFrom(before))
 	})
 }
 
 // remove plays how an agent has removed what was deleted.
-func (m *registered) remove(work string) {
-	m.t.Helper()
-	m.eventually("the agent lets Work "+work+" go", func() error {
+func (r *registered) remove(work string) {
+	r.t.Helper()
+	r.eventually("the agent lets Work "+work+" go", func() error {
 		var w placement.Work
-		if err := m.agent.Get(context.Background(), client.ObjectKey{Namespace: m.namespaceName(), Name: work}, &w); err != nil {
+		if err := r.agent.Get(context.Background(), client.ObjectKey{Namespace: r.namespaceName(), Name: work}, &w); err != nil {
 			return err
 		}
 		if w.DeletionTimestamp == nil {
 			return fmt.Errorf("it is not deleted")
 		}
-		return m.agent.Patch(context.Background(), &w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		return r.agent.Patch(context.Background(), &w, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 }
 

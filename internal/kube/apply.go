@@ -26,7 +26,7 @@ func Ensure(ctx context.Context, c client.Client, objects ...client.Object) erro
 		desired := object.DeepCopyObject().(client.Object)
 		err := c.Create(ctx, object, FieldOwner)
 		if apierrors.IsAlreadyExists(err) {
-			err = Apply(ctx, c, desired, object)
+			err = apply(ctx, c, desired, object)
 		}
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", Describe(c.Scheme(), object), err)
@@ -63,8 +63,8 @@ func MetadataOf(scheme *runtime.Scheme) func(client.Object) client.Object {
 	}
 }
 
-// Apply brings an existing object to the desired state and reads the answer into result.
-func Apply(ctx context.Context, c client.Client, desired, result client.Object) error {
+// apply brings an existing object to the desired state and reads the answer into result.
+func apply(ctx context.Context, c client.Client, desired, result client.Object) error {
 	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
 	if err != nil {
 		return err

@@ -171,8 +171,7 @@ func (c *Controller) write(ctx context.Context, s subject, goods cargo, t target
 	missing, surplus := h.stale(s.key, goods)
 	for _, i := range missing {
 		work := desiredWork(s.key, goods, i, t.namespace)
-		known := h != nil && slices.ContainsFunc(h.works, func(have *placement.Work) bool { return have.Name == work.Name })
-		if err := c.writeOne(ctx, s, work, known); err != nil {
+		if err := c.writeOne(ctx, s, work, h.find(work.Name)); err != nil {
 			return err
 		}
 		c.ahead.note(s.key, work, c.Clock.Now())
@@ -180,22 +179,26 @@ func (c *Controller) write(ctx context.Context, s subject, goods cargo, t target
 	return c.empty(ctx, surplus)
 }
 
-func (c *Controller) writeOne(ctx context.Context, s subject, work *placement.Work, known bool) error {
-	desired := work.DeepCopy()
-	if !known {
+// writeOne makes a Work as given: it creates what is new, and replaces the spec of what is there.
+func (c *Controller) writeOne(ctx context.Context, s subject, work, there *placement.Work) error {
+	if there == nil {
 		err := c.Client.Create(ctx, work, kube.FieldOwner)
 		if !apierrors.IsAlreadyExists(err) {
 			return describeWrite(work, err)
 		}
-		var there placement.Work
-		if err := c.Live.Get(ctx, client.ObjectKeyFromObject(work), &there); err != nil {
+		there = &placement.Work{}
+		if err := c.Live.Get(ctx, client.ObjectKeyFromObject(work), there); err != nil {
 			return fmt.Errorf("reading Work %s/%s: %w", work.Namespace, work.Name, err)
 		}
-		if of, ok := parentOf(&there); !ok || of != s.key {
-			return fmt.Errorf("Work %s/%s exists and is not of %s: delete it, or give the placement another name", work.Namespace, work.Name, s)
+		if of, ok := parentOf(there); !ok || of != s.key {
+			return fmt.Errorf("namespace %s has a Work %s that is not of %s: delete it, or give the placement another name", work.Namespace, work.Name, s)
 		}
 	}
-	return describeWrite(work, kube.Apply(ctx, c.Client, desired, work))
+	patch, err := replacing(there, work)
+	if err != nil {
+		return describeWrite(work, err)
+	}
+	return describeWrite(work, c.Client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch), kube.FieldOwner))
 }
 
 func describeWrite(work *placement.Work, err error) error {

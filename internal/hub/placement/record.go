@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,11 +123,11 @@ func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) (*sc
 	state, _ := c.Judge.State(cluster.Status.Namespace)
 	var report clusterv1beta1.InternalMemberCluster
 	err := c.Client.Get(ctx, types.NamespacedName{Namespace: cluster.Status.Namespace, Name: cluster.Name}, &report)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", cluster.Status.Namespace, cluster.Name, err)
+	if apierrors.IsNotFound(err) {
+		return ofCluster(cluster, nil, state), nil
 	}
 	if err != nil {
-		return ofCluster(cluster, nil, state), nil
+		return nil, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", cluster.Status.Namespace, cluster.Name, err)
 	}
 	return ofCluster(cluster, &report, state), nil
 }

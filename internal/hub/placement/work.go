@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -147,6 +148,36 @@ func (h *holding) sort() {
 	slices.SortFunc(h.works, func(a, b *placement.Work) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// find returns the Work of a name, or nil.
+func (h *holding) find(name string) *placement.Work {
+	if h == nil {
+		return nil
+	}
+	for _, work := range h.works {
+		if work.Name == name {
+			return work
+		}
+	}
+	return nil
+}
+
+// replacing is the JSON patch that gives a Work the spec, labels and annotations of another, and leaves alone what it has besides. It cannot
+// collide with what the agent writes, and of the spec nothing old remains.
+func replacing(there, with *placement.Work) ([]byte, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	labels, annotations := map[string]string{}, map[string]string{}
+	maps.Copy(labels, there.Labels)
+	maps.Copy(labels, with.Labels)
+	maps.Copy(annotations, there.Annotations)
+	maps.Copy(annotations, with.Annotations)
+	delete(annotations, annotationDigest)
+	return json.Marshal([]operation{{"add", "/spec", with.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations}})
 }
 
 // stale returns the parts that the member does not have as they are now, and its Works that hold none.

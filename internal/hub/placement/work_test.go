@@ -203,3 +203,20 @@ func TestStanding(t *testing.T) {
 		t.Errorf("the failed are %+v", s.failed)
 	}
 }
+
+func TestReplacingLeavesNothingOldAndWhatIsNotTheHubs(t *testing.T) {
+	there := placed(t, types.NamespacedName{Name: "web"}, cargo{parts: []part{{}}, index: "1"}, 0)
+	there.Labels["mine"] = "x"
+	with := desiredWork(types.NamespacedName{Name: "web"}, cargo{parts: []part{{}}, index: "2"}, 0, "m")
+	patch, err := replacing(there, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"op":"add","path":"/spec","value":{"workload":{}}},` +
+		`{"op":"add","path":"/metadata/labels","value":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/parent-CRP":"web",` +
+		`"kubernetes-fleet.io/parent-resource-binding":"web-m","kubernetes-fleet.io/parent-resource-snapshot-index":"2","mine":"x"}},` +
+		`{"op":"add","path":"/metadata/annotations","value":{"kubernetes-fleet.io/parent-resource-snapshot-name":"web-2-snapshot"}}]`
+	if diff := cmp.Diff(want, string(patch)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
