@@ -19,7 +19,7 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
-demo: ## three real clusters on this machine: a hub and two that register with it
+demo: ## four real clusters on this machine: a hub and three members
 	@hack/demo.sh
 
 .PHONY: build
@@ -53,7 +53,7 @@ test: bin/localkube ## run all tests, with the race detector, against real clust
 
 .PHONY: bench
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about ten minutes
-	@for name in Token Agent BurstNative BurstLegacy Members Placement; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@for name in Token Agent BurstNative BurstLegacy Members Import Placement; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
 	@go test ./internal/hub/placement/scheduling -run '^$$' -bench .
 
 .PHONY: lint

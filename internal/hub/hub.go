@@ -43,6 +43,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
@@ -114,6 +115,9 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	}
 	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
+	// The settings are where every member reaches the hub.
+	hubOf := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, settings.Current().Hub()) }
+	turns := &membership.Turns{}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
@@ -127,15 +131,16 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Heartbeat: heartbeat, SystemNamespace: namespace}).Register(ctx, mgr)
+				Config: settings, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace}).Register(ctx, mgr)
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, Turns: turns}).Register(mgr)
 		},
+		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
 		func() error { return addPlacement(ctx, mgr, judge, recorder) },
 		func() error {
@@ -172,6 +177,16 @@ func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judg
 	}
 	return placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
 		Judge: judge, Dynamic: reader, Discovery: kinds}).Register(ctx, mgr)
+}
+
+// addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
+func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, namespace string) error {
+	secrets, err := importer.NewSecretCache(mgr)
+	if err != nil {
+		return err
+	}
+	return importer.New(importer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets, Clock: clock.RealClock{},
+		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
 }
 
 // cacheOptions keeps what the hub did not make out of memory.

@@ -34,5 +34,12 @@ const (
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
 )
 
-// ConditionReady is the condition that the Status columns show.
-const ConditionReady = "Ready"
+// Types of conditions.
+const (
+	// ConditionReady is the condition that the Status columns show.
+	ConditionReady = "Ready"
+	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret.
+	ConditionImported = "Imported"
+	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
+	ConditionHubConfigured = "HubConfigured"
+)
