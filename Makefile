@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-GENERATED := api charts/fleet-crd
+GENERATED := api charts/fleet-crd charts/fleet-agent/crds charts/member-agent/crds
 # The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
