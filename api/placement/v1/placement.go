@@ -119,8 +119,8 @@ const (
 
 // ResourceSelector selects resources of one kind on the hub: by name, by labels, or all of them.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || self.name == ”",message="name and labelSelector exclude each other"
-// +kubebuilder:validation:XValidation:rule="!has(self.selectionScope) || self.selectionScope == 'NamespaceWithResources' || self.group == ” && self.kind == 'Namespace'",message="selectionScope is for the kind Namespace only"
+// +kubebuilder:validation:XValidation:rule="!has(self.labelSelector) || !has(self.name) || size(self.name) == 0",message="name and labelSelector exclude each other"
+// +kubebuilder:validation:XValidation:rule="!has(self.selectionScope) || self.selectionScope == 'NamespaceWithResources' || size(self.group) == 0 && self.kind == 'Namespace'",message="selectionScope is for the kind Namespace only"
 type ResourceSelector struct {
 	// Group of the API, empty for core.
 	// +required

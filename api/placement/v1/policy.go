@@ -213,8 +213,8 @@ const (
 
 // Toleration lets members be picked in spite of a taint.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.key) && self.key != ” || self.operator == 'Exists'",message="a toleration without a key tolerates every taint: its operator must be Exists"
-// +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || self.value == ”",message="the operator Exists takes no value"
+// +kubebuilder:validation:XValidation:rule="has(self.key) && size(self.key) > 0 || self.operator == 'Exists'",message="a toleration without a key tolerates every taint: its operator must be Exists"
+// +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",message="the operator Exists takes no value"
 type Toleration struct {
 	// Key of the taint; empty for every key.
 	// +optional
