@@ -88,7 +88,7 @@ func newRig(t *testing.T) *rig {
 	r.check(r.Create(context.Background(), account))
 	r.check(r.Create(context.Background(), role))
 	r.check(r.Create(context.Background(), &rbacv1.RoleBinding{
-		ObjectMeta: role.ObjectMeta, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member"},
 	}))
 	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), account, time.Hour)
 	r.check(err)
