@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +47,7 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 		namespace: c.Namespace, owner: applied,
 	}
 	var p *pass
+	var left Remaining
 	var err error
 	state := decide(o)
 	switch state {
@@ -57,8 +57,7 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 	case Removed:
 		return ctrl.Result{}, c.letGo(ctx, work, applied)
 	case Removing:
-		c.kinds.use(work.Name, resourcesOf(applied))
-		err = c.remove(ctx, applied, metav1.DeletePropagationForeground)
+		left, err = c.remove(ctx, applied)
 	case Abandoning:
 		err = c.abandon(ctx, applied)
 	case Applying:
@@ -70,10 +69,16 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.report(ctx, work, c.describe(state, work, applied, p)); err != nil || p == nil || p.again.IsZero() {
+	if err := c.report(ctx, work, c.describe(state, work, applied, p, left)); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(p.again.Sub(c.Clock.Now()), time.Millisecond)}, nil
+	switch {
+	case left.refused:
+		return ctrl.Result{RequeueAfter: refusedRetry}, nil
+	case p != nil && !p.again.IsZero():
+		return ctrl.Result{RequeueAfter: max(p.again.Sub(c.Clock.Now()), time.Millisecond)}, nil
+	}
+	return ctrl.Result{}, nil
 }
 
 // ownerOf returns the AppliedWork of a Work, or nil.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,29 +18,26 @@ import (
 type Remaining struct {
 	// Left is how many objects there are.
 	Left int
-	// Held names those that wait for somebody else's finalizer, and that finalizer.
+	// Held says which of them wait for somebody else's finalizer or may not be removed, and which finalizer or why.
 	Held []string
+
+	refused bool
 }
 
 // RemoveAll stops applying for good and removes all that was applied for this member namespace. It tells whenever another number is left,
 // and returns when nothing is. Run has to be running. It can be called again after it was interrupted at any point.
 func (c *Controller) RemoveAll(ctx context.Context, progress func(Remaining)) error {
-	return c.leave(ctx, progress, func(applied *placement.AppliedWork) error {
-		return c.remove(ctx, applied, metav1.DeletePropagationForeground)
-	})
+	return c.leave(ctx, progress, c.remove)
 }
 
 // OrphanAll stops applying for good and lets go of all that was applied: it stays as it is, and nothing says any more whose it was.
 func (c *Controller) OrphanAll(ctx context.Context, progress func(Remaining)) error {
-	return c.leave(ctx, progress, func(applied *placement.AppliedWork) error {
-		if applied.DeletionTimestamp != nil {
-			return nil
-		}
-		return c.abandon(ctx, applied)
+	return c.leave(ctx, progress, func(ctx context.Context, applied *placement.AppliedWork) (Remaining, error) {
+		return Remaining{}, c.abandon(ctx, applied)
 	})
 }
 
-func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove func(*placement.AppliedWork) error) error {
+func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove func(context.Context, *placement.AppliedWork) (Remaining, error)) error {
 	c.mu.Lock() // waits for what is being applied
 	c.leaving = true
 	c.mu.Unlock()
@@ -58,20 +55,18 @@ func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove
 		}
 		now := Remaining{}
 		for i := range left {
-			c.kinds.use(left[i].Name, resourcesOf(&left[i]))
-			if err := remove(&left[i]); err != nil {
+			more, err := remove(ctx, &left[i])
+			if err != nil {
 				return err
 			}
-			now = now.and(c.remaining(&left[i]))
+			now = Remaining{Left: now.Left + more.Left, Held: append(now.Held, more.Held...), refused: now.refused || more.refused}
 		}
 		if now.Left != told.Left || !slices.Equal(now.Held, told.Held) {
 			progress(now)
 			told = now
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.moved:
+		if err := c.untilMoved(ctx, now.refused); err != nil {
+			return err
 		}
 	}
 	progress(Remaining{})
@@ -87,24 +82,32 @@ func (c *Controller) ours(ctx context.Context) ([]placement.AppliedWork, error) 
 	return slices.DeleteFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace != c.Namespace }), nil
 }
 
-// remaining is what is left of one AppliedWork: what is seen of it, or all that it lists while nothing is seen yet.
-func (c *Controller) remaining(applied *placement.AppliedWork) Remaining {
-	now := Remaining{}
-	for _, one := range applied.Status.AppliedResources {
-		is, sight := c.kinds.look(resourceOf(one.WorkResourceIdentifier), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
-		switch {
-		case sight == absent, sight == present && !is.ownedBy(applied.UID):
-			continue
-		case sight == present && len(is.heldBy()) > 0:
-			now.Held = append(now.Held, remains(is))
-		}
-		now.Left++
+// untilMoved waits until something went, or until it is time to try again what was refused.
+func (c *Controller) untilMoved(ctx context.Context, refused bool) error {
+	var again <-chan time.Time
+	if refused {
+		timer := c.Clock.NewTimer(refusedRetry)
+		defer timer.Stop()
+		again = timer.C()
 	}
-	return now
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-again:
+	case <-c.moved:
+	}
+	return nil
 }
 
-func (r Remaining) and(other Remaining) Remaining {
-	return Remaining{Left: r.Left + other.Left, Held: append(r.Held, other.Held...)}
+func (r *Remaining) add(one *remnant) {
+	if one == nil {
+		return
+	}
+	r.Left++
+	r.refused = r.refused || one.refused
+	if one.held {
+		r.Held = append(r.Held, one.text)
+	}
 }
 
 func (r Remaining) String() string {

@@ -4,19 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
-
-// refusedRetry is when to try again to remove what may not be removed.
-const refusedRetry = 30 * time.Second
 
 // foresee writes down what is about to be applied, so that an agent which dies before it can write down what it did leaves nothing that
 // nobody knows of. It makes the AppliedWork if there is none.
@@ -71,12 +66,17 @@ func (c *Controller) account(ctx context.Context, p *pass, applied *placement.Ap
 		if _, dropped := before[keyOf(one.WorkResourceIdentifier)]; !dropped {
 			continue
 		}
-		gone, err := c.discard(ctx, p, applied, one)
+		left, err := c.discard(ctx, applied, one)
 		if err != nil {
 			return err
 		}
-		if !gone {
-			list = append(list, one)
+		if left == nil {
+			continue
+		}
+		list = append(list, one)
+		p.left = append(p.left, left.text)
+		if left.refused {
+			p.lookAgain(c.Clock.Now().Add(refusedRetry))
 		}
 	}
 	return c.enter(ctx, applied, list)
@@ -95,37 +95,6 @@ func (c *Controller) enter(ctx context.Context, applied *placement.AppliedWork, 
 	}
 	c.written.Store(applied)
 	return nil
-}
-
-// discard removes an object that the Work no longer has. It says whether nothing of it is left.
-func (c *Controller) discard(ctx context.Context, p *pass, applied *placement.AppliedWork, one placement.AppliedResource) (bool, error) {
-	k, of := keyOf(one.WorkResourceIdentifier), c.objects.Resource(resourceOf(one.WorkResourceIdentifier)).Namespace(one.Namespace)
-	object, err := of.Get(ctx, one.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err == nil {
-		is := recordOf(object)
-		switch {
-		case !is.ownedBy(applied.UID):
-			return true, nil
-		case is.deleting:
-			p.left = append(p.left, remains(is))
-			return false, nil
-		case len(is.owners) > 1:
-			err = disown(ctx, of, object, applied.UID)
-			return err == nil, err
-		}
-		err = of.Delete(ctx, one.Name, metav1.DeleteOptions{
-			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &is.uid},
-		})
-	}
-	if apierrors.IsForbidden(err) {
-		p.left = append(p.left, fmt.Sprintf("%s cannot be removed: %v", k, err))
-		p.lookAgain(c.Clock.Now().Add(refusedRetry))
-		return false, nil
-	}
-	return apierrors.IsNotFound(err), client.IgnoreNotFound(wrap(err, "removing %s", k))
 }
 
 func wrap(err error, format string, args ...any) error {

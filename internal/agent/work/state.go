@@ -51,7 +51,7 @@ func decide(o observed) State {
 		return Gone
 	case o.deleted && (o.owner == nil || foreign):
 		return Removed
-	case o.deleted && o.abandon && o.owner.DeletionTimestamp == nil:
+	case o.deleted && o.abandon:
 		return Abandoning
 	case o.deleted:
 		return Removing

@@ -34,7 +34,7 @@ type verdict struct {
 }
 
 // describe computes the status of a Work. It is the only place that sets it.
-func (c *Controller) describe(state State, work *placement.Work, applied *placement.AppliedWork, p *pass) placement.WorkStatus {
+func (c *Controller) describe(state State, work *placement.Work, applied *placement.AppliedWork, p *pass, left Remaining) placement.WorkStatus {
 	status := *work.Status.DeepCopy()
 	now := metav1.NewTime(c.Clock.Now())
 	set := func(conditions *[]metav1.Condition, kind string, v verdict) {
@@ -63,9 +63,9 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 	case Foreign:
 		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", applied.Name, applied.Spec.WorkNamespace))
 	case Clearing:
-		not(reasonClearing, fmt.Sprintf("AppliedWork %s was deleted on the member; all is applied anew when it is gone: %s", applied.Name, c.remaining(applied)))
+		not(reasonClearing, fmt.Sprintf("AppliedWork %s is being deleted on the member; all is applied anew when it and what it owns are gone", applied.Name))
 	case Removing, Abandoning:
-		not(reasonRemoving, c.remaining(applied).String())
+		not(reasonRemoving, left.String())
 	case Removed, Gone:
 	}
 	return status
