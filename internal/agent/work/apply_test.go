@@ -98,6 +98,26 @@ func TestEditedAndDeletedObjectsArePutBack(t *testing.T) {
 	})
 }
 
+func TestWhoKeepsChangingAnObjectIsNamedAndNotFoughtForever(t *testing.T) {
+	r := newRig(t)
+	work := r.place("work", nil, configMap("one", "a: b"))
+	r.applied(work)
+	for i := range 2 * patience {
+		r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = fmt.Sprint(i) })
+		r.eventually("it is set right, or left for a while", func() error {
+			r.refresh(work)
+			if c := r.of(work, 0, placement.ConditionApplied); r.mustConfigMap("one").Data["a"] != "b" && c.Reason != reasonContested {
+				return fmt.Errorf("%+v", c)
+			}
+			return nil
+		})
+	}
+	if c := r.untilOf(work, 0, placement.ConditionApplied, reasonContested); !strings.HasPrefix(c.Message, "kubectl-edit keeps changing it on the member") {
+		t.Errorf("the message is %q", c.Message)
+	}
+	r.untilData("one", "a", "b")
+}
+
 func TestWhatAWorkNoLongerHasIsRemovedAndNothingElse(t *testing.T) {
 	r := newRig(t)
 	work := r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b"), configMap("three", "a: b"))

@@ -71,7 +71,7 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return outcome{reasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted on the member", m.key.Namespace), true}, nil
 	case apierrors.IsForbidden(err):
-		return refused(reasonForbidden, "%s", worded(m, status)), nil
+		return refused(reasonForbidden, "%s%s", worded(m, status), unentitled(status)), nil
 	case apierrors.IsInvalid(err) && immutable(causes):
 		return refused(reasonImmutable, "%s: undo the change, or delete the object on the member to have it made anew", worded(m, status)), nil
 	}
@@ -101,6 +101,14 @@ func someOf(list []string) string {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+// unentitled says what to do if it is a right that is missing.
+func unentitled(status metav1.Status) string {
+	if strings.Contains(status.Message, " cannot ") {
+		return "; the agent's chart gives it the right with delivery.enabled"
+	}
+	return ""
 }
 
 func immutable(causes []metav1.StatusCause) bool {

@@ -33,10 +33,11 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 	r.there("same", map[string]string{"a": "b"})
 	r.there("owned", nil, owned)
 	r.applied(r.place("first", nil, configMap("shared", "a: b")))
-	service := func(ip string) string {
-		return "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: fleet-member-NAME}, spec: {clusterIP: " + ip + ", ports: [{port: 80}]}}"
+	deployment := func(app string) string {
+		return strings.ReplaceAll(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 0,
+			selector: {matchLabels: {app: APP}}, template: {metadata: {labels: {app: APP}}, spec: {containers: [{name: c, image: i}]}}}}`, "APP", app)
 	}
-	r.applied(r.place("immutable", nil, service("None")))
+	r.applied(r.place("immutable", nil, deployment("a")))
 	never := placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverNever}
 	ifNoDiff := placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff}
 	polite := placement.ApplyStrategy{Type: placement.ApplyServerSide}
@@ -52,7 +53,7 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		{"no namespace", "c", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", reasonInvalid, "it has no metadata.namespace"},
 		{"a list", "d", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMapList, items: []}", reasonInvalid, "every object needs a manifest of its own"},
 		{"unknown field", "e", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, paint: red}", reasonRejected, ".paint: field not declared in schema"},
-		{"immutable field", "immutable", placement.ApplyStrategy{}, service("10.96.0.77"), reasonImmutable, "spec.clusterIPs"},
+		{"immutable field", "immutable", placement.ApplyStrategy{}, deployment("b"), reasonImmutable, "spec.selector"},
 		{"taken over never", "f", never, configMap("old", "a: b"), reasonNotTakenOver, "it was there before"},
 		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasonNotTakenOver, `.data.a is "old" and not "b"`},
 		{"taken over if the same, and it is", "h", ifNoDiff, configMap("same", "a: b"), reasonApplied, ""},
@@ -92,8 +93,13 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		r.check(r.Delete(context.Background(), work))
 		r.untilGone("Work "+name, work)
 	}
-	// What waited for the other Work is applied now.
-	r.untilData("shared", "a", "b")
+	r.eventually("one of those that waited for it has applied it", func() error {
+		shared, err := r.configMap("shared")
+		if err == nil && !strings.HasSuffix(shared.OwnerReferences[0].Name, "-k") && !strings.HasSuffix(shared.OwnerReferences[0].Name, "-m") {
+			err = fmt.Errorf("it is owned by %v", shared.OwnerReferences)
+		}
+		return err
+	})
 }
 
 func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {

@@ -103,19 +103,21 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// deliverer is an account with the rights that the chart gives for delivery.
+// deliverer is an account with the rights that the chart gives the agent.
 func (r *rig) deliverer(admin *rest.Config) *rest.Config {
 	r.t.Helper()
 	name := "deliver-" + r.name
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	r.check(r.Create(context.Background(), account))
-	role := deliveryRole(r.t)
-	role.ObjectMeta = metav1.ObjectMeta{Name: name}
-	r.check(r.Create(context.Background(), role))
-	r.check(r.Create(context.Background(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: r.namespace, Name: name}},
-	}))
+	for _, template := range []string{"rbac.yaml", "delivery.yaml"} {
+		role := roleOf(r.t, template)
+		role.ObjectMeta = metav1.ObjectMeta{Name: name + "-" + template}
+		r.check(r.Create(context.Background(), role))
+		r.check(r.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: r.namespace, Name: name}},
+		}))
+	}
 	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), account, time.Hour)
 	r.check(err)
 	config := rest.AnonymousClientConfig(admin)
