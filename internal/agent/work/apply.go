@@ -78,7 +78,8 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, applied *p
 	return p, c.account(ctx, p, applied)
 }
 
-// resolve finds out by what the API serves each manifest. What it does not serve may be served once another manifest is applied.
+// resolve finds out by what the API serves each manifest. What it does not serve waits for the next pass, even if a manifest of this one
+// brings it: nothing is applied that was not foreseen.
 func (c *Controller) resolve(p *pass) error {
 	for i := range p.manifests {
 		if err := p.manifests[i].resolve(c.mapper); err != nil && !meta.IsNoMatchError(err) {
@@ -109,16 +110,13 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 		show.outcome = refused(reasonUnsupported, "the agent does not do %s: choose another strategy", p.strategy.unsupported)
 		return nil
 	}
-	if m.resource.Resource == "" {
-		// It may have come to be served by what was applied a moment ago.
-		if err := m.resolve(c.mapper); err != nil && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("asking what this cluster serves: %w", err)
-		}
-	}
 	e := p.entries[m.key]
 	s := seen{noticed: p.noticed[m.key], owner: mine.uid, now: now}
 	s.record, s.sight = c.kinds.look(m.resource, m.key.NamespacedName, e.as.version)
 	do, at := due(m, e, s)
+	if s.rival != "" {
+		e.rival = s.rival
+	}
 	if do == apply {
 		result, as, err := c.attempt(ctx, m, p.strategy, mine)
 		if err != nil {
@@ -138,7 +136,7 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 	case do == await:
 		show.outcome = deletion(&s.record)
 	case do == hold, e.contested(now) && !e.outcome.failed():
-		show.outcome = contested(show.record.rival)
+		show.outcome = contested(e.rival)
 	}
 	p.lookAgain(at)
 	return nil

@@ -17,6 +17,8 @@ type entry struct {
 	outcome outcome
 	// as is the object as it was applied.
 	as record
+	// rival is who else wrote the object last.
+	rival string
 	// tries counts the failures, or the corrections of the same object, in a row; the last was at triedAt.
 	tries   int
 	triedAt time.Time
@@ -55,7 +57,7 @@ func (l *ledger) open(work *placement.Work) (manifests []manifest, entries map[k
 	p := l.pages[work.Name]
 	if p == nil || p.uid != work.UID {
 		l.drop(work.Name)
-		p = &page{uid: work.UID, generation: -1, entries: map[key]entry{}}
+		p = &page{uid: work.UID, generation: -1, entries: map[key]entry{}, noticed: map[key]bool{}}
 		if l.pages == nil {
 			l.pages, l.wants = map[string]*page{}, map[key]map[string]bool{}
 		}
@@ -64,6 +66,9 @@ func (l *ledger) open(work *placement.Work) (manifests []manifest, entries map[k
 	if p.generation != work.Generation {
 		l.unwant(work.Name, p)
 		p.generation, p.manifests = work.Generation, manifestsOf(work)
+		for k := range p.entries {
+			p.noticed[k] = true // the strategy may be another
+		}
 		for _, m := range p.manifests {
 			if l.wants[m.key] == nil {
 				l.wants[m.key] = map[string]bool{}

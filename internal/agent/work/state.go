@@ -155,7 +155,7 @@ func doubled(base time.Duration, times int, most time.Duration) time.Duration {
 
 // next is the entry after trying again.
 func (e entry) next(m manifest, result outcome, as record, now time.Time) entry {
-	after := entry{hash: m.hash, outcome: result, as: as, triedAt: now}
+	after := entry{hash: m.hash, outcome: result, as: as, rival: e.rival, triedAt: now}
 	again := e.hash == m.hash && e.outcome.failed() == result.failed() && now.Sub(e.triedAt) < calm
 	if again || result.failed() {
 		after.tries = 1
