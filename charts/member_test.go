@@ -146,9 +146,12 @@ func TestRightToDeliverIsExactlyThis(t *testing.T) {
 	if got := subjects[0].(map[string]any); got["name"] != "member-agent-sa" || got["namespace"] != "agents" {
 		t.Errorf("bound is %v", got)
 	}
-	without := member("delivery.enabled=false").mustRender(t)
-	if names := strings.Join(without.names(), " "); strings.Contains(names, "delivery") || !strings.Contains(without.notes, "delivery.enabled is false") {
+	without := member("delivery=false").mustRender(t)
+	if names := strings.Join(without.names(), " "); strings.Contains(names, "delivery") || !strings.Contains(without.notes, "delivery is false") {
 		t.Errorf("switched off, there is %s; notes:\n%s", names, without.notes)
+	}
+	if got := environment(without.container(t, "member-agent"))["DELIVERY"]; got != "false" {
+		t.Errorf("the agent is told %v", got)
 	}
 	if strings.Contains(out.notes, "delivery") {
 		t.Errorf("notes:\n%s", out.notes)

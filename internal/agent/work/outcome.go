@@ -106,7 +106,7 @@ func someOf(list []string) string {
 // unentitled says what to do if it is a right that is missing.
 func unentitled(status metav1.Status) string {
 	if strings.Contains(status.Message, " cannot ") {
-		return "; the agent's chart gives it the right with delivery.enabled"
+		return "; the agent's chart gives it the right with delivery=true"
 	}
 	return ""
 }

@@ -44,7 +44,7 @@ func TestAgentWithoutTheRightToDeliverSaysSo(t *testing.T) {
 	r.start()
 	work := r.place("work", nil, configMap("one", "a: b"))
 	c := r.untilOf(work, 0, placement.ConditionApplied, reasonForbidden)
-	if !strings.Contains(c.Message, "cannot get resource") || !strings.HasSuffix(c.Message, "the agent's chart gives it the right with delivery.enabled") {
+	if !strings.Contains(c.Message, "cannot get resource") || !strings.HasSuffix(c.Message, "the agent's chart gives it the right with delivery=true") {
 		t.Errorf("the message is %q", c.Message)
 	}
 	r.check(r.Delete(context.Background(), work))
