@@ -36,3 +36,13 @@ for chart in member-agent fleet-agent; do
   cp charts/fleet-crd/templates/*_appliedworks.yaml charts/$chart/crds/
 done
 rm charts/fleet-crd/templates/*_appliedworks.yaml
+
+# This kind is not ours alone: the chart installs it where nobody has, and upgrades it only where it is the chart's own.
+shared=clusterprofiles.multicluster.x-k8s.io
+file=charts/fleet-crd/templates/multicluster.x-k8s.io_clusterprofiles.yaml
+{
+  echo "{{- \$there := lookup \"apiextensions.k8s.io/v1\" \"CustomResourceDefinition\" \"\" \"$shared\" -}}"
+  echo '{{- if or (not $there) (eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there) .Release.Name) -}}'
+  cat "api/crds/$(basename "$file")"
+  echo '{{- end }}'
+} >"$file"

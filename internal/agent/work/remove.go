@@ -34,7 +34,7 @@ func (c *Controller) remove(ctx context.Context, applied *placement.AppliedWork)
 	c.kinds.use(applied.Name, resourcesOf(applied))
 	now := Remaining{}
 	for _, one := range slices.Backward(applied.Status.AppliedResources) {
-		left := &remnant{}
+		var left *remnant
 		is, sight := c.kinds.look(resourceOf(one.WorkResourceIdentifier), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
 		switch {
 		case sight == absent, sight == present && !is.ownedBy(applied.UID):
