@@ -134,6 +134,7 @@ func (f fixture) tryAll(what string, c client.Client, namespace, report string) 
 		&clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(report), Spec: clusterv1beta1.InternalMemberClusterSpec{State: "Join"}},
 		&corev1.ServiceAccount{ObjectMeta: meta(naming.MemberServiceAccount)},
 		&corev1.Secret{ObjectMeta: meta("agent-token")},
+		&placement.Work{ObjectMeta: meta("crp-work")},
 		&rbacv1.RoleBinding{ObjectMeta: meta("muster-member"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "muster-member", APIGroup: rbacv1.GroupName}},
 		&fleet.BundleDeployment{ObjectMeta: meta("x")},
 		&placement.Work{ObjectMeta: meta("x")},
