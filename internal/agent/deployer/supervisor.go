@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,14 +35,13 @@ type Supervisor struct {
 	Order func() Order
 	// Renewed tells that there is another token.
 	Renewed <-chan struct{}
-	// Placed keeps the number of BundleDeployments, and tells of its changes.
-	Placed *Placed
-	// Left says whether something is left of what was deployed to this member.
-	Left func(context.Context) (bool, error)
-	// Report tells those who wait for their deployment why nothing happens.
-	Report func(ctx context.Context, names []string, sentence string)
-	Log    logr.Logger
-	Clock  clock.Clock
+	// Placed keep what is placed, kind by kind; Changed tells of their changes.
+	Placed  []*Placed
+	Changed <-chan struct{}
+	// Left says whether releases are left of what was deployed to this member; Works are there as long as anything of them is.
+	Left  func(context.Context) (bool, error)
+	Log   logr.Logger
+	Clock clock.Clock
 }
 
 // Beside is where the program is, if it was installed as it should be.
@@ -55,16 +55,18 @@ func Beside() (string, error) {
 
 // Run goes on until ctx ends, and ends the program with it.
 func (s *Supervisor) Run(ctx context.Context) {
-	if !s.Placed.await(ctx) {
-		return
+	for _, placed := range s.Placed {
+		if !placed.await(ctx) {
+			return
+		}
 	}
 	left := s.left(ctx)
 	for pace := retry.Unreachable(); ctx.Err() == nil; {
-		if s.Placed.Count() == 0 && !left {
-			// It was idle when it ended: what comes next comes as a BundleDeployment.
+		if !s.wanted() && !left {
+			// It was idle when it ended: what comes next comes as one of the kinds that are followed.
 			select {
 			case <-ctx.Done():
-			case <-s.Placed.Changed:
+			case <-s.Changed:
 			}
 			continue
 		}
@@ -82,9 +84,30 @@ func (s *Supervisor) Run(ctx context.Context) {
 		wait := pace.Step()
 		sentence := err.Error()
 		s.Log.Info("deployer failing", "reason", sentence, "retry", wait.String())
-		s.Report(ctx, s.Placed.Names(), sentence)
+		s.report(ctx, sentence)
 		if retry.Wait(ctx, s.Clock, wait) != nil {
 			return
+		}
+	}
+}
+
+// wanted says whether anything is placed.
+func (s *Supervisor) wanted() bool {
+	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return len(p.Placed()) > 0 })
+}
+
+// report tells everybody who waits why nothing happens.
+func (s *Supervisor) report(ctx context.Context, sentence string) {
+	for _, placed := range s.Placed {
+		placed.Report(ctx, placed.Placed(), sentence)
+	}
+}
+
+// heed takes over what the program says.
+func (s *Supervisor) heed(ctx context.Context, answer Answer) {
+	for _, placed := range s.Placed {
+		if placed.Kind == answer.Kind && answer.Failing != "" {
+			placed.Report(ctx, placed.Placed(), answer.Failing)
 		}
 	}
 }
@@ -106,18 +129,26 @@ func (s *Supervisor) run(ctx context.Context) error {
 			"use an image that has it, or install it there", Program, err)
 	}
 	command := exec.Command(s.Path, s.Arguments...)
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	command.Stderr = os.Stderr
+	answers, said, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", Program, err)
+	}
+	defer func() { _ = answers.Close() }() // nobody writes any more
+	command.Stdout = said
 	orders, err := command.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", Program, err)
 	}
 	exited := start(command)
+	_ = said.Close() // the program has its own
 	if command.Process == nil {
 		return fmt.Errorf("starting %s: %w", s.Path, <-exited)
 	}
 	stop := context.AfterFunc(ctx, func() { s.end(command) })
 	defer stop()
 	s.Log.Info("deployer started", "pid", command.Process.Pid)
+	go Hear(answers, func(answer Answer) { s.heed(ctx, answer) })
 	err = s.instruct(orders, exited)
 	stop()
 	var status *exec.ExitError

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +24,7 @@ type fixture struct {
 	*Supervisor
 	t       *testing.T
 	dir     string
+	placed  *Placed
 	token   atomic.Pointer[string]
 	renewed chan struct{}
 	said    chan string
@@ -40,14 +43,15 @@ func newFixture(t *testing.T, script string) *fixture {
 			t.Fatal(err)
 		}
 	}
+	f.placed = NewPlaced(Bundles, make(chan struct{}, 1))
+	f.placed.Report = func(_ context.Context, placed map[string]int64, sentence string) {
+		f.said <- strings.Join(slices.Sorted(maps.Keys(placed)), ",") + ": " + sentence
+	}
 	f.Supervisor = &Supervisor{
-		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: NewPlaced(),
+		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: []*Placed{f.placed}, Changed: f.placed.Changed,
 		Order: func() Order { return Order{Namespace: "m", Token: *f.token.Load()} },
 		Left:  func(context.Context) (bool, error) { return false, nil },
-		Report: func(_ context.Context, names []string, sentence string) {
-			f.said <- strings.Join(names, ",") + ": " + sentence
-		},
-		Log: testr.New(t), Clock: clock.RealClock{},
+		Log:   testr.New(t), Clock: clock.RealClock{},
 	}
 	return f
 }
@@ -67,7 +71,7 @@ func (f *fixture) run(placed ...string) {
 	for _, name := range placed {
 		list = append(list, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	if err := f.Placed.Replace(list, ""); err != nil {
+	if err := f.placed.Replace(list, ""); err != nil {
 		f.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(f.t.Context())
@@ -117,7 +121,7 @@ func TestProgramIsStartedWithTheFirstDeploymentAndGetsItsCredentialOverStandardI
 	f := newFixture(t, `env > env; echo "$@" > args; cat > orders`)
 	f.run()
 	f.runs(0)
-	if err := f.Placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+	if err := f.placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
 	}
 	tokens := func() (tokens []string) {
@@ -176,7 +180,7 @@ func TestProgramThatIsDoneIsStartedAgainWithTheNextDeployment(t *testing.T) {
 	f.Left = func(context.Context) (bool, error) { return true, nil }
 	f.run()
 	f.runs(1)
-	if err := f.Placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+	if err := f.placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
 	}
 	f.runs(2)

@@ -8,11 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -98,9 +100,26 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	return nil
 }
 
-// FollowDeployments keeps store equal to the metadata of the BundleDeployments until ctx ends.
-func (m *Member) FollowDeployments(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
-	resource := fleet.GroupVersion.WithResource("bundledeployments")
+// ReportWork merges a patch into the status of a Work.
+func (m *Member) ReportWork(ctx context.Context, name string, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	works, err := m.connection.REST(placement.GroupVersion)
+	if err != nil {
+		return err
+	}
+	return works.Patch(types.MergePatchType).Namespace(m.Namespace).Resource("works").Name(name).SubResource("status").
+		Param("fieldManager", fieldManager).Body(patch).Do(ctx).Error()
+}
+
+// The kinds in a member namespace that say what is placed on the member.
+var (
+	BundleDeployments = fleet.GroupVersion.WithResource("bundledeployments")
+	Works             = placement.GroupVersion.WithResource("works")
+)
+
+// FollowPlaced keeps store equal to the metadata of one of these kinds until ctx ends.
+func (m *Member) FollowPlaced(ctx context.Context, resource schema.GroupVersionResource, store cache.ReflectorStore, outcome func(error)) {
 	if err := client.FollowMetadata(ctx, m.connection, resource, m.Namespace, store, outcome); err != nil {
 		outcome(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 // Reconcile applies a Work, or removes what was applied of one that is deleted.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	defer c.rest(ctx)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.leaving {

@@ -52,6 +52,8 @@ type Deps struct {
 	Namespace string
 	Clock     clock.Clock
 	Log       logr.Logger
+	// Idle is told whether there is no Work; one is there until nothing is left of what was applied. It may be nil.
+	Idle func(bool)
 }
 
 // Controller applies Works.
@@ -68,6 +70,9 @@ type Controller struct {
 	written        kube.Written
 	// moved tells whoever waits for the member to become empty that something went.
 	moved chan struct{}
+
+	// resting keeps what Idle is told in order.
+	resting sync.Mutex
 
 	// leaving is set when nothing may be applied any more; whoever applies holds the lock for reading.
 	mu      sync.RWMutex
@@ -166,7 +171,29 @@ func (c *Controller) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.together(ctx, c.works.Start, c.applied.Start, c.kinds.run, loop.Start)
+	return c.together(ctx, c.works.Start, c.applied.Start, c.kinds.run, loop.Start, c.begin)
+}
+
+// begin tells whether there is any Work at first.
+func (c *Controller) begin(ctx context.Context) error {
+	if _, err := c.works.GetInformer(ctx, &placement.Work{}); err == nil { // it returns when that is synced; an error is the loop's, too
+		c.rest(ctx)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// rest tells whether there is any Work.
+func (c *Controller) rest(ctx context.Context) {
+	if c.Idle == nil {
+		return
+	}
+	c.resting.Lock()
+	defer c.resting.Unlock()
+	var works placement.WorkList
+	if err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err == nil { // the cache answers
+		c.Idle(len(works.Items) == 0)
+	}
 }
 
 // together runs all parts until one ends, and returns why.
