@@ -32,23 +32,22 @@ type Delivery struct {
 
 // deliver runs the deployer as long as something of these kinds is placed.
 func (r *runner) deliver(ctx context.Context, kinds ...deployer.Kind) {
-	changed := make(chan struct{}, 1)
 	var all []*deployer.Placed
 	for _, kind := range kinds {
-		placed := deployer.NewPlaced(kind, changed)
+		placed := deployer.NewPlaced(kind, r.placed)
 		placed.Report = placedAs[kind].report(r)
 		all = append(all, placed)
 	}
 	supervisor := &deployer.Supervisor{
-		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Renewed: r.renewed, Placed: all, Changed: changed,
+		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Renewed: r.renewed, Placed: all, Changed: r.placed,
 		Order: func() deployer.Order { return r.order(all) }, Left: func(ctx context.Context) (bool, error) { return r.delivered(ctx, kinds) },
-		Log: r.log, Clock: r.clock,
+		Emptying: r.emptying, Empty: r.empty, Log: r.log, Clock: r.clock,
 	}
 	var working sync.WaitGroup
 	defer working.Wait()
 	working.Go(func() {
 		if r.delivery.Off {
-			r.refuse(ctx, all, changed)
+			r.refuse(ctx, all)
 			return
 		}
 		supervisor.Run(ctx)
@@ -82,21 +81,22 @@ var placedAs = map[deployer.Kind]struct {
 	deployer.Works:   {remote.Works, func(r *runner) func(context.Context, map[string]int64, string) { return r.unapplied }},
 }
 
-// delivered says whether releases are left of what was deployed.
+// delivered says whether anything is left of what was placed.
 func (r *runner) delivered(ctx context.Context, kinds []deployer.Kind) (bool, error) {
-	if !slices.Contains(kinds, deployer.Bundles) {
-		return false, nil
+	left, err := r.member.Applied(ctx, r.session.Namespace)
+	if left || err != nil || !slices.Contains(kinds, deployer.Bundles) {
+		return left, err
 	}
 	return r.member.Delivered(ctx, string(r.session.Report.UID))
 }
 
 // refuse tells each that is placed that nothing comes of it.
-func (r *runner) refuse(ctx context.Context, all []*deployer.Placed, changed <-chan struct{}) {
+func (r *runner) refuse(ctx context.Context, all []*deployer.Placed) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-changed:
+		case <-r.placed:
 		}
 		for _, placed := range all {
 			placed.Report(ctx, placed.Placed(), "nothing is deployed on this cluster, because its agent was installed with "+r.door.deliveryOff())
@@ -107,6 +107,7 @@ func (r *runner) refuse(ctx context.Context, all []*deployer.Placed, changed <-c
 func (r *runner) order(all []*deployer.Placed) deployer.Order {
 	order := deployer.Order{
 		Hub: r.session.Target(), Token: r.held.Load().Token, Namespace: r.session.Namespace, Name: r.session.Name, Member: string(r.session.Report.UID),
+		Empty: r.emptying(),
 	}
 	for _, placed := range all {
 		if placed.Offered() {

@@ -17,6 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/work"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/version"
@@ -118,10 +119,14 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 	if d.hub, err = hub.Member(first.Namespace, first.Name); err != nil {
 		return err
 	}
-	d.member, d.idle, d.answers = first.Member, map[deployer.Kind]bool{}, os.Stdout
+	d.member, d.answers = first.Member, os.Stdout
+	d.idle, d.left, d.emptying = map[deployer.Kind]bool{}, map[deployer.Kind]work.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	for order := first; ; {
-		d.take(ctx, known(order.Kinds))
+		if d.empties() && !order.Empty {
+			d.end() // what was begun cannot be taken back: the agent starts another program
+		}
+		d.take(ctx, order)
 		select {
 		case <-ctx.Done():
 			d.running.Wait()

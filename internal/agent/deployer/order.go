@@ -31,6 +31,8 @@ type Order struct {
 	Member    string `json:"member"`
 	// Kinds are what the hub lets the member see; what it does not is left alone.
 	Kinds []Kind `json:"kinds"`
+	// Empty says to remove all that was placed on the member, because it leaves. It ends what the program does for the member.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // Kind is a kind of object by which the hub places something on the member.
@@ -47,6 +49,9 @@ type Answer struct {
 	// Kind is of what Failing says why nothing comes of it.
 	Kind    Kind   `json:"kind,omitempty"`
 	Failing string `json:"failing,omitempty"`
+	// Left says how much is left while the member is emptied, and what that waits for; Emptied that it is over.
+	Left    string `json:"left,omitempty"`
+	Emptied bool   `json:"emptied,omitempty"`
 }
 
 // Send writes an order.

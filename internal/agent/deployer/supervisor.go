@@ -1,6 +1,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,10 +39,13 @@ type Supervisor struct {
 	// Placed keep what is placed, kind by kind; Changed tells of their changes.
 	Placed  []*Placed
 	Changed <-chan struct{}
-	// Left says whether releases are left of what was deployed to this member; Works are there as long as anything of them is.
-	Left  func(context.Context) (bool, error)
-	Log   logr.Logger
-	Clock clock.Clock
+	// Left says whether anything is left of what was placed on this member.
+	Left func(context.Context) (bool, error)
+	// Emptying says whether the member leaves and is to be emptied, Empty takes how far that is.
+	Emptying func() bool
+	Empty    func(left string, emptied bool)
+	Log      logr.Logger
+	Clock    clock.Clock
 }
 
 // Beside is where the program is, if it was installed as it should be.
@@ -60,9 +64,17 @@ func (s *Supervisor) Run(ctx context.Context) {
 			return
 		}
 	}
-	left := s.left(ctx)
+	left, emptied := s.left(ctx), false
 	for pace := retry.Unreachable(); ctx.Err() == nil; {
-		if !s.wanted() && !left {
+		if emptied = emptied && s.Emptying(); !emptied && s.Emptying() {
+			// What was applied of Works may be left though they are gone.
+			left = s.left(ctx)
+			emptied = !left && !s.wanted()
+		}
+		if emptied {
+			s.Empty("", true)
+		}
+		if emptied || !left && !s.wanted() {
 			// It was idle when it ended: what comes next comes as one of the kinds that are followed.
 			select {
 			case <-ctx.Done():
@@ -71,7 +83,8 @@ func (s *Supervisor) Run(ctx context.Context) {
 			continue
 		}
 		begun := s.Clock.Now()
-		err := s.run(ctx)
+		ended, err := s.run(ctx)
+		emptied = ended
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -98,6 +111,9 @@ func (s *Supervisor) wanted() bool {
 
 // report tells everybody who waits why nothing happens.
 func (s *Supervisor) report(ctx context.Context, sentence string) {
+	if s.Emptying() {
+		s.Empty(sentence, false)
+	}
 	for _, placed := range s.Placed {
 		placed.Report(ctx, placed.Placed(), sentence)
 	}
@@ -105,6 +121,9 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 
 // heed takes over what the program says.
 func (s *Supervisor) heed(ctx context.Context, answer Answer) {
+	if s.Emptying() && (answer.Left != "" || answer.Failing != "") {
+		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
+	}
 	for _, placed := range s.Placed {
 		if placed.Kind == answer.Kind && answer.Failing != "" {
 			placed.Report(ctx, placed.Placed(), answer.Failing)
@@ -122,44 +141,52 @@ func (s *Supervisor) left(ctx context.Context) bool {
 	return left
 }
 
-// run runs the program once. It returns nil if the program found nothing to do.
-func (s *Supervisor) run(ctx context.Context) error {
+// run runs the program once. It returns no error if the program found nothing to do, and whether it emptied the member.
+func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	if _, err := os.Stat(s.Path); err != nil {
-		return fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
+		return false, fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
 			"use an image that has it, or install it there", Program, err)
 	}
 	command := exec.Command(s.Path, s.Arguments...)
 	command.Stderr = os.Stderr
 	answers, said, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", Program, err)
+		return false, fmt.Errorf("starting %s: %w", Program, err)
 	}
 	defer func() { _ = answers.Close() }() // nobody writes any more
 	command.Stdout = said
 	orders, err := command.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", Program, err)
+		return false, fmt.Errorf("starting %s: %w", Program, err)
 	}
 	exited := start(command)
 	_ = said.Close() // the program has its own
 	if command.Process == nil {
-		return fmt.Errorf("starting %s: %w", s.Path, <-exited)
+		return false, fmt.Errorf("starting %s: %w", s.Path, <-exited)
 	}
 	stop := context.AfterFunc(ctx, func() { s.end(command) })
 	defer stop()
 	s.Log.Info("deployer started", "pid", command.Process.Pid)
-	go Hear(answers, func(answer Answer) { s.heed(ctx, answer) })
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		Hear(answers, func(answer Answer) {
+			emptied = emptied || answer.Emptied
+			s.heed(ctx, answer)
+		})
+	}()
 	err = s.instruct(orders, exited)
 	stop()
+	<-heard
 	var status *exec.ExitError
 	switch {
 	case err == nil:
 		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
-		return nil
+		return emptied, nil
 	case errors.As(err, &status):
-		return fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%w) and is started again; the agent's log says why", Program, status)
+		return false, fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%w) and is started again; the agent's log says why", Program, status)
 	default:
-		return fmt.Errorf("running %s: %w", Program, err)
+		return false, fmt.Errorf("running %s: %w", Program, err)
 	}
 }
 

@@ -50,8 +50,8 @@ func newFixture(t *testing.T, script string) *fixture {
 	f.Supervisor = &Supervisor{
 		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: []*Placed{f.placed}, Changed: f.placed.Changed,
 		Order: func() Order { return Order{Namespace: "m", Token: *f.token.Load()} },
-		Left:  func(context.Context) (bool, error) { return false, nil },
-		Log:   testr.New(t), Clock: clock.RealClock{},
+		Left:  func(context.Context) (bool, error) { return false, nil }, Emptying: func() bool { return false },
+		Log: testr.New(t), Clock: clock.RealClock{},
 	}
 	return f
 }

@@ -54,6 +54,8 @@ type Deps struct {
 	Log       logr.Logger
 	// Idle is told whether there is no Work; one is there until nothing is left of what was applied. It may be nil.
 	Idle func(bool)
+	// Leaving says that RemoveAll or OrphanAll follows, so that nothing is applied any more.
+	Leaving bool
 }
 
 // Controller applies Works.
@@ -85,7 +87,7 @@ func New(deps Deps) (*Controller, error) {
 	if err := placement.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	c := &Controller{Deps: deps, moved: make(chan struct{}, 1)}
+	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), leaving: deps.Leaving}
 	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)

@@ -8,11 +8,13 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -159,6 +161,23 @@ func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live clien
 		return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
 	}
 	return nil
+}
+
+// Placed names what is placed on a member, in words.
+func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error) {
+	var placed []string
+	for _, kind := range []schema.GroupVersionKind{placement.GroupVersion.WithKind("Work"), fleet.GroupVersion.WithKind("BundleDeployment")} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := live.List(ctx, list, client.InNamespace(m.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing the %ss of %s: %w", kind.Kind, m.Namespace, err)
+		}
+		for i := range list.Items {
+			placed = append(placed, kind.Kind+" "+list.Items[i].Name)
+		}
+	}
+	slices.Sort(placed)
+	return placed, nil
 }
 
 // ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever.

@@ -1,0 +1,90 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+)
+
+// annotate sets the policy of the record.
+func (r *registered) annotate(policy string) {
+	r.t.Helper()
+	mc := r.record()
+	r.check(r.Patch(context.Background(), &mc, client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, clusterv1beta1.AnnotationLeavePolicy, policy))))
+}
+
+func (d *delivering) hold(shop, finalizers string) {
+	d.t.Helper()
+	d.check(d.on.Patch(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}},
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))))
+}
+
+func TestAMemberThatLeavesIsEmptiedFirstAndNamesWhatBlocksIt(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("emptied", "env=prod")
+	shop := f.shop()
+	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("the member has it", func() error { return m.has(shop) })
+	m.hold(shop, `["example.com/hold"]`)
+
+	record := m.record()
+	f.check(f.Delete(context.Background(), &record))
+	f.eventually("the record says what blocks", func() error {
+		joined := m.until("Joined", metav1.ConditionTrue, "Leaving")
+		if !strings.Contains(joined.Message, "left") || !strings.Contains(joined.Message, "example.com/hold") {
+			return fmt.Errorf("it says %q", joined.Message)
+		}
+		return nil
+	})
+	t.Logf("it says %q", m.until("Joined", metav1.ConditionTrue, "Leaving").Message)
+	m.agent.stop()
+	f.restartHub()
+	m.agent.start()
+	m.hold(shop, "null")
+	begun := time.Now()
+	m.untilGone()
+	t.Logf("it was gone %s after nothing blocked it any more, agent and hub having been restarted", time.Since(begun))
+	f.check(m.hasNothingOf(shop))
+}
+
+func TestAMemberThatLeavesIsGoneSoon(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("soon", "env=prod")
+	shop := f.shop()
+	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("the member has it", func() error { return m.has(shop) })
+	record := m.record()
+	begun := time.Now()
+	f.check(f.Delete(context.Background(), &record))
+	f.eventually("the member has it no more", func() error { return m.hasNothingOf(shop) })
+	t.Logf("nothing was left after %s", time.Since(begun))
+	m.untilGone()
+	t.Logf("record and namespace were gone after %s", time.Since(begun))
+}
+
+func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("orphan", "env=prod")
+	shop := f.shop()
+	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("the member has it", func() error { return m.has(shop) })
+	m.annotate("Keep")
+	unsupported := m.until("Supported", metav1.ConditionFalse, "LeavePolicyInvalid")
+	if !strings.Contains(unsupported.Message, `"Keep": want Delete or Orphan`) {
+		t.Errorf("it says %q", unsupported.Message)
+	}
+	m.annotate("Orphan")
+	record := m.record()
+	f.check(f.Delete(context.Background(), &record))
+	m.untilGone()
+	f.check(m.has(shop))
+}
