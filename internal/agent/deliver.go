@@ -41,7 +41,7 @@ func (r *runner) deliver(ctx context.Context, kinds ...deployer.Kind) {
 	supervisor := &deployer.Supervisor{
 		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Renewed: r.renewed, Placed: all, Changed: r.placed,
 		Order: func() deployer.Order { return r.order(all) }, Left: func(ctx context.Context) (bool, error) { return r.delivered(ctx, kinds) },
-		Emptying: r.emptying, Empty: r.empty, Log: r.log, Clock: r.clock,
+		Leaves: r.leaves, Empty: r.empty, Log: r.log, Clock: r.clock,
 	}
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -107,7 +107,7 @@ func (r *runner) refuse(ctx context.Context, all []*deployer.Placed) {
 func (r *runner) order(all []*deployer.Placed) deployer.Order {
 	order := deployer.Order{
 		Hub: r.session.Target(), Token: r.held.Load().Token, Namespace: r.session.Namespace, Name: r.session.Name, Member: string(r.session.Report.UID),
-		Empty: r.emptying(),
+		Leave: r.leaves(),
 	}
 	for _, placed := range all {
 		if placed.Offered() {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
@@ -11,11 +13,14 @@ type departure struct {
 	left    string
 }
 
-// emptying says whether what was placed is to be removed because the member leaves.
-func (r *runner) emptying() bool {
+// leaves says whether the hub asks the member to leave, and what becomes of what was placed on it: it stays unless the hub says otherwise.
+func (r *runner) leaves() clusterv1beta1.LeavePolicy {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.asked.Spec.State == clusterv1beta1.ClusterStateLeave && r.asked.Spec.LeavePolicy == clusterv1beta1.LeaveDelete
+	if r.asked.Spec.State != clusterv1beta1.ClusterStateLeave {
+		return ""
+	}
+	return cmp.Or(r.asked.Spec.LeavePolicy, clusterv1beta1.LeaveOrphan)
 }
 
 // empty takes how far that is.
@@ -29,7 +34,7 @@ func (r *runner) empty(left string, emptied bool) {
 // ready says whether the member may go, as far as it is asked to leave, and if not, how far it is. An agent that delivers nothing removes
 // nothing either.
 func (r *runner) ready() (ready bool, progress string) {
-	keeps := r.delivery.Off || !r.emptying()
+	keeps := r.delivery.Off || r.leaves() == clusterv1beta1.LeaveOrphan
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return keeps || r.departure.emptied, r.departure.left

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
@@ -123,8 +124,8 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 	d.idle, d.left, d.emptying = map[deployer.Kind]bool{}, map[deployer.Kind]work.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	for order := first; ; {
-		if d.empties() && !order.Empty {
-			d.end() // what was begun cannot be taken back: the agent starts another program
+		if d.empties() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
+			d.end() // what was begun cannot be taken back: the agent starts another program if there is more to do
 		}
 		d.take(ctx, order)
 		select {

@@ -9,9 +9,11 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
@@ -41,7 +43,7 @@ type duties struct {
 func (d *duties) take(ctx context.Context, order deployer.Order) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if order.Empty && !d.empties() {
+	if order.Leave == clusterv1beta1.LeaveDelete && !d.empties() {
 		for kind := range d.idle {
 			d.idle[kind] = false
 		}
@@ -82,6 +84,7 @@ func (d *duties) carryOut(ctx context.Context, kind deployer.Kind) error {
 	}
 	controller, err := work.New(work.Deps{
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Clock: clock.RealClock{}, Log: d.log, Idle: rests, Leaving: d.empties(),
+		Stays: func(ctx context.Context) error { return d.hub.Stays(ctx, types.UID(d.member)) },
 	})
 	if err != nil {
 		return err

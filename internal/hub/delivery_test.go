@@ -31,15 +31,20 @@ func (f fixture) delivering(prefix string, labels ...string) *delivering {
 	d := &delivering{registered: f.register(prefix), on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster}}
 	cluster.InstallCRDs(f.t)
 	d.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
-	d.agent = d.serve(d.on, func(o *agent.Options) {
-		o.Delivery = agent.Delivery{
-			Path:      testkube.Build(f.t, "muster-deployer"),
-			Arguments: []string{"--kubeconfig=" + filepath.Join(cluster.Dir, "kubeconfig"), "--namespace=" + o.Namespace},
-		}
-	})
+	d.agent = d.serve(d.on, delivers(f.t, cluster))
 	d.label(append(labels, "test="+f.workspace)...)
 	d.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
 	return d
+}
+
+// delivers makes the agent of a cluster start the program.
+func delivers(t *testing.T, on testkube.Cluster) func(*agent.Options) {
+	return func(o *agent.Options) {
+		o.Delivery = agent.Delivery{
+			Path:      testkube.Build(t, "muster-deployer"),
+			Arguments: []string{"--kubeconfig=" + filepath.Join(on.Dir, "kubeconfig"), "--namespace=" + o.Namespace},
+		}
+	}
 }
 
 // has is nil if the member has what is placed of a namespace.

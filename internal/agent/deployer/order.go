@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 )
 
@@ -31,8 +32,8 @@ type Order struct {
 	Member    string `json:"member"`
 	// Kinds are what the hub lets the member see; what it does not is left alone.
 	Kinds []Kind `json:"kinds"`
-	// Empty says to remove all that was placed on the member, because it leaves. It ends what the program does for the member.
-	Empty bool `json:"empty,omitempty"`
+	// Leave says that the member leaves, and whether all that was placed on it is to be removed. It ends what the program does for it.
+	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
 }
 
 // Kind is a kind of object by which the hub places something on the member.

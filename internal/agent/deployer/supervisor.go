@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/retry"
 )
 
@@ -41,11 +42,11 @@ type Supervisor struct {
 	Changed <-chan struct{}
 	// Left says whether anything is left of what was placed on this member.
 	Left func(context.Context) (bool, error)
-	// Emptying says whether the member leaves and is to be emptied, Empty takes how far that is.
-	Emptying func() bool
-	Empty    func(left string, emptied bool)
-	Log      logr.Logger
-	Clock    clock.Clock
+	// Leaves says whether the member leaves, and how; Empty takes how far it is with being emptied.
+	Leaves func() clusterv1beta1.LeavePolicy
+	Empty  func(left string, emptied bool)
+	Log    logr.Logger
+	Clock  clock.Clock
 }
 
 // Beside is where the program is, if it was installed as it should be.
@@ -66,7 +67,8 @@ func (s *Supervisor) Run(ctx context.Context) {
 	}
 	left, emptied := s.left(ctx), false
 	for pace := retry.Unreachable(); ctx.Err() == nil; {
-		if emptied = emptied && s.Emptying(); !emptied && s.Emptying() {
+		emptied = emptied && s.emptying()
+		if s.emptying() && !emptied {
 			// What was applied of Works may be left though they are gone.
 			left = s.left(ctx)
 			emptied = !left && !s.wanted()
@@ -74,7 +76,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 		if emptied {
 			s.Empty("", true)
 		}
-		if emptied || !left && !s.wanted() {
+		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.wanted() {
 			// It was idle when it ended: what comes next comes as one of the kinds that are followed.
 			select {
 			case <-ctx.Done():
@@ -104,6 +106,8 @@ func (s *Supervisor) Run(ctx context.Context) {
 	}
 }
 
+func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
+
 // wanted says whether anything is placed.
 func (s *Supervisor) wanted() bool {
 	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return len(p.Placed()) > 0 })
@@ -111,7 +115,7 @@ func (s *Supervisor) wanted() bool {
 
 // report tells everybody who waits why nothing happens.
 func (s *Supervisor) report(ctx context.Context, sentence string) {
-	if s.Emptying() {
+	if s.emptying() {
 		s.Empty(sentence, false)
 	}
 	for _, placed := range s.Placed {
@@ -121,7 +125,7 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 
 // heed takes over what the program says.
 func (s *Supervisor) heed(ctx context.Context, answer Answer) {
-	if s.Emptying() && (answer.Left != "" || answer.Failing != "") {
+	if s.emptying() && (answer.Left != "" || answer.Failing != "") {
 		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
 	}
 	for _, placed := range s.Placed {

@@ -17,6 +17,8 @@ import (
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
 // fixture is a supervisor whose program is a script.
@@ -50,7 +52,7 @@ func newFixture(t *testing.T, script string) *fixture {
 	f.Supervisor = &Supervisor{
 		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: []*Placed{f.placed}, Changed: f.placed.Changed,
 		Order: func() Order { return Order{Namespace: "m", Token: *f.token.Load()} },
-		Left:  func(context.Context) (bool, error) { return false, nil }, Emptying: func() bool { return false },
+		Left:  func(context.Context) (bool, error) { return false, nil }, Leaves: func() clusterv1beta1.LeavePolicy { return "" },
 		Log: testr.New(t), Clock: clock.RealClock{},
 	}
 	return f
@@ -191,4 +193,41 @@ func TestLineThatIsNoOrderIsNotQuoted(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestMemberThatLeavesIsEmptiedByTheProgramAndNotServedAnyMore(t *testing.T) {
+	f := newFixture(t, `read order; echo "$order" > orders; echo '{"left":"2 objects left"}'; echo '{"emptied":true}'`)
+	said := make(chan string, 10)
+	f.Empty = func(left string, emptied bool) { said <- fmt.Sprint(left, emptied) }
+	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
+	f.Order = func() Order { return Order{Leave: clusterv1beta1.LeaveDelete} }
+	f.run("web")
+	for _, want := range []string{"2 objects leftfalse", "true"} {
+		if got := <-said; got != want {
+			t.Errorf("it said %q, want %q", got, want)
+		}
+	}
+	f.runs(1)
+	if !strings.Contains(f.file("orders"), `"leave":"Delete"`) {
+		t.Errorf("the order was %s", f.file("orders"))
+	}
+}
+
+func TestMemberOnWhichNothingIsLeftLeavesWithoutTheProgram(t *testing.T) {
+	f := newFixture(t, "exit 1")
+	said := make(chan bool, 10)
+	f.Empty = func(_ string, emptied bool) { said <- emptied }
+	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
+	f.run()
+	if !<-said {
+		t.Error("it is not emptied")
+	}
+	f.runs(0)
+}
+
+func TestMemberThatLeavesAndKeepsWhatItHasIsNotServedAnyMore(t *testing.T) {
+	f := newFixture(t, "exit 1")
+	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveOrphan }
+	f.run("web")
+	f.runs(0)
 }

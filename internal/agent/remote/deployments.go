@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -82,6 +83,24 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	if err := m.stays(ctx, report); err != nil {
+		return err
+	}
+	return m.takesMore(ctx)
+}
+
+// Stays makes sure that the member stays in the fleet, so that what is deleted in its namespace was taken away by itself and not with all
+// the rest. The identity of a MemberCluster may not ask for tokens; before its namespace goes, its report says that it leaves.
+func (m *Member) Stays(ctx context.Context, report types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := m.stays(ctx, report); err != nil || strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) {
+		return err
+	}
+	return m.takesMore(ctx)
+}
+
+func (m *Member) stays(ctx context.Context, report types.UID) error {
 	found, err := m.Reports.Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -91,7 +110,12 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	case found.DeletionTimestamp != nil, found.Spec.State == clusterv1beta1.ClusterStateLeave:
 		return fmt.Errorf("the member leaves the fleet")
 	}
-	err = m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
+	return nil
+}
+
+// takesMore makes sure that the member namespace is not about to go: nothing can be created in one that is, not even in a dry run.
+func (m *Member) takesMore(ctx context.Context) error {
+	err := m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
 		Param("dryRun", metav1.DryRunAll).
 		Body(&authenticationv1.TokenRequest{}).Do(ctx).Error()
 	if err != nil {

@@ -54,6 +54,9 @@ type Deps struct {
 	Log       logr.Logger
 	// Idle is told whether there is no Work; one is there until nothing is left of what was applied. It may be nil.
 	Idle func(bool)
+	// Stays makes sure, before anything of a deleted Work is removed, that the Work was deleted by itself, and not because the member
+	// leaves. It may be nil.
+	Stays func(context.Context) error
 	// Leaving says that RemoveAll or OrphanAll follows, so that nothing is applied any more.
 	Leaving bool
 }

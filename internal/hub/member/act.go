@@ -219,6 +219,11 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		if err != nil {
 			return ctrl.Result{}, err
 		}
+		if o.namespace == membership.NamespaceOurs || o.namespace == membership.NamespaceTerminating {
+			if err := membership.OfMemberCluster(mc).ReleaseWorks(ctx, c.Client, c.Live); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		return ctrl.Result{}, c.letGo(ctx, mc)
 	}
 	if err := c.ask(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
@@ -239,9 +244,6 @@ func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 		}
 	}
 	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
-		return err
-	}
-	if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
 		return err
 	}
 	return member.DeleteNamespace(ctx, c.Client, c.Live)

@@ -180,7 +180,9 @@ func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error
 	return placed, nil
 }
 
-// ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever.
+// ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever. They
+// are deleted before, because an agent whose access has not quite ended may put another on one that is not, and after the namespace, by
+// which an agent knows that nothing is to be removed.
 func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.Reader) error {
 	var works placement.WorkList
 	if err := live.List(ctx, &works, client.InNamespace(m.Namespace)); err != nil {
@@ -188,12 +190,11 @@ func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.R
 	}
 	for i := range works.Items {
 		work := &works.Items[i]
-		if len(work.Finalizers) == 0 {
-			continue
+		if err := c.Delete(ctx, work, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Work %s/%s: %w", work.Namespace, work.Name, err)
 		}
-		before := work.DeepCopy()
-		work.Finalizers = nil
-		if err := c.Patch(ctx, work, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := c.Patch(ctx, work, free, kube.FieldOwner); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
 		}
 	}
