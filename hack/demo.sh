@@ -93,9 +93,9 @@ END
 }
 
 show_fleet() {
-  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
-  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
-  run kubectl -n clusters get clusters.fleet.cattle.io
+  kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
+  kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
+  run kubectl get clusters.fleet.cattle.io -A
 }
 
 how_to_go_on() {
