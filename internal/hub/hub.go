@@ -35,8 +35,10 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -128,6 +130,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
 		},
+		func() error {
+			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
+		},
+		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
 	} {
 		if err := register(); err != nil {
 			return err
@@ -136,14 +142,15 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	return nil
 }
 
-// cacheOptions keeps what the hub did not make out of memory.
+// cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
 func cacheOptions(namespace string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
-			&corev1.Namespace{}:          managed,
+			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
+			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
 			&corev1.ServiceAccount{}:     managed,
 			&corev1.Secret{}:             managed,
 			&coordinationv1.Lease{}:      managed,
@@ -168,9 +175,14 @@ func withoutAnswer(o any) (any, error) {
 // requireCRDs says what to do where the kinds of the fleet are not served.
 func requireCRDs(mapper meta.RESTMapper) error {
 	for _, gvk := range []schema.GroupVersionKind{
+		fleet.GroupVersion.WithKind("Bundle"),
+		fleet.GroupVersion.WithKind("BundleDeployment"),
+		fleet.GroupVersion.WithKind("BundleNamespaceMapping"),
 		fleet.GroupVersion.WithKind("Cluster"),
+		fleet.GroupVersion.WithKind("ClusterGroup"),
 		fleet.GroupVersion.WithKind("ClusterRegistration"),
 		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
+		fleet.GroupVersion.WithKind("Content"),
 		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
 		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
 		placement.GroupVersion.WithKind("Work"),

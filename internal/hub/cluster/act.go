@@ -45,6 +45,9 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 		}
 	}
 	o.namespace = state
+	if err := c.rollUp(ctx, &o, cluster.Namespace); err != nil {
+		return observed{}, err
+	}
 	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
 		return o, err
 	}
@@ -150,7 +153,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	case to == reasonAgentLost && c.Judge.Mass(): // told once, by the judge
 	case to == reasonAgentLost || to == reasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
-	case to == reasonReady && from == reasonAgentLost:
+	case from == reasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
 	}
 }

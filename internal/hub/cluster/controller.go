@@ -1,7 +1,7 @@
 // Package cluster is what is particular to the Cluster door: it prepares the member namespace of every Cluster, keeps what is in it
 // whole, shows in the Cluster's status how the member is, and cleans up when the Cluster is deleted.
 //
-// It writes status.namespace, status.display, the conditions Ready and Processed and, for native agents, status.agent; upstream
+// It writes status.namespace, status.summary, status.resourceCounts, status.display, the conditions Ready and Processed and, for native agents, status.agent; upstream
 // agents write status.agent themselves.
 package cluster
 
@@ -67,6 +67,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		For(&fleet.Cluster{}).
 		Watches(&fleet.Cluster{}, handler.Funcs{UpdateFunc: c.onLegacyBeat}).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, member).
+		Watches(&fleet.BundleDeployment{}, c.onDeployment()).
 		Watches(&coordinationv1.Lease{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesMetadata(&corev1.Namespace{}, member).
 		WatchesMetadata(&corev1.ServiceAccount{}, member).

@@ -8,15 +8,18 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
 )
 
 // The life of a Cluster, as its Ready condition tells it:
 //
 //	           agent joins        silence
 //	WaitCheckIn ─────────► Ready ◄───────► AgentLost
-//	    │ ▲                  │
-//	    ▼ │                  ▼
-//	NamespaceTaken      IdentityMissing           any ──deleted──► (gone)
+//	    │ ▲                │   ▲
+//	    ▼ │                ▼   │
+//	NamespaceTaken     IdentityMissing            any ──deleted──► (gone)
+//
+// While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
 const (
 	reasonReady                = "Ready"
 	reasonWaitCheckIn          = "WaitCheckIn"
@@ -39,6 +42,9 @@ type observed struct {
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time
+	// bundles is how the Bundles on the Cluster stand, and resources counts what they deployed.
+	bundles   fleet.BundleSummary
+	resources fleet.ResourceCounts
 	// before is the status as it is.
 	before fleet.ClusterStatus
 }
@@ -69,6 +75,8 @@ func judge(o observed) verdict {
 		return verdict{reason: reasonAgentLost, message: fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))}
 	case o.liveness == liveness.Unknown && o.recordedLost():
 		return verdict{reason: reasonAgentLost, message: fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))}
+	case o.bundles.Ready < o.bundles.DesiredReady:
+		return verdict{reason: string(rollup.Worst(o.bundles)), message: rollup.Explain("Bundle", o.bundles)}
 	}
 	return verdict{ready: true, reason: reasonReady}
 }

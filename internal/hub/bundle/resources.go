@@ -1,0 +1,108 @@
+package bundle
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+)
+
+// maxContent is how many bytes the compressed resources of a Bundle may have: etcd takes requests of 1.5 MiB, in which they are base64,
+// and some room is left for the rest of the object.
+const maxContent = (1536 - 16) << 10 / 4 * 3
+
+// pack checks the resources of a Bundle and makes their Content. The error says what the author has to change.
+func pack(resources []fleet.BundleResource) (*fleet.Content, error) {
+	if err := checkResources(resources); err != nil {
+		return nil, err
+	}
+	content, err := delivery.Pack(resources)
+	if err != nil {
+		return nil, err
+	}
+	if size := len(content.Content); size > maxContent {
+		total := 0
+		for _, r := range resources {
+			total += len(r.Content)
+		}
+		return nil, fmt.Errorf("%d resources of %d KiB take %d KiB compressed, and a Content holds %d KiB: make it two Bundles, the second with dependsOn, or a Helm chart in a repository",
+			len(resources), total>>10, size>>10, maxContent>>10)
+	}
+	return content, nil
+}
+
+// checkResources finds what no agent could make sense of, before any of them gets it.
+func checkResources(resources []fleet.BundleResource) error {
+	charts := map[string]bool{}
+	names := map[string]bool{}
+	for i, r := range resources {
+		if r.Name != "" && names[r.Name] {
+			return fmt.Errorf("resources[%d]: there is another resource %s", i, r.Name)
+		}
+		names[r.Name] = true
+		if path.Base(r.Name) == "Chart.yaml" {
+			charts[path.Dir(r.Name)] = true
+		}
+	}
+	var problems []error
+	for i, r := range resources {
+		file, err := delivery.File(r)
+		if err == nil && isYAML(r.Name) && !isTemplate(r.Name, charts) {
+			err = checkYAML(file)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", nameOf(r, i), err))
+		}
+		if len(problems) == maxProblems {
+			break
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// maxProblems is how many wrong resources are named at once.
+const maxProblems = 3
+
+func nameOf(r fleet.BundleResource, index int) string {
+	if r.Name == "" {
+		return fmt.Sprintf("resources[%d]", index)
+	}
+	return r.Name
+}
+
+// isYAML says whether a resource is meant to be YAML; upstream's bundles of plain YAML may leave the name out.
+func isYAML(name string) bool {
+	return name == "" || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+// isTemplate says whether a file is below the templates of a chart, where it becomes YAML only when it is rendered.
+func isTemplate(name string, charts map[string]bool) bool {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		if path.Base(dir) == "templates" && charts[path.Dir(dir)] {
+			return true
+		}
+		if dir == "." || dir == "/" {
+			return false
+		}
+	}
+}
+
+// checkYAML parses all documents of a file.
+func checkYAML(file []byte) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(file))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("invalid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+	}
+}
