@@ -100,7 +100,7 @@ func reportDeployment(t *testing.T, as client.Client, d fleet.BundleDeployment, 
 func (f fixture) bundle(name, spec string) *fleet.Bundle {
 	f.t.Helper()
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name}}
-	f.check(yaml.UnmarshalStrict([]byte(spec), &b.Spec))
+	f.check(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "WORKSPACE", f.workspace)), &b.Spec))
 	f.check(f.Create(context.Background(), b))
 	return b
 }
@@ -141,7 +141,7 @@ resources:
   content: |
     apiVersion: v1
     kind: ConfigMap
-    metadata: {name: a}
+    metadata: {name: WORKSPACE}
 `
 
 // TestABundleArrivesWithTheRightsOfItsMember plays an upstream agent with its own credential from the BundleDeployment to BUNDLES-READY.
@@ -231,11 +231,9 @@ func TestTakingABundleAwayLeavesNothing(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", map[string]string{"env": "dev"})
 	b := f.bundle("app", configMap+`
-defaultNamespace: only-here-`+f.workspace+`
 helm: {values: {a: 1}}
 targets: [{clusterSelector: {}}]
 `)
-	f.change(b, func() { b.Spec.Resources[0].Content += "# " + f.workspace })
 	d := p.deployment("app", there)
 	content := &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: delivery.ContentName(d.Spec.DeploymentID)}}
 	// What an upstream hub left must not keep it.
@@ -305,12 +303,11 @@ contentsId: elsewhere
 func TestDeletedPartsHeal(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", nil)
-	b := f.bundle("app", configMap+`
+	f.bundle("app", configMap+`
 helm: {values: {a: 1}}
 targets: [{clusterSelector: {}}]
 `)
-	f.change(b, func() { b.Spec.Resources[0].Content += "# " + f.workspace })
-	d := p.deployment("app", func(d fleet.BundleDeployment) error { return nil })
+	d := p.deployment("app", there)
 	f.untilBundle("app", "Processed", corev1.ConditionTrue)
 	old := d.UID
 	f.check(f.Delete(context.Background(), &d))
@@ -326,8 +323,12 @@ targets: [{clusterSelector: {}}]
 	content := &fleet.Content{}
 	f.check(f.get(content, "", delivery.ContentName(d.Spec.DeploymentID)))
 	for what, harm := range map[string]func() error{
-		"deleted":  func() error { return f.Delete(context.Background(), content.DeepCopy()) },
-		"tampered": func() error { c := content.DeepCopy(); c.ResourceVersion, c.Content = "", []byte("x"); return f.Patch(context.Background(), c, client.Merge) },
+		"deleted": func() error { return f.Delete(context.Background(), content.DeepCopy()) },
+		"tampered": func() error {
+			c := content.DeepCopy()
+			c.ResourceVersion, c.Content = "", []byte("x")
+			return f.Patch(context.Background(), c, client.Merge)
+		},
 	} {
 		f.eventually("harm", harm)
 		f.eventually("a Content that was "+what+" is made anew", func() error {
@@ -346,12 +347,13 @@ func TestWavesWaitForEachOther(t *testing.T) {
 	b := f.bundle("app", configMap+`
 rolloutStrategy:
   maxUnavailable: 1
-  partitions: [{name: canary, clusterSelector: {matchLabels: {wave: canary}}}, {name: rest, clusterSelector: {}}]
+  partitions: [{name: canary, maxUnavailable: 0, clusterSelector: {matchLabels: {wave: canary}}}, {name: rest, clusterSelector: {}}]
 targets: [{clusterSelector: {}}]
 `)
 	canary := places[2].deployment("app", there)
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied")
-	for _, p := range places {
+	f.check(gone(f.get(&fleet.BundleDeployment{}, places[0].namespace, "app")))
+	for _, p := range []place{places[2], places[0], places[1]} {
 		ready(t, f, p.deployment("app", there))
 	}
 	f.untilBundle("app", "Ready", corev1.ConditionTrue)

@@ -94,15 +94,43 @@ func isTemplate(name string, charts map[string]bool) bool {
 	}
 }
 
-// checkYAML parses all documents of a file.
+// checkYAML parses all documents of a file. The error names the line from which on it is wrong.
 func checkYAML(file []byte) error {
+	err := parse(file)
+	if err == nil {
+		return nil
+	}
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	var reported int
+	if _, err := fmt.Sscanf(message, "line %d:", &reported); err == nil {
+		_, message, _ = strings.Cut(message, ": ")
+	}
+	return fmt.Errorf("invalid YAML: line %d: %s", firstBadLine(file, reported), message)
+}
+
+// maxSteps is how far from the line that the parser reports the true one is looked for.
+const maxSteps = 30
+
+// firstBadLine returns the line after the longest part of the file that is good. The parser reports a line nearby: sometimes the one
+// before, and for what is never closed one further down.
+func firstBadLine(file []byte, reported int) int {
+	lines := bytes.SplitAfter(file, []byte("\n"))
+	for good := min(reported+1, len(lines)-1); good >= max(reported-maxSteps, 0); good-- {
+		if parse(bytes.Join(lines[:good], nil)) == nil {
+			return good + 1
+		}
+	}
+	return max(reported, 1)
+}
+
+func parse(file []byte) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(file))
 	for {
 		var document yaml.Node
 		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("invalid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+			return err
 		}
 	}
 }

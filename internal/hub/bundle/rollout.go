@@ -87,7 +87,7 @@ func (p *plan) advance(w *wave, candidates []candidate, turn bool) (finished boo
 		c := candidates[m]
 		switch {
 		case c.held || (c.exists && c.current):
-		case !turn, c.exists && c.available && w.unavailable >= w.maxUnavailable:
+		case !turn, c.exists && c.available && w.unavailable >= max(w.maxUnavailable, 1):
 			finished = false
 		default:
 			p.release[m] = true
@@ -142,13 +142,14 @@ func partition(strategy *fleet.RolloutStrategy, candidates []candidate) []wave {
 	return waves
 }
 
-// limit sets how many of a partition may be unavailable: at least one, or nothing could ever be updated.
+// limit sets how many of a partition may be unavailable. Where it is none, one after the other is updated, and all have to be back before
+// the partition is finished.
 func limit(w *wave, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
 	value := strategy.MaxUnavailable
 	if asked != nil && asked.MaxUnavailable != nil {
 		value = asked.MaxUnavailable
 	}
-	w.maxUnavailable = max(resolve(value, defaultMaxUnavailable, len(w.members)), 1)
+	w.maxUnavailable = resolve(value, defaultMaxUnavailable, len(w.members))
 }
 
 // resolve makes a number of a number or a percentage, rounded down. What is neither is the default: newMatcher has refused it.
