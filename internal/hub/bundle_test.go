@@ -300,6 +300,27 @@ contentsId: elsewhere
 	})
 }
 
+func TestAClusterOfSomebodyElseIsLeftAloneAndALostNamespaceIsFilledAgain(t *testing.T) {
+	f := newFixture(t)
+	a, b := f.place("a", nil), f.place("b", nil)
+	f.bundle("app", configMap+"\ntargets: [{clusterSelector: {}}]\n")
+	old := a.deployment("app", there)
+	kept := b.deployment("app", there)
+	f.check(f.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}))
+	a.deployment("app", func(d fleet.BundleDeployment) error {
+		if d.UID == old.UID {
+			return fmt.Errorf("it is the old one")
+		}
+		return nil
+	})
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "b"}}
+	f.change(cluster, func() { cluster.Labels = map[string]string{fleet.LabelClusterManagement: "somebody"} })
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(1) [Cluster a")
+	if d := b.deployment("app", there); d.UID != kept.UID || d.DeletionTimestamp != nil {
+		t.Errorf("what the hub has its hands off was taken away: %+v", d.ObjectMeta)
+	}
+}
+
 func TestDeletedPartsHeal(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", nil)

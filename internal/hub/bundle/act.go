@@ -82,7 +82,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	d := t.want.DeepCopy()
 	secret := withOptions(d, options)
 	// The values come before what refers to them.
-	if secret != nil && (released || t.secretMissing && t.current()) {
+	if secret != nil && (released || t.secretMissing) {
 		if err := c.writeValues(ctx, secret); err != nil {
 			return ended(err)
 		}

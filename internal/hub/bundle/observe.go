@@ -43,6 +43,11 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	seen := map[types.UID]bool{}
 	for i := range clusters {
 		cluster := &clusters[i]
+		if !deliverable(cluster) {
+			// What is on a Cluster that leaves is not taken away one by one: whether it stays there is decided by how it leaves.
+			delete(deployments, cluster.Status.Namespace)
+			continue
+		}
 		in := groupsOf(cluster, groups)
 		matched := m.match(cluster, in)
 		if matched == nil {
@@ -159,11 +164,7 @@ func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, withG
 		if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, nil, fmt.Errorf("listing the Clusters of %s: %w", workspace, err)
 		}
-		for _, cluster := range list.Items {
-			if deliverable(&cluster) {
-				clusters = append(clusters, cluster)
-			}
-		}
+		clusters = append(clusters, list.Items...)
 		if !withGroups {
 			continue
 		}

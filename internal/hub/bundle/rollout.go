@@ -26,6 +26,8 @@ type candidate struct {
 	available bool
 	// held by something else than the rollout: it is paused, or the Bundle does not make sense for it.
 	held bool
+	// busy: a write of it is under way, so that it cannot be released now.
+	busy bool
 }
 
 // wave is a partition of the rollout.
@@ -87,7 +89,7 @@ func (p *plan) advance(w *wave, candidates []candidate, turn bool) (finished boo
 		c := candidates[m]
 		switch {
 		case c.held || (c.exists && c.current):
-		case !turn, c.exists && c.available && w.unavailable >= max(w.maxUnavailable, 1):
+		case !turn, c.busy, c.exists && c.available && w.unavailable >= max(w.maxUnavailable, 1):
 			finished = false
 		default:
 			p.release[m] = true

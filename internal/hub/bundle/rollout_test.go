@@ -11,7 +11,7 @@ import (
 )
 
 // fleetOf reads candidates from letters: n(ew), c(urrent and available), u(navailable but current), o(utdated and available),
-// b(roken: outdated and unavailable), p(aused and outdated). A space begins the next partition.
+// b(roken: outdated and unavailable), p(aused and outdated), w(as staged this moment, and is available). A space begins the next partition.
 func fleetOf(letters string) []candidate {
 	var candidates []candidate
 	partition := 0
@@ -29,6 +29,8 @@ func fleetOf(letters string) []candidate {
 			c.current = true
 		case 'o':
 			c.available = true
+		case 'w':
+			c.available, c.busy = true, true
 		case 'p':
 			c.available, c.held = true, true
 		}
@@ -67,6 +69,7 @@ func TestRollout(t *testing.T) {
 		{"and to be back", partitions(2, number(0)), "cu oo", "----"},
 		{"it begins while no more than may are unavailable", partitions(2, number(1)), "cu oo", "--x-"},
 		{"also where all is new", partitions(2, number(0)), "nn nn", "xx--"},
+		{"one that is just being staged is neither released nor passed over", partitions(2, nil), "w o", "--"},
 		{"a paused one holds nobody up", partitions(2, number(0)), "p o", "-x"},
 		{"those in no partition come last", partitions(1, number(0)), "o o", "x-"},
 		{"a partition may be let go", &fleet.RolloutStrategy{MaxUnavailable: number(0), MaxUnavailablePartitions: number(1), Partitions: make([]fleet.Partition, 3)},

@@ -73,8 +73,12 @@ func (t target) current() bool {
 	return t.deployment != nil && t.deployment.Spec.DeploymentID == t.want.Spec.DeploymentID
 }
 
+// available says whether what was told last is in place and ready.
 func (t target) available() bool {
-	return !t.settling && t.deployment != nil && rollup.Available(t.deployment)
+	if t.deployment == nil || t.settling && t.written != t.deployment.Spec.DeploymentID {
+		return false
+	}
+	return rollup.Available(t.deployment)
 }
 
 // held says whether something other than the rollout keeps the deployment as it is.
@@ -84,9 +88,8 @@ func (t target) held() bool { return t.problem != nil || t.want.Spec.Paused }
 func decide(o observed) plan {
 	candidates := make([]candidate, len(o.targets))
 	for i, t := range o.targets {
-		candidates[i] = candidate{partition: t.partition, held: t.held(), exists: t.exists()}
-		if t.problem == nil {
-			candidates[i].current, candidates[i].available = t.current(), t.available()
+		candidates[i] = candidate{
+			partition: t.partition, held: t.held(), exists: t.exists(), current: t.problem == nil && t.current(), available: t.available(), busy: t.settling,
 		}
 	}
 	return rollout(o.bundle.Spec.RolloutStrategy, candidates)
@@ -101,7 +104,7 @@ func (t target) needsWrite(released bool) bool {
 		return released
 	}
 	have, want := t.deployment, t.want
-	return released || t.secretMissing ||
+	return released || t.secretMissing && t.current() ||
 		have.Spec.StagedDeploymentID != want.Spec.StagedDeploymentID || have.Spec.Paused != want.Spec.Paused ||
 		!equality.Semantic.DeepEqual(have.Spec.DependsOn, want.Spec.DependsOn) || !equality.Semantic.DeepEqual(have.Labels, want.Labels)
 }
@@ -117,7 +120,7 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 		e.State, e.Message = fleet.StateOutOfSync, t.failure.Error()
 	case t.problem != nil:
 		e.State, e.Message = fleet.StateErrApplied, t.problem.Error()
-	case released || t.settling:
+	case released || t.settling && t.current():
 		e.State, e.Message = fleet.StateWaitApplied, "the agent has not reported it yet"
 	case !t.current() && t.want.Spec.Paused:
 		e.State, e.Message = fleet.StatePending, pausedBy(t.cluster)

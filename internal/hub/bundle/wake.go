@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -180,7 +181,8 @@ func (c *Controller) ofMapping(ctx context.Context, o client.Object) []reconcile
 	return requests
 }
 
-// onNamespace wakes the Bundles that a mapping lets into a namespace whose labels changed, or into which it lets them no more.
+// onNamespace wakes the Bundles of a Cluster whose member namespace was made anew, and those that a mapping lets into a namespace whose
+// labels changed, or into which it lets them no more.
 func (c *Controller) onNamespace() handler.EventHandler {
 	wake := func(ctx context.Context, q queue, sets ...map[string]string) {
 		var mappings fleet.BundleNamespaceMappingList
@@ -199,7 +201,15 @@ func (c *Controller) onNamespace() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object.GetLabels()) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			wake(ctx, q, e.Object.GetLabels())
+			var cluster fleet.Cluster
+			if key, ok := membership.RecordOf(e.Object); ok && c.Client.Get(ctx, key, &cluster) == nil {
+				for _, request := range c.ofCluster(ctx, &cluster) {
+					q.Add(request)
+				}
+			}
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels(); !maps.Equal(before, after) {
 				wake(ctx, q, before, after)
