@@ -15,7 +15,8 @@ import (
 )
 
 // upstream lists every upstream field, as path:type (wire facts §1.2 to §1.9 and §1.11 and, for the report, kubefleet §1.5). What can be
-// a number or a text has no type. Fields of core types (tolerations, affinity, resources) are listed by their first level only.
+// a number or a text has no type. All fields of a ClusterProfile are listed too. Fields of core types (tolerations, affinity, resources) are listed
+// by their first level only.
 var upstream = map[string]string{
 	"fleet.cattle.io_clusterregistrationtokens.yaml": `
 		spec.ttl:string status.expires:string status.secretName:string`,
@@ -109,6 +110,12 @@ var upstream = map[string]string{
 		status.resourceUsage.capacity:object status.resourceUsage.allocatable:object status.resourceUsage.available:object
 		status.resourceUsage.observationTime:string status.namespaces:object status.agentStatus:array status.agentStatus[].type:string
 		status.agentStatus[].conditions:array status.agentStatus[].lastReceivedHeartbeat:string`,
+	"multicluster.x-k8s.io_clusterprofiles.yaml": `
+		spec.displayName:string spec.clusterManager:object spec.clusterManager.name:string status.conditions:array status.version:object
+		status.version.kubernetes:string status.properties:array status.properties[].name:string status.properties[].value:string
+		status.properties[].lastObservedTime:string status.accessProviders:array status.accessProviders[].name:string
+		status.accessProviders[].cluster:object status.credentialProviders:array status.credentialProviders[].name:string
+		status.credentialProviders[].cluster:object`,
 }
 
 // options are the fields of BundleDeploymentOptions, which stand in several places.

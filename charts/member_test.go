@@ -139,6 +139,23 @@ func TestHubCAIsTakenInEveryForm(t *testing.T) {
 	}
 }
 
+func TestChartMayBringTheCAOfItsHub(t *testing.T) {
+	command := member()
+	command.file = [2]string{"hub-ca.crt", ca}
+	out := command.mustRender(t)
+	got, want := environment(out.container(t, "member-agent")), base64.StdEncoding.EncodeToString([]byte(ca))
+	if got["HUB_CERTIFICATE_AUTHORITY_FALLBACK"] != want || got["HUB_CERTIFICATE_AUTHORITY"] != nil {
+		t.Errorf("environment %v", got)
+	}
+	if !strings.Contains(out.notes, "if it has none, by hub-ca.crt of this chart") {
+		t.Errorf("notes:\n%s", out.notes)
+	}
+	command.file[1] = "abc"
+	if _, err := command.render(t); err == nil || !strings.Contains(err.Error(), "hub-ca.crt in the directory of this chart is neither PEM") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestInsecureHasToBeAskedFor(t *testing.T) {
 	for set, want := range map[string]bool{"tlsClientInsecure=false": false, "tlsClientInsecure=true": true} {
 		out := member(set).mustRender(t)

@@ -82,9 +82,14 @@ write_env() {
   for name in "${CLUSTERS[@]}"; do file+=:$DEMO/clusters/$name/kubeconfig; done
   KUBECONFIG=${file#:} kubectl config view --flatten >"$DEMO/kubeconfig"
   chmod 600 "$DEMO/kubeconfig"
-  ln -s ../charts "$DEMO/fleet"
+  # What an admin hands out: the charts, with the CA of this hub in that of the member agent, and the scripts.
+  mkdir "$DEMO/fleet"
+  cp -r "$ROOT"/charts/*/ "$DEMO/fleet"
+  base64 -d <<<"$API_SERVER_CA_DATA" >"$DEMO/fleet/member-agent/hub-ca.crt"
+  ln -s . "$DEMO/fleet/charts"
+  ln -s "$ROOT/hack" "$DEMO/fleet/hack"
   cat >"$DEMO/env" <<END
-# Source this: kubectl and helm are on the path, the contexts are hub, cluster1 and cluster2, and fleet/fleet-agent is the chart.
+# Source this: kubectl and helm are on the path, the contexts are hub, cluster1 and cluster2, and fleet/ has the charts and hack/.
 export PATH="$ROOT/bin:\$PATH"
 export KUBECONFIG="$DEMO/kubeconfig"
 export HELM_CACHE_HOME="$DEMO/helm/cache" HELM_CONFIG_HOME="$DEMO/helm/config" HELM_DATA_HOME="$DEMO/helm/data"

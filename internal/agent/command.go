@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -12,12 +11,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
 )
@@ -81,7 +79,9 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
 		"name of the MemberCluster (default: env MEMBER_CLUSTER_NAME)")
 	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
-		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the system's)")
+		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the system's)")
+	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),
+		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
 	set.StringVar(&f.tokenSecret, "hub-token-secret", firstOf(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
 	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")
@@ -110,7 +110,7 @@ func (f flags) run(ctx context.Context) error {
 		// An agent idles most of the time: memory is dearer than the processor.
 		debug.SetGCPercent(50)
 	}
-	log := newLogger(f.debug)
+	log := logging.New(f.debug)
 	member, err := memberConfig(f.kubeconfig)
 	if err != nil {
 		return err
@@ -157,17 +157,6 @@ func firstOf(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// newLogger logs to stderr and makes the Kubernetes libraries do the same.
-func newLogger(debug bool) logr.Logger {
-	level := slog.LevelInfo
-	if debug {
-		level = slog.LevelDebug
-	}
-	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	klog.SetLogger(log)
-	return log
 }
 
 // memberConfig reaches the cluster that joins.

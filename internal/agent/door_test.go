@@ -182,6 +182,11 @@ func TestMemberTrustsTheCAOfTheSecretAndNeverNobody(t *testing.T) {
 	agent.stop()
 
 	member.give(hub.own())
+	withChart := member.start(member.membership(hub, without, func(m *Membership) { m.FallbackCA = string(config.CAData) }))
+	withChart.untilJoined()
+	withChart.stop()
+
+	member.give(hub.own())
 	careless := member.start(member.membership(hub, without, func(m *Membership) { m.Insecure = true }))
 	careless.untilJoined()
 	if _, reason, _ := careless.Standing(); !strings.Contains(reason, "NOT verified") || !strings.Contains(careless.lines(), "WARNING") {

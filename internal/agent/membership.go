@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ type Membership struct {
 	Server string
 	// Name is that of the MemberCluster.
 	Name string
-	// CA is that of the hub, as PEM or base64 of PEM; if empty, the key ca.crt of the Secret, else the system's.
+	// CA is that of the hub, as PEM or base64 of PEM; if empty, the key ca.crt of the Secret, else FallbackCA, else the system's.
 	CA string
+	// FallbackCA is the one that comes with the chart, in the same form.
+	FallbackCA string
 	// SecretNamespace and SecretName say where the token is.
 	SecretNamespace, SecretName string
 	// Insecure skips the verification of the hub.
@@ -55,6 +58,10 @@ func (m Membership) Validate() (Membership, error) {
 			"of the hub's kubeconfig, or its PEM", err)
 	}
 	m.CA = string(ca)
+	if ca, err = credential.ParseCA(m.FallbackCA); err != nil {
+		return m, fmt.Errorf("hub-ca.crt of the chart (HUB_CERTIFICATE_AUTHORITY_FALLBACK) is unusable: %w; it holds the PEM of the hub's CA", err)
+	}
+	m.FallbackCA = string(ca)
 	if m.SecretNamespace == "" || m.SecretName == "" {
 		return m, errors.New("--hub-token-secret (HUB_TOKEN_SECRET) has to be NAMESPACE/NAME of the Secret with the hub's token")
 	}
@@ -92,9 +99,7 @@ func (d *membership) observe(s *seen) {
 	token, ca, err := identity.ReadToken(secret)
 	s.credential = object{version: identity.Digest(secret), problem: text(err)}
 	s.stored.Token = token
-	if len(s.stored.CA) == 0 {
-		s.stored.CA = ca
-	}
+	s.stored.CA = []byte(cmp.Or(d.CA, string(ca), d.FallbackCA))
 }
 
 func (*membership) decide(o observed, now time.Time) decision { return decideMember(o, now) }

@@ -89,15 +89,16 @@ func TestMembershipIsCheckedAtTheStart(t *testing.T) {
 		given Membership
 		want  string
 	}{
-		"what is right":         {good, ""},
-		"no URL":                {with(func(m *Membership) { m.Server = "" }), "config.hubURL (HUB_SERVER_URL, --hub-server-url) is required"},
-		"a URL without scheme":  {with(func(m *Membership) { m.Server = "hub:6443" }), `is "hub:6443": want https://host`},
-		"no name":               {with(func(m *Membership) { m.Name = "" }), "config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is required"},
-		"a name with dots":      {with(func(m *Membership) { m.Name = "web.example" }), `is "web.example": a MemberCluster's name has at most 50`},
-		"a name that is long":   {with(func(m *Membership) { m.Name = strings.Repeat("x", 51) }), "at most 50"},
-		"the longest name":      {with(func(m *Membership) { m.Name = strings.Repeat("x", 50) }), ""},
-		"a CA that is no CA":    {with(func(m *Membership) { m.CA = "..." }), "config.hubCA (HUB_CERTIFICATE_AUTHORITY, --hub-certificate-authority) is unusable"},
-		"a Secret without name": {with(func(m *Membership) { m.SecretName = "" }), "has to be NAMESPACE/NAME"},
+		"what is right":             {good, ""},
+		"no URL":                    {with(func(m *Membership) { m.Server = "" }), "config.hubURL (HUB_SERVER_URL, --hub-server-url) is required"},
+		"a URL without scheme":      {with(func(m *Membership) { m.Server = "hub:6443" }), `is "hub:6443": want https://host`},
+		"no name":                   {with(func(m *Membership) { m.Name = "" }), "config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is required"},
+		"a name with dots":          {with(func(m *Membership) { m.Name = "web.example" }), `is "web.example": a MemberCluster's name has at most 50`},
+		"a name that is long":       {with(func(m *Membership) { m.Name = strings.Repeat("x", 51) }), "at most 50"},
+		"the longest name":          {with(func(m *Membership) { m.Name = strings.Repeat("x", 50) }), ""},
+		"a CA that is no CA":        {with(func(m *Membership) { m.CA = "..." }), "config.hubCA (HUB_CERTIFICATE_AUTHORITY, --hub-certificate-authority) is unusable"},
+		"a chart's CA that is none": {with(func(m *Membership) { m.FallbackCA = "..." }), "hub-ca.crt of the chart (HUB_CERTIFICATE_AUTHORITY_FALLBACK) is unusable"},
+		"a Secret without name":     {with(func(m *Membership) { m.SecretName = "" }), "has to be NAMESPACE/NAME"},
 	} {
 		checked, err := row.given.Validate()
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {

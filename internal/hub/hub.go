@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -34,12 +35,16 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
+	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/group"
+	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/registration"
@@ -61,7 +66,7 @@ type Options struct {
 // NewScheme returns the kinds that the hub reads and writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}
@@ -69,7 +74,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster behind the configuration until the context ends.
+// Run serves the cluster behind the configuration until the context ends. What is no controller's to say goes to the context's logger.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
@@ -105,7 +110,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	if err := settings.Load(ctx, live); err != nil {
 		return err
 	}
-	judge := liveness.New(realClock, mgr.GetLogger().WithName("liveness"))
+	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
@@ -134,6 +139,20 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
 		},
 		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
+		func() error {
+			if served, err := servesProfiles(mgr); err != nil || !served {
+				return err
+			}
+			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings}).Register(ctx, mgr)
+		},
+		func() error {
+			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
+		},
+		func() error {
+			return clusterapi.New(clusterapi.Deps{Client: mgr.GetClient(), Recorder: recorder}).Register(mgr)
+		},
 	} {
 		if err := register(); err != nil {
 			return err
@@ -146,7 +165,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 func cacheOptions(namespace string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: lean,
 		ByObject: map[client.Object]cache.ByObject{
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
 			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
@@ -162,6 +181,14 @@ func cacheOptions(namespace string) cache.Options {
 			}},
 		},
 	}
+}
+
+// lean drops what nothing in the hub reads. It cannot be told by kind, because a kind that is named in the options has to be served.
+func lean(o any) (any, error) {
+	if profile, ok := o.(*inventoryv1alpha1.ClusterProfile); ok {
+		inventory.Lean(profile)
+	}
+	return cache.TransformStripManagedFields()(o)
 }
 
 // withoutAnswer keeps credentials, sealed as they are, out of the hub's memory: nothing in the hub reads them.
@@ -194,6 +221,21 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		}
 	}
 	return nil
+}
+
+// servesProfiles says whether the hub cluster has the kind ClusterProfile, and in the log what it means if not.
+func servesProfiles(mgr manager.Manager) (bool, error) {
+	gvk := inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		mgr.GetLogger().Info("No inventory: the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
+			"; to have one install the fleet-crd chart and restart the hub")
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
+	}
+	return true, nil
 }
 
 // bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.

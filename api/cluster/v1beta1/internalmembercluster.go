@@ -64,8 +64,10 @@ type InternalMemberClusterStatus struct {
 	// Namespaces of the member and the works that own them.
 	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// AgentStatus has an entry per agent; Muster's own has the type MemberAgent.
+	// AgentStatus has an entry per agent, which that agent writes; Muster's own has the type MemberAgent.
 	// +optional
+	// +listType=map
+	// +listMapKey=type
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 	// Nodes summarises the member's nodes. A Muster addition.
 	// +optional
@@ -139,6 +141,16 @@ type AgentStatus struct {
 	// LastReceivedHeartbeat is a recent beat.
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty"`
+}
+
+// FindAgent returns the entry of an agent, or nil.
+func FindAgent(agents []AgentStatus, kind AgentType) *AgentStatus {
+	for i := range agents {
+		if agents[i].Type == kind {
+			return &agents[i]
+		}
+	}
+	return nil
 }
 
 // InternalMemberClusterList is a list of InternalMemberClusters.

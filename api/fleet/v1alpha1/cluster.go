@@ -258,6 +258,11 @@ type AgentStatus struct {
 	// KubernetesVersion of the member. A Muster addition.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// ClockSkewSeconds is by how many seconds the member's clock is ahead of the hub's, negative if it is behind, as recent beats
+	// showed it. It is written with the rest of the status, or when it moved by more than 30 s. Nothing is judged by it. Not set of
+	// upstream agents. A Muster addition.
+	// +optional
+	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
 }
 
 // ClusterList is a list of Clusters.

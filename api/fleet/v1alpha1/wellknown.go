@@ -18,6 +18,8 @@ const (
 	LabelCreatedByAgentPod = "fleet.cattle.io/created-by-agent-pod"
 	// LabelClusterManagement, if not empty, keeps the hub's hands off a Cluster or ClusterRegistration.
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
+	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there. A Muster addition.
+	LabelClusterAPI = "muster/cluster-api"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// FinalizerCluster on a Cluster lets the hub clean up before the Cluster goes.

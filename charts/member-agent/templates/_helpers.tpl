@@ -30,9 +30,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "member-agent.memberClusterName" }}{{ include "member-agent.setting" (list .Values.config.memberClusterName) }}{{ end }}
 {{- define "member-agent.givenCA" }}{{ include "member-agent.setting" (list .Values.config.hubCA) }}{{ end }}
 
-{{/* The CA as base64 of PEM, whether it was given as PEM or as base64 of PEM; empty if it is neither. */}}
-{{- define "member-agent.ca" -}}
-{{- $given := include "member-agent.givenCA" . -}}
+{{- define "member-agent.chartCA" }}{{ .Files.Get "hub-ca.crt" | trim }}{{ end }}
+
+{{- define "member-agent.ca" }}{{ include "member-agent.base64" (include "member-agent.givenCA" .) }}{{ end }}
+{{- define "member-agent.fallbackCA" }}{{ include "member-agent.base64" (include "member-agent.chartCA" .) }}{{ end }}
+
+{{/* A CA as base64 of PEM, whether it was given as PEM or as base64 of PEM; empty if it is neither. */}}
+{{- define "member-agent.base64" -}}
+{{- $given := . -}}
 {{- $decoded := regexReplaceAll "\\s" $given "" | b64dec -}}
 {{- if contains "-----BEGIN CERTIFICATE-----" $given }}{{ printf "%s\n" $given | b64enc }}
 {{- else if contains "-----BEGIN CERTIFICATE-----" $decoded }}{{ $decoded | b64enc }}

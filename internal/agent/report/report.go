@@ -129,12 +129,11 @@ func (r *Reporter) hear(report *clusterv1beta1.InternalMemberCluster) {
 	}
 	r.facts.generation = report.Generation
 	r.facts.left = report.Spec.State == clusterv1beta1.ClusterStateLeave
-	for _, agent := range report.Status.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent && r.last.IsZero() {
-			r.before = agent.Conditions
-		}
-	}
-	if len(report.Status.AgentStatus) == 0 && !r.last.IsZero() {
+	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+	switch {
+	case own != nil && r.last.IsZero():
+		r.before = own.Conditions
+	case own == nil && !r.last.IsZero():
 		// The report was deleted and made anew by the hub: it is empty until we write, and somebody may wait for that.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}

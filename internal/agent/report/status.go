@@ -77,13 +77,8 @@ func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 		return false
 	}
-	for _, agent := range report.Status.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent {
-			joined := meta.FindStatusCondition(agent.Conditions, conditionJoined)
-			return joined != nil && joined.Status == metav1.ConditionFalse
-		}
-	}
-	return false
+	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+	return own != nil && meta.IsStatusConditionFalse(own.Conditions, conditionJoined)
 }
 
 func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Condition {

@@ -32,6 +32,7 @@ func (c *Controller) claim(ctx context.Context, cluster *fleet.Cluster) error {
 	return nil
 }
 
+// observe gathers, and writes nothing. The judge is told whom to judge before it is asked.
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	member := membership.OfCluster(cluster)
 	o := observed{before: cluster.Status, memberNamespace: member.Namespace}
@@ -39,22 +40,14 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	if err != nil {
 		return observed{}, err
 	}
-	if state == membership.NamespaceAbsent {
-		if state, err = member.CreateNamespace(ctx, c.Client, c.Live); err != nil {
-			return observed{}, err
-		}
+	if o.namespace = state; namespace != nil {
+		o.namespaceUID = namespace.UID
 	}
-	o.namespace = state
 	if err := c.rollUp(ctx, &o, cluster.Namespace); err != nil {
 		return observed{}, err
 	}
 	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
 		return o, err
-	}
-	if namespace != nil && state == membership.NamespaceOurs {
-		if err := c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, namespace.UID); err != nil {
-			return observed{}, err
-		}
 	}
 	var report clusterv1beta1.InternalMemberCluster
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
@@ -63,16 +56,29 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	}
 	period := c.Config.Current().AgentCheckinInterval
 	if err == nil {
-		if err := c.adjust(ctx, &report); err != nil {
-			return observed{}, err
-		}
-		o.report, period = &report.Status, report.HeartbeatPeriod()
+		o.report, period = &report, report.HeartbeatPeriod()
 	}
 	if !cluster.Status.Agent.LastSeen.IsZero() || o.identity == membership.Native {
 		c.Judge.Track(member.Namespace, period, o.recordedLost())
 	}
 	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	o.clockSkew = c.Judge.ClockSkew(member.Namespace)
 	return o, nil
+}
+
+// prepare makes the member namespace or heals what is in it, and notes what has become of the namespace.
+func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster, o *observed) (err error) {
+	member := membership.OfCluster(cluster)
+	switch {
+	case o.namespace == membership.NamespaceAbsent:
+		o.namespace, err = member.CreateNamespace(ctx, c.Client, c.Live)
+	case o.namespace == membership.NamespaceOurs && o.identity != "":
+		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o.namespaceUID)
+	}
+	if err == nil && o.namespace == membership.NamespaceOurs && o.report != nil {
+		err = c.adjust(ctx, o.report)
+	}
+	return err
 }
 
 // identity returns the kind of agent that the member's account was issued to, or "" if there is no account.

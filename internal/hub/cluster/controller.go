@@ -101,6 +101,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := c.prepare(ctx, &cluster, &seen); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := c.report(ctx, &cluster, seen); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -120,7 +123,7 @@ func (c *Controller) onLegacyBeat(ctx context.Context, e event.UpdateEvent, _ wo
 		return
 	}
 	if kind, err := c.identity(ctx, membership.OfCluster(after)); err == nil && kind == membership.Legacy {
-		c.Judge.Beat(membership.OfCluster(after).Namespace)
+		c.Judge.Beat(membership.OfCluster(after).Namespace, after.Status.Agent.LastSeen.Time)
 	}
 }
 

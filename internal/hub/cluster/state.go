@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
@@ -36,15 +38,18 @@ const refreshLastSeen = 5 * time.Minute
 type observed struct {
 	memberNamespace string
 	namespace       membership.NamespaceState
+	namespaceUID    types.UID // empty if there is none
 	// identity is the kind of agent that an identity exists for; "" if there is none.
 	identity membership.AgentKind
-	report   *clusterv1beta1.InternalMemberClusterStatus // nil if there is none
+	report   *clusterv1beta1.InternalMemberCluster // nil if there is none
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time
 	// bundles is how the Bundles on the Cluster stand, and resources counts what they deployed.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
+	// clockSkew is by how many seconds the member's clock is ahead; nil if not known.
+	clockSkew *int64
 	// before is the status as it is.
 	before fleet.ClusterStatus
 }

@@ -21,9 +21,9 @@ func member(change ...func(*observed)) observed {
 	o := observed{
 		memberNamespace: "ns", namespace: membership.NamespaceOurs, identity: membership.Native,
 		liveness: liveness.Online, lastBeat: now.Add(-time.Minute),
-		report: &clusterv1beta1.InternalMemberClusterStatus{
+		report: &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
 			Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
-		},
+		}},
 	}
 	o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Minute))
 	for _, c := range change {
@@ -86,6 +86,8 @@ func TestDescribe(t *testing.T) {
 	ready := []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", true, "Ready", "")}
 	seen := metav1.NewTime(now.Add(-time.Minute))
 	agent := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", Version: "v1", KubernetesVersion: "v1.36.3"}
+	skewed := agent
+	skewed.ClockSkewSeconds = new(int64(-3600))
 	legacy := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", ReadyNodes: 1, NonReadyNodes: 1, ReadyNodeNames: []string{"a"}, NonReadyNodeNames: []string{"b"}}
 	const waits = "waiting for an agent to register and send its first heartbeat"
 	for _, c := range []struct {
@@ -103,12 +105,18 @@ func TestDescribe(t *testing.T) {
 			Namespace: "ns", Conditions: ready, Agent: agent, Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
 			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
+		{"one whose clock is wrong", member(func(o *observed) { o.clockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: skewed,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
 		{"a member that was never seen shows no report", member(neverSeen), fleet.ClusterStatus{
 			Namespace:  "ns",
 			Conditions: []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", false, "WaitCheckIn", waits)},
 			Display:    fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 		}},
-		{"an upstream agent writes of itself", member(func(o *observed) { o.identity, o.report, o.before.Agent = membership.Legacy, nil, legacy }), fleet.ClusterStatus{
+		{"an upstream agent writes of itself", member(func(o *observed) {
+			o.identity, o.report, o.before.Agent, o.clockSkew = membership.Legacy, nil, legacy, new(int64(-3600))
+		}), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: legacy,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},

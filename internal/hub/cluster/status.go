@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -42,9 +44,9 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	// The report is shown from the first beat on: one write for both.
 	if o.identity == membership.Native && o.joined() {
 		after.Agent = describeAgent(o)
-		if o.report != nil && o.report.Nodes != nil {
-			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Nodes.Ready, o.report.Nodes.Total)
-			after.Display.SampleNode = o.report.Nodes.Sample
+		if o.report != nil && o.report.Status.Nodes != nil {
+			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Status.Nodes.Ready, o.report.Status.Nodes.Total)
+			after.Display.SampleNode = o.report.Status.Nodes.Sample
 		}
 	}
 	if o.identity == membership.Legacy {
@@ -53,6 +55,10 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	after.Display.State = string(rollup.Worst(o.bundles))
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
+	}
+	if o.identity == membership.Native {
+		written := !equality.Semantic.DeepEqual(after, o.before)
+		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.clockSkew, written)
 	}
 	return after
 }
@@ -64,9 +70,9 @@ func describeAgent(o observed) fleet.AgentStatus {
 		agent.LastSeen = metav1.NewTime(seen.Truncate(time.Second))
 	}
 	if o.report != nil {
-		agent.Namespace = o.report.AgentNamespace
-		agent.Version = o.report.AgentVersion
-		agent.KubernetesVersion = o.report.KubernetesVersion
+		agent.Namespace = o.report.Status.AgentNamespace
+		agent.Version = o.report.Status.AgentVersion
+		agent.KubernetesVersion = o.report.Status.KubernetesVersion
 	}
 	return agent
 }

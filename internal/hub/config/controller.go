@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +24,13 @@ type Controller struct {
 	recorder  events.EventRecorder
 	namespace string
 	current   atomic.Pointer[Config]
-	changed   chan event.GenericEvent
+	// subscribers are told of changes.
+	subscribers []chan event.GenericEvent
 }
 
 // New returns a controller for the ConfigMap in the hub's system namespace, with default settings until it has read it.
 func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
-	controller := &Controller{client: c, recorder: recorder, namespace: namespace, changed: make(chan event.GenericEvent, 1)}
+	controller := &Controller{client: c, recorder: recorder, namespace: namespace}
 	defaults := Default()
 	controller.current.Store(&defaults)
 	return controller
@@ -37,8 +39,13 @@ func New(c client.Client, recorder events.EventRecorder, namespace string) *Cont
 // Current returns the settings in force.
 func (c *Controller) Current() Config { return *c.current.Load() }
 
-// Changed yields an event after every change of the settings.
-func (c *Controller) Changed() <-chan event.GenericEvent { return c.changed }
+// Subscribe returns a channel that yields an event after every change of the settings. All subscriptions are made before the
+// manager starts.
+func (c *Controller) Subscribe() <-chan event.GenericEvent {
+	subscriber := make(chan event.GenericEvent, 1)
+	c.subscribers = append(c.subscribers, subscriber)
+	return subscriber
+}
 
 // Register adds the controller to the manager, whose cache must hold just the one ConfigMap.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -72,13 +79,15 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		log.FromContext(ctx).Info("ConfigMap is invalid, the settings before stay in force", "problem", err.Error())
 		return ctrl.Result{}, nil
 	}
-	if before := c.current.Swap(&parsed); *before == parsed {
+	if before := c.current.Swap(&parsed); reflect.DeepEqual(*before, parsed) {
 		return ctrl.Result{}, nil
 	}
 	log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
-	select {
-	case c.changed <- event.GenericEvent{Object: configMap}:
-	default: // a change is pending already
+	for _, subscriber := range c.subscribers {
+		select {
+		case subscriber <- event.GenericEvent{Object: configMap}:
+		default: // a change is pending already
+		}
 	}
 	return ctrl.Result{}, nil
 }

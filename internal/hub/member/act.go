@@ -40,12 +40,13 @@ func (c *Controller) claim(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	return nil
 }
 
+// observe gathers, and writes nothing. The judge is told whom to judge before it is asked.
 func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observed, error) {
 	member := membership.OfMemberCluster(mc)
 	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status}
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
-	if err == nil && state == membership.NamespaceAbsent {
-		state, err = c.lookAgain(ctx, mc, member)
+	if err == nil && state == membership.NamespaceAbsent && mc.DeletionTimestamp != nil {
+		state, _, err = member.ObserveNamespace(ctx, c.Live) // the cache may not know it yet
 	}
 	if err != nil {
 		return observed{}, err
@@ -65,24 +66,16 @@ func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberClust
 	if client.IgnoreNotFound(err) != nil {
 		return observed{}, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", member.Namespace, member.Name, err)
 	}
-	if err == nil && state == membership.NamespaceOurs {
+	if err == nil && metav1.IsControlledBy(&report, mc) {
 		o.report = &report
 	}
-	if !o.recordedBeat().IsZero() || heartbeatOf(&report) != (time.Time{}) {
+	if !o.recordedBeat().IsZero() || !beatOf(report.Status.AgentStatus).IsZero() {
 		healthy := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHealthy)
 		c.Judge.Track(member.Namespace, budgetPeriod(mc), healthy != nil && healthy.Reason == reasonAgentLost)
 	}
 	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	o.clockSkew = c.Judge.ClockSkew(member.Namespace)
 	return o, nil
-}
-
-// lookAgain makes the namespace that the cache does not know, or, for a record that is being deleted, looks whether it is there.
-func (c *Controller) lookAgain(ctx context.Context, mc *clusterv1beta1.MemberCluster, member membership.Member) (membership.NamespaceState, error) {
-	if mc.DeletionTimestamp == nil {
-		return member.CreateNamespace(ctx, c.Client, c.Live)
-	}
-	state, _, err := member.ObserveNamespace(ctx, c.Live)
-	return state, err
 }
 
 // period is what the record asks for.
@@ -98,8 +91,19 @@ func budgetPeriod(mc *clusterv1beta1.MemberCluster) time.Duration {
 	return max(period(mc), minSilence/3)
 }
 
-// prepare brings what is in the member namespace in line. Only what differs is written.
-func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
+// prepare makes the member namespace, and notes what has become of it.
+func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
+	if o.namespace == membership.NamespaceAbsent {
+		o.namespace, err = membership.OfMemberCluster(mc).CreateNamespace(ctx, c.Client, c.Live)
+	}
+	if err != nil || o.namespace != membership.NamespaceOurs {
+		return err
+	}
+	return c.ask(ctx, mc, *o, clusterv1beta1.ClusterStateJoin)
+}
+
+// ask brings what is in the member namespace in line with what the agent is asked to do. Only what differs is written.
+func (c *Controller) ask(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
 	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc)}
 	if identityProblem(o.identity) == "" {
 		desired.Identity = &o.identity
@@ -193,7 +197,7 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		}
 		return ctrl.Result{}, c.letGo(ctx, mc)
 	}
-	if err := c.prepare(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
+	if err := c.ask(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := c.report(ctx, mc, o, leaving); err != nil {

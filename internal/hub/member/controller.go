@@ -108,10 +108,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.namespace == membership.NamespaceOurs {
-		if err := c.prepare(ctx, &mc, seen, clusterv1beta1.ClusterStateJoin); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := c.prepare(ctx, &mc, &seen); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := c.report(ctx, &mc, seen, departure{}); err != nil {
 		return ctrl.Result{}, err
@@ -128,18 +126,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // onReport counts a moved heartbeat in a report as a beat: that is how a KubeFleet member agent shows that it is alive.
 func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	if was, is := heartbeatOf(before), heartbeatOf(after); !is.IsZero() && !is.Equal(was) {
-		c.Judge.Beat(after.Namespace)
+	if was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus); !is.IsZero() && !is.Equal(was) {
+		c.Judge.Beat(after.Namespace, is)
 	}
-}
-
-func heartbeatOf(report *clusterv1beta1.InternalMemberCluster) time.Time {
-	for _, agent := range report.Status.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent {
-			return agent.LastReceivedHeartbeat.Time
-		}
-	}
-	return time.Time{}
 }
 
 // ofNamespace leads from a member namespace to its MemberCluster.

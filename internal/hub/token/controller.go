@@ -80,7 +80,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, owner).
 		WatchesMetadata(&rbacv1.Role{}, owner).
 		Watches(&fleet.ClusterRegistration{}, countLater).
-		WatchesRawSource(source.Channel(c.config.Changed(), handler.EnqueueRequestsFromMapFunc(c.allTokens))).
+		WatchesRawSource(source.Channel(c.config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.allTokens))).
 		Complete(c)
 }
 
