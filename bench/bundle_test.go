@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,8 +36,11 @@ func BenchmarkBundle(b *testing.B) {
 		Resources: []fleet.BundleResource{{Name: "cm.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}},
 		Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "dev"}}}},
 	}}))
-	deployments := r.deployments(clusters)
+	r.awaitDeployments(clusters)
 	written := time.Since(begun)
+	var list fleet.BundleDeploymentList
+	r.check(r.List(ctx, &list))
+	deployments := list.Items
 	r.settle()
 	_, kinds := mark.writes(b)
 	b.Logf("writes of the rollout: %v", kinds)
@@ -58,12 +62,15 @@ func BenchmarkBundle(b *testing.B) {
 	mark = r.audit()
 	r.check(r.Patch(ctx, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: name(0)}},
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"env":"prod"}}}`))))
-	r.deployments(clusters - 1)
+	r.awaitDeployments(clusters - 1)
 	r.settle()
 	_, relabel := mark.writes(b)
 	b.Logf("writes of the changed label: %v", relabel)
 
+	of := r.deploymentCeiling(deployments[0])
 	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(of, "deployments-ceiling/s")
+	b.ReportMetric(100*clusters/written.Seconds()/of, "%deployments-ceiling")
 	b.ReportMetric(ceiling, "ceiling/s")
 	b.ReportMetric(clusters/written.Seconds(), "deployments/s")
 	b.ReportMetric(100*clusters/written.Seconds()/ceiling, "%ceiling")
@@ -73,15 +80,40 @@ func BenchmarkBundle(b *testing.B) {
 	b.ReportMetric(r.rss(r.hub)-before, "MiB-more")
 }
 
-// deployments waits until there are so many deployments, and returns them.
-func (r *rig) deployments(count int) []fleet.BundleDeployment {
+// awaitDeployments waits until there are so many deployments, asking for their number only.
+func (r *rig) awaitDeployments(count int) {
 	r.b.Helper()
 	for {
 		var list fleet.BundleDeploymentList
-		r.check(r.List(context.Background(), &list))
-		if len(list.Items) == count {
-			return list.Items
+		r.check(r.List(context.Background(), &list, client.Limit(1)))
+		more := 0
+		if list.RemainingItemCount != nil {
+			more = int(*list.RemainingItemCount)
 		}
-		time.Sleep(10 * time.Millisecond)
+		if len(list.Items)+more == count {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// deploymentCeiling is how many BundleDeployments like this one the API server creates in a second with 32 writers.
+func (r *rig) deploymentCeiling(like fleet.BundleDeployment) float64 {
+	r.b.Helper()
+	const writers, each = 32, 30
+	begun := time.Now()
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range each {
+				o := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: fmt.Sprintf("ceiling-%d-%d", w, i)}, Spec: like.Spec}
+				o.Labels = map[string]string{"app": "x", "b": "y", "c": "z", "d": "a", "e": "b", "f": "c"}
+				if err := r.Create(context.Background(), o); err != nil {
+					r.b.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return writers * each / time.Since(begun).Seconds()
 }

@@ -170,6 +170,7 @@ func cacheOptions(namespace string) cache.Options {
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
 			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
 			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
+			&corev1.Namespace{}:          managed,
 			&corev1.ServiceAccount{}:     managed,
 			&corev1.Secret{}:             managed,
 			&coordinationv1.Lease{}:      managed,

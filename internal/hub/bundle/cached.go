@@ -2,13 +2,37 @@ package bundle
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // maxListed is how many objects of a report are kept: more than are ever shown.
 const maxListed = 5
+
+// newWorkspaceCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
+// manager's cache has only the others.
+func newWorkspaceCache(mgr ctrl.Manager) (cache.Cache, error) {
+	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
+	if err != nil {
+		return nil, err
+	}
+	return cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{namespaceMetadata(): {Label: labels.NewSelector().Add(*foreign)}},
+	})
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+}
 
 // WithoutResources keeps the resources of Bundles, megabytes each, out of the cache: they are read once per change.
 func WithoutResources(o any) (any, error) {

@@ -19,11 +19,13 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -62,6 +64,8 @@ type Controller struct {
 	written  kube.Written
 	settling settling
 	contents contents
+	// foreign has the metadata of the namespaces that the hub did not make.
+	foreign cache.Cache
 	// memories by the key of the Bundle; each is used by one reconcile at a time.
 	memories sync.Map
 }
@@ -91,13 +95,21 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err := c.contents.register(mgr); err != nil {
 		return err
 	}
+	var err error
+	if c.foreign, err = newWorkspaceCache(mgr); err != nil {
+		return fmt.Errorf("making a cache of workspaces: %w", err)
+	}
+	if err := mgr.Add(c.foreign); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("bundle").
 		For(&fleet.Bundle{}).
 		Watches(&fleet.BundleDeployment{}, c.onDeployment()).
 		Watches(&fleet.Cluster{}, c.onCluster()).
 		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(c.ofGroup)).
 		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(c.ofMapping)).
-		WatchesMetadata(&corev1.Namespace{}, c.onNamespace()).
+		WatchesMetadata(&corev1.Namespace{}, c.onMemberNamespace()).
+		WatchesRawSource(source.Kind(c.foreign, namespaceMetadata(), c.onWorkspace())).
 		WatchesMetadata(&corev1.Secret{}, c.onSecret()).
 		WatchesMetadata(&fleet.Content{}, c.onContent()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).

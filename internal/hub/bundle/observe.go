@@ -205,7 +205,7 @@ func (c *Controller) workspaces(ctx context.Context, bundle *fleet.Bundle) ([]st
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-		if err := c.Client.List(ctx, list, client.MatchingLabelsSelector{Selector: namespaces}); err != nil {
+		if err := c.foreign.List(ctx, list, client.MatchingLabelsSelector{Selector: namespaces}); err != nil {
 			return nil, fmt.Errorf("listing the namespaces of BundleNamespaceMapping %s: %w", mapping.Name, err)
 		}
 		for _, namespace := range list.Items {

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -181,39 +182,45 @@ func (c *Controller) ofMapping(ctx context.Context, o client.Object) []reconcile
 	return requests
 }
 
-// onNamespace wakes the Bundles of a Cluster whose member namespace was made anew, and those that a mapping lets into a namespace whose
-// labels changed, or into which it lets them no more.
-func (c *Controller) onNamespace() handler.EventHandler {
-	wake := func(ctx context.Context, q queue, sets ...map[string]string) {
-		var mappings fleet.BundleNamespaceMappingList
-		if err := c.Client.List(ctx, &mappings, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Looking for BundleNamespaceMappings")
-		}
-		for i := range mappings.Items {
-			selector, err := metav1.LabelSelectorAsSelector(mappings.Items[i].NamespaceSelector)
-			for _, set := range sets {
-				if err == nil && selector.Matches(labels.Set(set)) {
-					for _, request := range c.ofMapping(ctx, &mappings.Items[i]) {
-						q.Add(request)
-					}
-				}
+// onMemberNamespace wakes the Bundles of a Cluster whose member namespace was made anew.
+func (c *Controller) onMemberNamespace() handler.EventHandler {
+	return handler.Funcs{CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		var cluster fleet.Cluster
+		if key, ok := membership.RecordOf(e.Object); ok && c.Client.Get(ctx, key, &cluster) == nil {
+			for _, request := range c.ofCluster(ctx, &cluster) {
+				q.Add(request)
 			}
 		}
+	}}
+}
+
+// onWorkspace wakes the Bundles that a mapping lets into a namespace whose labels changed, or into which it lets them no more.
+func (c *Controller) onWorkspace() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q queue) {
+			c.wakeMapped(ctx, q, e.Object.Labels)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
+			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
+				c.wakeMapped(ctx, q, e.ObjectOld.Labels, e.ObjectNew.Labels)
+			}
+		},
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			wake(ctx, q, e.Object.GetLabels())
-			var cluster fleet.Cluster
-			if key, ok := membership.RecordOf(e.Object); ok && c.Client.Get(ctx, key, &cluster) == nil {
-				for _, request := range c.ofCluster(ctx, &cluster) {
-					q.Add(request)
-				}
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels(); !maps.Equal(before, after) {
-				wake(ctx, q, before, after)
-			}
-		},
+}
+
+// wakeMapped wakes the Bundles of the mappings that select a namespace with one of these sets of labels.
+func (c *Controller) wakeMapped(ctx context.Context, q queue, sets ...map[string]string) {
+	var mappings fleet.BundleNamespaceMappingList
+	if err := c.Client.List(ctx, &mappings, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Looking for BundleNamespaceMappings")
+	}
+	for i := range mappings.Items {
+		selector, err := metav1.LabelSelectorAsSelector(mappings.Items[i].NamespaceSelector)
+		if err != nil || !slices.ContainsFunc(sets, func(set map[string]string) bool { return selector.Matches(labels.Set(set)) }) {
+			continue
+		}
+		for _, request := range c.ofMapping(ctx, &mappings.Items[i]) {
+			q.Add(request)
+		}
 	}
 }
