@@ -63,7 +63,7 @@ func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
 
 func contentName(sum string) string { return ("s-" + sum)[:maxName] }
 
-// File returns the bytes of a resource as its encoding says. The error does not name the resource.
+// File returns the bytes of a resource as its encoding says.
 func File(resource fleet.BundleResource) ([]byte, error) {
 	switch resource.Encoding {
 	case fleet.EncodingPlain:
@@ -71,15 +71,15 @@ func File(resource fleet.BundleResource) ([]byte, error) {
 	case fleet.EncodingGzip:
 		packed, err := base64.StdEncoding.DecodeString(resource.Content)
 		if err != nil {
-			return nil, fmt.Errorf("it is not the base64 that its encoding says: %w", err)
+			return nil, fmt.Errorf("%s: it is not the base64 that its encoding says: %w", resource.Name, err)
 		}
 		plain, err := unzip(packed)
 		if err != nil {
-			return nil, fmt.Errorf("it is not the gzip that its encoding says: %w", err)
+			return nil, fmt.Errorf("%s: it is not the gzip that its encoding says: %w", resource.Name, err)
 		}
 		return plain, nil
 	}
-	return nil, fmt.Errorf("its encoding %q is unknown; known are none and %s", resource.Encoding, fleet.EncodingGzip)
+	return nil, fmt.Errorf("%s: its encoding %q is unknown; known are none and %s", resource.Name, resource.Encoding, fleet.EncodingGzip)
 }
 
 // DeploymentID identifies what a BundleDeployment deploys: a Content and the options, those with their values.

@@ -86,8 +86,8 @@ func TestFile(t *testing.T) {
 		if string(got) != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: got %q, error %v", c.name, got, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "encoding") {
-			t.Errorf("%s: the error does not say that the encoding is wrong: %v", c.name, err)
+		if err != nil && !strings.HasPrefix(err.Error(), "f: ") {
+			t.Errorf("%s: the error does not name the resource: %v", c.name, err)
 		}
 	}
 }

@@ -53,12 +53,17 @@ func checkResources(resources []fleet.BundleResource) error {
 	}
 	var problems []error
 	for i, r := range resources {
+		if r.Name == "" {
+			r.Name = fmt.Sprintf("resources[%d]", i)
+		}
 		file, err := delivery.File(r)
-		if err == nil && isYAML(r.Name) && !isTemplate(r.Name, charts) {
-			err = checkYAML(file)
+		if err == nil && isYAML(resources[i].Name) && !isTemplate(r.Name, charts) {
+			if err = checkYAML(file); err != nil {
+				err = fmt.Errorf("%s: %w", r.Name, err)
+			}
 		}
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", nameOf(r, i), err))
+			problems = append(problems, err)
 		}
 		if len(problems) == maxProblems {
 			break
@@ -69,13 +74,6 @@ func checkResources(resources []fleet.BundleResource) error {
 
 // maxProblems is how many wrong resources are named at once.
 const maxProblems = 3
-
-func nameOf(r fleet.BundleResource, index int) string {
-	if r.Name == "" {
-		return fmt.Sprintf("resources[%d]", index)
-	}
-	return r.Name
-}
 
 // isYAML says whether a resource is meant to be YAML; upstream's bundles of plain YAML may leave the name out.
 func isYAML(name string) bool {

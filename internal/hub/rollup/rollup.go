@@ -32,7 +32,7 @@ var severity = []fleet.BundleState{
 // StateOf says how a deployment stands, going by what its agent reported of what it was last told.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 	switch {
-	case refused(d) != nil:
+	case failed(d):
 		return fleet.StateErrApplied
 	case d.Spec.DeploymentID == "" || d.Status.AppliedDeploymentID != d.Spec.DeploymentID:
 		return fleet.StateWaitApplied
@@ -48,13 +48,23 @@ func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
 
 // Available says whether what a deployment was last told is in place and ready.
 func Available(d *fleet.BundleDeployment) bool {
-	return d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID && d.Status.Ready && refused(d) == nil
+	return d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID && d.Status.Ready && !failed(d)
 }
 
-// refused returns the condition that says that the agent could not carry the deployment out.
-func refused(d *fleet.BundleDeployment) *fleet.Condition {
+// failed says whether the agent could not carry the deployment out. An agent that shows no state says so by a condition; one that does
+// may have conditions that are not true yet because it is still at it.
+func failed(d *fleet.BundleDeployment) bool {
+	if state := d.Status.Display.State; state != "" {
+		return state == string(fleet.StateErrApplied)
+	}
+	c := complaint(d)
+	return c != nil && c.Status == corev1.ConditionFalse
+}
+
+// complaint returns the condition that says that the deployment is not carried out.
+func complaint(d *fleet.BundleDeployment) *fleet.Condition {
 	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionInstalled} {
-		if c := kube.FindCondition(d.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
+		if c := kube.FindCondition(d.Status.Conditions, kind); c != nil && c.Status != corev1.ConditionTrue {
 			return c
 		}
 	}
@@ -64,13 +74,11 @@ func refused(d *fleet.BundleDeployment) *fleet.Condition {
 // Message says why a deployment is not ready.
 func Message(d *fleet.BundleDeployment) string {
 	switch StateOf(d) {
-	case fleet.StateErrApplied:
-		return short(refused(d).Message)
-	case fleet.StateWaitApplied:
-		if c := kube.FindCondition(d.Status.Conditions, fleet.ConditionDeployed); c != nil && c.Status == corev1.ConditionUnknown {
-			return short(c.Message)
-		}
-		if d.Spec.Paused {
+	case fleet.StateErrApplied, fleet.StateWaitApplied:
+		switch c := complaint(d); {
+		case c != nil:
+			return cmp.Or(short(c.Message), "its agent gives no reason")
+		case d.Spec.Paused:
 			return "paused"
 		}
 		return "the agent has not reported it yet"

@@ -35,13 +35,18 @@ func TestStateAndMessageOfADeployment(t *testing.T) {
 			fleet.StateWaitApplied, "the agent has not reported it yet", false},
 		{"and the agent says what it waits for", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = "s-a:0"
-			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionUnknown, Message: "waiting for Bundle first"}
+			d.Status.Display.State = "WaitApplied"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "waiting for Bundle first"}
 		}, fleet.StateWaitApplied, "waiting for Bundle first", false},
 		{"paused before it was carried out", func(d *fleet.BundleDeployment) { d.Status, d.Spec.Paused = fleet.BundleDeploymentStatus{}, true },
 			fleet.StateWaitApplied, "paused", false},
 		{"it could not be carried out", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = ""
 			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such\n  chart"}
+		}, fleet.StateErrApplied, "no such chart", false},
+		{"an agent that shows its state says so", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID, d.Status.Display.State = "", "ErrApplied"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such chart"}
 		}, fleet.StateErrApplied, "no such chart", false},
 		{"it was changed downstream", func(d *fleet.BundleDeployment) {
 			d.Status.NonModified = false
