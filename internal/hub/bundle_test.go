@@ -218,6 +218,7 @@ targets:
 	b.deployment("app", there)
 	f.change(cluster, func() { cluster.Labels["env"] = "prod" })
 	b.without("app")
+	f.restartHub() // what it finds as it should be, it leaves
 	late := f.place("late", map[string]string{"env": "dev"})
 	late.deployment("app", there)
 	if again := a.deployment("app", there); again.ResourceVersion != first.ResourceVersion {
