@@ -75,7 +75,7 @@ func gone(err error) error {
 // ready reports, with the identity given, that what was told last is in place.
 func ready(t *testing.T, as client.Client, d fleet.BundleDeployment) {
 	t.Helper()
-	reportDeployment(t, as, d, func(s map[string]any) {})
+	reportDeployment(t, as, d, func(map[string]any) {})
 }
 
 // reportDeployment writes the status as an upstream agent does: a merge patch, with fields that nobody here knows.

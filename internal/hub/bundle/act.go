@@ -23,7 +23,7 @@ import (
 // act writes what the plan releases and what else changed, and takes away what is left over. It returns how many deployments are new.
 // What fails is noted at its target; the rest goes on.
 func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, err error) {
-	if o.problem != nil {
+	if !o.makesSense() {
 		return 0, nil
 	}
 	var fresh, changed []int

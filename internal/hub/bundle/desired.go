@@ -87,6 +87,11 @@ type memory struct {
 	reported time.Time
 }
 
+// isOf says whether this is what is remembered of the Bundle as it is now.
+func (m *memory) isOf(bundle *fleet.Bundle) bool {
+	return m.uid == bundle.UID && m.generation == bundle.Generation
+}
+
 // outcome is the deployment ID of a Cluster and what it was computed from.
 type outcome struct {
 	generation          int64

@@ -118,7 +118,7 @@ func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 func (c *Controller) recall(ctx context.Context, bundle *fleet.Bundle) (*memory, error) {
 	key := client.ObjectKeyFromObject(bundle)
 	known := c.memory(key)
-	if known.uid == bundle.UID && known.generation == bundle.Generation && (known.packed.problem != nil || c.contents.has(key)) {
+	if known.isOf(bundle) && (known.packed.name == "" || c.contents.has(key)) {
 		return known, nil
 	}
 	var whole fleet.Bundle
@@ -129,12 +129,12 @@ func (c *Controller) recall(ctx context.Context, bundle *fleet.Bundle) (*memory,
 		return nil, errBehind
 	}
 	known.uid, known.generation, known.outcomes = bundle.UID, bundle.Generation, map[types.UID]outcome{}
-	content, err := pack(whole.Spec.Resources)
-	if err != nil {
-		known.packed = packed{problem: err}
+	var content *fleet.Content
+	if content, known.packed.problem = pack(whole.Spec.Resources); content == nil {
+		known.packed.name, known.packed.sum = "", ""
 		return known, nil
 	}
-	known.packed = packed{name: content.Name, sum: content.SHA256Sum}
+	known.packed.name, known.packed.sum = content.Name, content.SHA256Sum
 	return known, c.contents.keep(ctx, key, content)
 }
 

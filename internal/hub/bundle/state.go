@@ -56,6 +56,9 @@ type observed struct {
 	leftover []*fleet.BundleDeployment
 }
 
+// makesSense says whether it is known which deployments there should be.
+func (o observed) makesSense() bool { return o.problem == nil }
+
 // packed is what became of the resources of a Bundle.
 type packed struct {
 	name, sum string
