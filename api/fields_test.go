@@ -14,9 +14,9 @@ import (
 	"github.com/muster-fleet/muster/api/crds"
 )
 
-// upstream lists every upstream field, as path:type (wire facts §1.2 to §1.9 and §1.11 and, for the report, kubefleet §1.5). What can be
-// a number or a text has no type. All fields of a ClusterProfile are listed too. Fields of core types (tolerations, affinity, resources) are listed
-// by their first level only.
+// upstream lists every upstream field, as path:type (wire facts §1.2 to §1.9 and §1.11 and, for the report, kubefleet §1.5), and all of a
+// ClusterProfile. What can be a number or a text has no type. Fields of core types (tolerations, affinity, resources) are listed by their first
+// level only.
 var upstream = map[string]string{
 	"fleet.cattle.io_clusterregistrationtokens.yaml": `
 		spec.ttl:string status.expires:string status.secretName:string`,
@@ -110,6 +110,18 @@ var upstream = map[string]string{
 		status.resourceUsage.capacity:object status.resourceUsage.allocatable:object status.resourceUsage.available:object
 		status.resourceUsage.observationTime:string status.namespaces:object status.agentStatus:array status.agentStatus[].type:string
 		status.agentStatus[].conditions:array status.agentStatus[].lastReceivedHeartbeat:string`,
+	"placement.kubernetes-fleet.io_clusterresourceplacements.yaml": upstreamPlacement,
+	"placement.kubernetes-fleet.io_resourceplacements.yaml":        upstreamPlacement,
+	"placement.kubernetes-fleet.io_works.yaml": `
+		spec.workload:object spec.workload.manifests:array spec.applyStrategy:object status.conditions:array status.manifestConditions:array
+		status.manifestConditions[].identifier:object status.manifestConditions[].identifier.ordinal:integer
+		status.manifestConditions[].identifier.group:string status.manifestConditions[].identifier.version:string
+		status.manifestConditions[].identifier.kind:string status.manifestConditions[].identifier.resource:string
+		status.manifestConditions[].identifier.namespace:string status.manifestConditions[].identifier.name:string
+		status.manifestConditions[].conditions:array status.manifestConditions[].driftDetails:object
+		status.manifestConditions[].diffDetails:object`,
+	"placement.kubernetes-fleet.io_appliedworks.yaml": `
+		spec.workName:string spec.workNamespace:string status.appliedResources:array`,
 	"multicluster.x-k8s.io_clusterprofiles.yaml": `
 		spec.displayName:string spec.clusterManager:object spec.clusterManager.name:string status.conditions:array status.version:object
 		status.version.kubernetes:string status.properties:array status.properties[].name:string status.properties[].value:string
@@ -134,6 +146,32 @@ const options = `
 func below(path, fields string) string {
 	return " " + path + "." + strings.Join(strings.Fields(fields), " "+path+".")
 }
+
+// upstreamPlacement lists the fields that both kinds of placements have (kubefleet §4.1).
+const upstreamPlacement = `
+		spec.resourceSelectors:array spec.resourceSelectors[].group:string spec.resourceSelectors[].version:string
+		spec.resourceSelectors[].kind:string spec.resourceSelectors[].name:string spec.resourceSelectors[].labelSelector:object
+		spec.resourceSelectors[].selectionScope:string spec.policy:object spec.policy.placementType:string spec.policy.clusterNames:array
+		spec.policy.numberOfClusters:integer spec.policy.affinity.clusterAffinity:object
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].labelSelector:object
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].propertySelector.matchExpressions[].name:string
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].propertySelector.matchExpressions[].operator:string
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].propertySelector.matchExpressions[].values:array
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight:integer
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.labelSelector:object
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.propertySorter.name:string
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.propertySorter.sortOrder:string
+		spec.policy.topologySpreadConstraints[].maxSkew:integer spec.policy.topologySpreadConstraints[].topologyKey:string
+		spec.policy.topologySpreadConstraints[].whenUnsatisfiable:string spec.policy.tolerations[].key:string
+		spec.policy.tolerations[].operator:string spec.policy.tolerations[].value:string spec.policy.tolerations[].effect:string
+		spec.strategy.type:string spec.strategy.rollingUpdate.maxUnavailable: spec.strategy.rollingUpdate.maxSurge:
+		spec.strategy.rollingUpdate.unavailablePeriodSeconds:integer spec.strategy.applyStrategy.type:string
+		spec.strategy.applyStrategy.whenToApply:string spec.strategy.applyStrategy.whenToTakeOver:string
+		spec.strategy.applyStrategy.comparisonOption:string spec.strategy.applyStrategy.allowCoOwnership:boolean
+		spec.strategy.deleteStrategy.propagationPolicy:string spec.strategy.reportBackStrategy:object spec.revisionHistoryLimit:integer
+		spec.statusReportingScope:string status.selectedResources:array status.observedResourceIndex:string
+		status.placementStatuses:array status.placementStatuses[].clusterName:string status.placementStatuses[].conditions:array
+		status.conditions:array`
 
 func TestEveryUpstreamFieldIsThereWithItsType(t *testing.T) {
 	for file, list := range upstream {
@@ -176,6 +214,14 @@ func TestColumns(t *testing.T) {
 			"Available-Memory .status.resourceUsage.available.memory", "Allocatable-CPU .status.resourceUsage.allocatable.cpu",
 			"Allocatable-Memory .status.resourceUsage.allocatable.memory",
 		},
+		"placement.kubernetes-fleet.io_clusterresourceplacements.yaml": {
+			"Gen .metadata.generation", `Scheduled .status.conditions[?(@.type=="ClusterResourcePlacementScheduled")].status`,
+			`Scheduled-Gen .status.conditions[?(@.type=="ClusterResourcePlacementScheduled")].observedGeneration`,
+			`Applied .status.conditions[?(@.type=="ClusterResourcePlacementApplied")].status`,
+			`Available .status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status`,
+			`Available-Gen .status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].observedGeneration`,
+			"Members .status.members", "Age .metadata.creationTimestamp", "Status .status.message",
+		},
 	} {
 		for _, version := range read(t, file).Spec.Versions {
 			var got []string
@@ -190,7 +236,10 @@ func TestColumns(t *testing.T) {
 }
 
 func TestBothVersionsHaveTheSameFieldsAndV1beta1IsStored(t *testing.T) {
-	for _, file := range []string{"cluster.kubernetes-fleet.io_internalmemberclusters.yaml", "cluster.kubernetes-fleet.io_memberclusters.yaml"} {
+	for file := range upstream {
+		if !strings.Contains(file, ".kubernetes-fleet.io") {
+			continue
+		}
 		fields := map[string][]string{}
 		for _, version := range read(t, file).Spec.Versions {
 			all := map[string]bool{}

@@ -80,7 +80,13 @@ func (m *member) start() {
 		running.Run(ctx)
 	}()
 	m.stop = func() { cancel(); <-done }
-	m.t.Cleanup(func() { m.stop() })
+	m.t.Cleanup(func() {
+		if m.t.Failed() {
+			state, reason, _ := running.Standing()
+			m.t.Logf("the agent in %s is %s: %s", m.agentNamespace, state, reason)
+		}
+		m.stop()
+	})
 }
 
 // credential is what the agent has stored.

@@ -21,8 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -42,11 +45,13 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/group"
+	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/registration"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -112,6 +117,9 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	}
 	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
+	// The settings are where every member reaches the hub.
+	hubOf := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, settings.Current().Hub()) }
+	turns := &membership.Turns{}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
@@ -125,16 +133,18 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Heartbeat: heartbeat, SystemNamespace: namespace}).Register(ctx, mgr)
+				Config: settings, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace}).Register(ctx, mgr)
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, Turns: turns}).Register(mgr)
 		},
+		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
+		func() error { return addPlacement(ctx, mgr, judge, recorder) },
 		func() error {
 			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
 		},
@@ -161,6 +171,30 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	return nil
 }
 
+// addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own.
+func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judge, recorder events.EventRecorder) error {
+	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for any kind: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for discovery: %w", err)
+	}
+	return placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
+		Judge: judge, Dynamic: reader, Discovery: kinds}).Register(ctx, mgr)
+}
+
+// addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
+func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, namespace string) error {
+	secrets, err := importer.NewSecretCache(mgr)
+	if err != nil {
+		return err
+	}
+	return importer.New(importer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets, Clock: clock.RealClock{},
+		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
+}
+
 // cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
 func cacheOptions(namespace string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
@@ -170,6 +204,7 @@ func cacheOptions(namespace string) cache.Options {
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
 			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
 			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
+			&placement.Work{}:            {Transform: placer.Slim},
 			&corev1.Namespace{}:          managed,
 			&corev1.ServiceAccount{}:     managed,
 			&corev1.Secret{}:             managed,
@@ -214,6 +249,8 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
 		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
 		placement.GroupVersion.WithKind("Work"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacement"),
+		placement.GroupVersion.WithKind("ResourcePlacement"),
 	} {
 		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
 			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())

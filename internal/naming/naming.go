@@ -24,12 +24,16 @@ const (
 	AgentSecret = "fleet-agent"
 	// AgentConfigMap holds the agent's settings downstream.
 	AgentConfigMap = "fleet-agent"
+	// LearnedHubConfigMap holds where the hub told the agent of a MemberCluster to reach it, in the agent's namespace.
+	LearnedHubConfigMap = "member-agent-hub"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
 	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
-	HeartbeatLease         = "heartbeat"
+	HeartbeatLease = "heartbeat"
+	// LabelMember, on the history of a release downstream, is the UID of the report of the member that it was delivered to.
+	LabelMember            = "muster/member"
 	credentialSecretPrefix = "c-"
 )
 
@@ -115,6 +119,9 @@ func RegistrationNamespace(system string) string {
 	}
 	return system + "-clusters-system"
 }
+
+// ImportToken is the ClusterRegistrationToken with which the hub imports a Cluster.
+func ImportToken(cluster string) string { return SafeConcat("import-token-" + cluster) }
 
 // TokenServiceAccount is the identity behind a ClusterRegistrationToken.
 func TokenServiceAccount(token, uid string) string { return SafeConcat(token, uid) }

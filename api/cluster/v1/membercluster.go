@@ -85,7 +85,7 @@ type DeleteOptions struct {
 
 // MemberClusterStatus is written by the hub only.
 type MemberClusterStatus struct {
-	// Conditions: ReadyToJoin, Joined, Healthy, and those of the member's property provider.
+	// Conditions: ReadyToJoin, Joined, Healthy, HubConfigured, and those of the member's property provider.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

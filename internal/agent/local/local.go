@@ -1,7 +1,7 @@
 // Package local is what the agent touches on its own cluster, the member: the objects that decide, the nodes and pods, and the API
 // server's version and health.
 //
-// Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap and nothing else.
+// Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap, or the ConfigMap member-agent-hub, and nothing else.
 package local
 
 import (
@@ -99,6 +99,17 @@ func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, ou
 	client.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
 
+// Delivered says whether releases are left of what was delivered to a member, given the UID of its report.
+func (c *Cluster) Delivered(ctx context.Context, member string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	secrets, err := c.Secrets.List(ctx, metav1.ListOptions{LabelSelector: naming.LabelMember + "=" + member, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("listing the releases in namespace %s: %w", c.Namespace, err)
+	}
+	return len(secrets.Items) > 0, nil
+}
+
 // Store writes a Secret of the agent's namespace, whether or not it exists.
 func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -109,6 +120,20 @@ func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	}
 	if err != nil {
 		return fmt.Errorf("storing secret %s/%s: %w", c.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// StoreConfigMap does so for a ConfigMap.
+func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := c.ConfigMaps.Create(ctx, configMap, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = c.ConfigMaps.Update(ctx, configMap, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("storing configmap %s/%s: %w", c.Namespace, configMap.Name, err)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 // Package report tells the hub how the member is: its nodes, what they have and what of it is free, its version and health; and
 // that the member has left, when the hub asks for that.
 //
-// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s and at least once per
-// 10 min; two equal observations are one write. The numbers are the member's claims about itself.
+// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s, unless the hub waits for an
+// answer, and at least once per 10 min; two equal observations are one write. The numbers are the member's claims about itself.
 package report
 
 import (
@@ -44,6 +44,9 @@ type Reporter struct {
 	// Start is the report as the hub had it at first; Asks tells whenever it changed.
 	Start *clusterv1beta1.InternalMemberCluster
 	Asks  <-chan *clusterv1beta1.InternalMemberCluster
+	// Hub is how the agent reaches the hub at first; Hubs tells whenever that changed.
+	Hub  clusterv1beta1.HubInUse
+	Hubs <-chan clusterv1beta1.HubInUse
 	// Check tells when to look at the health of the member again.
 	Check <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
@@ -78,6 +81,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		cancel()
 		watching.Wait()
 	}()
+	r.facts.hub = r.Hub
 	r.hear(r.Start)
 	r.look(ctx)
 	started := r.Clock.Now()
@@ -102,6 +106,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-r.changed:
 		case report := <-r.Asks:
 			r.hear(report)
+		case r.facts.hub = <-r.Hubs:
 		case <-r.Check:
 			r.look(ctx)
 		case <-timer.C():
@@ -111,7 +116,7 @@ func (r *Reporter) Run(ctx context.Context) {
 }
 
 func (r *Reporter) due() time.Time {
-	at := due(r.last, !r.facts.equal(r.written), r.facts.left != r.written.left)
+	at := due(r.last, !r.facts.equal(r.written), r.facts.urgent(r.written))
 	if r.written.left && r.facts.left {
 		// A member that has left says no more.
 		at = r.Clock.Now().Add(refresh)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,9 +37,19 @@ func neverSeen(o *observed) {
 	o.before.Agent.LastSeen, o.lastBeat, o.liveness = metav1.Time{}, time.Time{}, liveness.Unknown
 }
 
+// managed is a Cluster with a kubeconfig, whose import stands as given; not at all if the reason is empty.
+func managed(reason, message string) func(*observed) {
+	return func(o *observed) {
+		o.managed = true
+		if reason != "" {
+			o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionImported, reason == "Imported", reason, message)}
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	recordedLost := func(o *observed) {
-		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, reasonAgentLost, "")}
+		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, ReasonAgentLost, "")}
 	}
 	troubled := fleet.BundleSummary{Ready: 1, Modified: 1, DesiredReady: 2, NonReadyResources: []fleet.NonReadyResource{
 		{Name: "app", State: fleet.StateModified, Message: "Service n/web is missing"},
@@ -58,18 +69,30 @@ func TestJudge(t *testing.T) {
 			verdict{ready: true, reason: reasonReady}},
 		{"Bundles that are not ready are said to be", member(func(o *observed) { o.bundles = troubled }),
 			verdict{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
-		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.liveness = troubled, liveness.Lost }), verdict{reason: reasonAgentLost, message: lost}},
-		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: reasonAgentLost, message: lost}},
+		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.liveness = troubled, liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
+		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
 		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }),
 			verdict{ready: true, reason: reasonReady}},
-		{"or lost", member(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{reason: reasonAgentLost, message: lost}},
+		{"or lost", member(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{reason: ReasonAgentLost, message: lost}},
 		{"until it beats", member(recordedLost), verdict{ready: true, reason: reasonReady}},
 		{"an identity that is gone says what to do", member(func(o *observed) { o.identity = "" }),
-			verdict{reason: reasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.namespace = membership.NamespaceTaken }),
 			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
 			verdict{reason: reasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), verdict{reason: reasonWaitCheckIn, message: "the hub is installing the agent"}},
+		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), verdict{reason: "Unreachable", message: "no answer"}},
+		{"or that it is done", member(neverSeen, managed("Imported", "")),
+			verdict{reason: reasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
+		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.liveness = liveness.Lost }, managed("Unreachable", "no answer")),
+			verdict{reason: ReasonAgentLost, message: lost + "; no answer"}},
+		{"so does one without an identity", member(func(o *observed) { o.identity = "" }, managed("Unreachable", "no answer")),
+			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
+		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
+			verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: no answer"}},
+		{"an import of long ago means nothing to a Cluster without a kubeconfig", member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
+			verdict{ready: true, reason: reasonReady}},
 	} {
 		if diff := cmp.Diff(c.want, judge(c.seen), cmp.AllowUnexported(verdict{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -126,6 +149,22 @@ func TestDescribe(t *testing.T) {
 				condition("Ready", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
 			},
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+		}},
+		{"a member whose agent says how it reaches the hub", member(func(o *observed) {
+			o.hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
+			o.report.Status.Hub = &clusterv1beta1.HubInUse{APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict"}
+		}), fleet.ClusterStatus{
+			Namespace:    "ns",
+			Conditions:   append(slices.Clone(ready), condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
+			APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict", Agent: agent,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
+		{"of which nothing is known any more when a legacy agent takes its place", member(func(o *observed) {
+			o.identity, o.report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
+				[]fleet.Condition{condition("HubConfigured", true, "InUse", "")}
+		}), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: legacy,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 	} {
 		if diff := cmp.Diff(c.want, describe(c.seen, now)); diff != "" {

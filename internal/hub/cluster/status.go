@@ -23,7 +23,7 @@ const stateWaitCheckIn = "WaitCheckIn"
 // recordedLost says whether the status as it is calls the agent lost.
 func (o observed) recordedLost() bool {
 	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
-	return ready != nil && ready.Reason == reasonAgentLost
+	return ready != nil && ready.Reason == ReasonAgentLost
 }
 
 // describe computes the status. It is the only place that sets what this package owns of it.
@@ -44,12 +44,14 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	// The report is shown from the first beat on: one write for both.
 	if o.identity == membership.Native && o.joined() {
 		after.Agent = describeAgent(o)
+		describeReach(&after, o, now)
 		if o.report != nil && o.report.Status.Nodes != nil {
 			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Status.Nodes.Ready, o.report.Status.Nodes.Total)
 			after.Display.SampleNode = o.report.Status.Nodes.Sample
 		}
 	}
 	if o.identity == membership.Legacy {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
 		describeLegacyNodes(&after)
 	}
 	after.Display.State = string(rollup.Worst(o.bundles))
@@ -61,6 +63,19 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.clockSkew, written)
 	}
 	return after
+}
+
+// describeReach shows how the agent reaches the hub.
+func describeReach(after *fleet.ClusterStatus, o observed, now time.Time) {
+	if used := o.reach().InUse(); used != nil {
+		after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
+	}
+	said, known := o.reach().Judge()
+	if !known {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
+		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionHubConfigured, said.InUse, said.Reason, said.Message))
 }
 
 // describeAgent rolls the report up; upstream agents write status.agent themselves.

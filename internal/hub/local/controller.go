@@ -107,7 +107,7 @@ func (c *Controller) observe(ctx context.Context) (observed, error) {
 		return o, fmt.Errorf("reading Cluster %s/%s: %w", o.wanted.Namespace, ClusterName, err)
 	}
 	o.found = &cluster
-	imported := kube.FindCondition(cluster.Status.Conditions, conditionImported)
+	imported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported)
 	if o.imported = imported != nil && imported.Status == corev1.ConditionTrue; !o.imported {
 		o.expires, err = c.expiry(ctx, o.wanted.Namespace)
 	}
@@ -122,11 +122,11 @@ func (c *Controller) expiry(ctx context.Context, namespace string) (time.Time, e
 	}
 	kubeconfig, err := clientcmd.Load(secret.Data["value"])
 	if err != nil || kubeconfig.AuthInfos["user"] == nil {
-		return time.Time{}, nil // somebody's edit; it is made anew
+		return time.Time{}, nil //nolint:nilerr // somebody's edit; it is made anew
 	}
 	claims, err := credential.ReadClaims(kubeconfig.AuthInfos["user"].Token)
 	if err != nil {
-		return time.Time{}, nil // likewise
+		return time.Time{}, nil //nolint:nilerr // likewise
 	}
 	return claims.Expires, nil
 }

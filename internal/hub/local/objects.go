@@ -24,8 +24,6 @@ const (
 	labelName = "name"
 	// accountName is the ServiceAccount in the hub's system namespace that the agent is installed as; the chart makes it.
 	accountName = "fleet-controller-bootstrap"
-	// conditionImported is the importer's.
-	conditionImported = "Imported"
 )
 
 // desired returns the Cluster with what the settings say; what else users set on it is theirs.

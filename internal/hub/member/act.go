@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -43,7 +42,7 @@ func (c *Controller) claim(ctx context.Context, mc *clusterv1beta1.MemberCluster
 // observe gathers, and writes nothing. The judge is told whom to judge before it is asked.
 func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observed, error) {
 	member := membership.OfMemberCluster(mc)
-	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status}
+	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status, hub: c.Config.Current().Hub()}
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
 	if err == nil && state == membership.NamespaceAbsent && mc.DeletionTimestamp != nil {
 		state, _, err = member.ObserveNamespace(ctx, c.Live) // the cache may not know it yet
@@ -99,12 +98,18 @@ func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberClust
 	if err != nil || o.namespace != membership.NamespaceOurs {
 		return err
 	}
+	if o.report != nil && !o.reach().Asked() {
+		o.turn = c.Turns.Await(o.memberNamespace, c.Clock.Now())
+	}
 	return c.ask(ctx, mc, *o, clusterv1beta1.ClusterStateJoin)
 }
 
 // ask brings what is in the member namespace in line with what the agent is asked to do. Only what differs is written.
 func (c *Controller) ask(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
-	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc)}
+	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc), Hub: o.hub}
+	if o.turn > 0 {
+		desired.Hub = o.report.Spec.Hub
+	}
 	if identityProblem(o.identity) == "" {
 		desired.Identity = &o.identity
 	}
@@ -130,8 +135,12 @@ func (c *Controller) ask(ctx context.Context, mc *clusterv1beta1.MemberCluster, 
 	} else if haveBinding.UID == "" || !equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) {
 		differ = append(differ, binding)
 	}
-	if o.report == nil || o.report.Spec != report.Spec {
+	if o.report == nil {
 		differ = append(differ, report)
+	} else if !equality.Semantic.DeepEqual(o.report.Spec, report.Spec) {
+		if err := membership.Ask(ctx, c.Client, o.report, report.Spec); err != nil {
+			return err
+		}
 	}
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{}); apierrors.IsNotFound(err) {
 		missing, err := kube.Missing(ctx, c.Live, kube.MetadataOf(c.Client.Scheme()), lease)
@@ -152,10 +161,23 @@ func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluste
 		return err
 	}
 	c.written.Store(after)
+	c.announceMove(ctx, after, meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionHubConfigured))
 	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy} {
 		c.announce(ctx, after, meta.FindStatusCondition(o.before.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind))
 	}
 	return nil
+}
+
+// announceMove tells of a move to another address of the hub, and of one that failed.
+func (c *Controller) announceMove(ctx context.Context, mc *clusterv1beta1.MemberCluster, before *metav1.Condition) {
+	after := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHubConfigured)
+	if before == nil || after == nil || before.Reason == after.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("MemberCluster moves to another address of the hub", "from", before.Reason, "to", after.Reason, "message", after.Message)
+	if kind := membership.EventOfMove(after.Reason); kind != "" {
+		c.Recorder.Eventf(mc, nil, kind, after.Reason, "Move", "%s", after.Message)
+	}
 }
 
 // announce tells of a transition, after it was written.
@@ -217,30 +239,10 @@ func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
 		return err
 	}
-	if err := c.releaseWorks(ctx, member); err != nil {
+	if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
 		return err
 	}
 	return member.DeleteNamespace(ctx, c.Client, c.Live)
-}
-
-// releaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever.
-func (c *Controller) releaseWorks(ctx context.Context, member membership.Member) error {
-	var works placement.WorkList
-	if err := c.Live.List(ctx, &works, client.InNamespace(member.Namespace)); err != nil {
-		return fmt.Errorf("listing the works of %s: %w", member.Namespace, err)
-	}
-	for i := range works.Items {
-		work := &works.Items[i]
-		if len(work.Finalizers) == 0 {
-			continue
-		}
-		before := work.DeepCopy()
-		work.Finalizers = nil
-		if err := c.Client.Patch(ctx, work, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
-		}
-	}
-	return nil
 }
 
 // recordLeftovers keeps, after the record is gone, that a member was removed without its agent's answer.
@@ -259,6 +261,7 @@ func (c *Controller) recordLeftovers(ctx context.Context, mc *clusterv1beta1.Mem
 
 func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	c.Judge.Forget(membership.OfMemberCluster(mc).Namespace)
+	c.Turns.Forget(membership.OfMemberCluster(mc).Namespace)
 	c.written.Forget(mc)
 	before := mc.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)

@@ -54,6 +54,8 @@ type Deps struct {
 	Judge    *liveness.Judge
 	// SystemNamespace is the hub's own; what was left behind is recorded there.
 	SystemNamespace string
+	// Turns spreads moves to another address of the hub over time.
+	Turns *membership.Turns
 }
 
 // Controller reconciles MemberClusters.
@@ -77,6 +79,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notMade).
 		WatchesMetadata(&rbacv1.Role{}, owned, notMade).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -115,12 +118,28 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	switch {
+	case seen.turn > 0:
+		return ctrl.Result{RequeueAfter: seen.turn}, nil
 	case judgeReadyToJoin(seen).reason != reasonReadyToJoin:
 		return ctrl.Result{RequeueAfter: unwatchedRetry}, nil
 	case seen.liveness == liveness.Online:
 		return ctrl.Result{RequeueAfter: refreshLastSeen}, nil
 	}
 	return ctrl.Result{}, nil
+}
+
+// onSettings looks at every MemberCluster after a change of the settings, at its turn to move.
+func (c *Controller) onSettings(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var list clusterv1beta1.MemberClusterList
+	if err := c.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing MemberClusters after a change of settings")
+		return
+	}
+	for i := range list.Items {
+		mc := &list.Items[i]
+		turn := c.Turns.Take(membership.OfMemberCluster(mc).Namespace, c.Clock.Now())
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mc)}, turn)
+	}
 }
 
 // onReport counts a moved heartbeat in a report as a beat: that is how a KubeFleet member agent shows that it is alive.

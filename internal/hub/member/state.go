@@ -50,7 +50,12 @@ type observed struct {
 	lastBeat       time.Time // zero if the hub has seen none since it started
 	clockSkew      *int64    // by how many seconds the member's clock is ahead; nil if not known
 	before         clusterv1beta1.MemberClusterStatus
+	// hub is where the agent should reach it, turn how long its turn to move there is away.
+	hub  *clusterv1beta1.HubAddress
+	turn time.Duration
 }
+
+func (o observed) reach() membership.Reach { return membership.Reach{Desired: o.hub, Report: o.report} }
 
 // verdict is one condition.
 type verdict struct {

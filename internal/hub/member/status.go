@@ -34,6 +34,15 @@ func describe(o observed, generation int64, leaving departure, now time.Time) cl
 	if o.report != nil {
 		rollUp(&after, o, generation, now)
 	}
+	if said, known := o.reach().Judge(); known {
+		status := metav1.ConditionFalse
+		if said.InUse {
+			status = metav1.ConditionTrue
+		}
+		set(clusterv1beta1.ConditionHubConfigured, verdict{status, said.Reason, said.Message})
+	} else {
+		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionHubConfigured)
+	}
 	written := !equality.Semantic.DeepEqual(after, o.before)
 	after.ClockSkewSeconds = liveness.ShownSkew(o.before.ClockSkewSeconds, o.clockSkew, written)
 	return after
