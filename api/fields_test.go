@@ -15,7 +15,7 @@ import (
 )
 
 // upstream lists every upstream field of the kinds that take part in registration, as path:type (wire facts §1.2 to §1.5 and, for the
-// report, kubefleet §1.5). Fields of core types (tolerations, affinity, resources) are listed by their first level only.
+// report, kubefleet §1.5), and all of a ClusterProfile. Fields of core types (tolerations, affinity, resources) are listed by their first level only.
 var upstream = map[string]string{
 	"fleet.cattle.io_clusterregistrationtokens.yaml": `
 		spec.ttl:string status.expires:string status.secretName:string`,
@@ -68,6 +68,12 @@ var upstream = map[string]string{
 		status.resourceUsage.capacity:object status.resourceUsage.allocatable:object status.resourceUsage.available:object
 		status.resourceUsage.observationTime:string status.namespaces:object status.agentStatus:array status.agentStatus[].type:string
 		status.agentStatus[].conditions:array status.agentStatus[].lastReceivedHeartbeat:string`,
+	"multicluster.x-k8s.io_clusterprofiles.yaml": `
+		spec.displayName:string spec.clusterManager:object spec.clusterManager.name:string status.conditions:array status.version:object
+		status.version.kubernetes:string status.properties:array status.properties[].name:string status.properties[].value:string
+		status.properties[].lastObservedTime:string status.accessProviders:array status.accessProviders[].name:string
+		status.accessProviders[].cluster:object status.credentialProviders:array status.credentialProviders[].name:string
+		status.credentialProviders[].cluster:object`,
 }
 
 func TestEveryUpstreamFieldIsThereWithItsType(t *testing.T) {

@@ -1,13 +1,16 @@
 package charts_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/muster-fleet/muster/api/crds"
 	"github.com/muster-fleet/muster/charts"
@@ -26,6 +29,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"agentTokenLifetime":              "720h",
 		"forceDeleteWaitTime":             "15m",
 		"registrationTokenTTL":            map[string]any{"required": false},
+		"inventory":                       map[string]any{"namespace": "fleet-inventory", "clusterSet": "default"},
 		"garbageCollectionInterval":       "15m",
 		"ignoreClusterRegistrationLabels": false,
 		"agentImage":                      "muster-agent:0.1.0",
@@ -65,6 +69,7 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		"unknown TLS mode":    {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
 		"strict without a CA": {[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required"},
 		"duration":            {[]string{"agentCheckinInterval=often"}, "agentCheckinInterval"},
+		"inventory":           {[]string{"inventory.namespace=a.b"}, "inventory"},
 		"replicas":            {[]string{"controller.replicas=many"}, "controller"},
 	}
 	for name, test := range tests {
@@ -122,6 +127,40 @@ func TestNamespacedObjectsSayTheReleaseNamespace(t *testing.T) {
 	}
 }
 
+// sharedCRD is that of a kind which other cluster managers use too.
+const sharedCRD = "multicluster.x-k8s.io_clusterprofiles.yaml"
+
+func TestCRDOfSomebodyElseIsNeitherTakenOverNorRemoved(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		stands   map[string]string // its annotations
+		rendered bool
+	}{
+		{"absent", nil, true},
+		{"installed by hand", map[string]string{}, false},
+		{"that of another release", map[string]string{"meta.helm.sh/release-name": "inventory"}, false},
+		{"the chart's own, to be upgraded", map[string]string{"meta.helm.sh/release-name": "fleet-crd"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			command := helm{chart: "fleet-crd", namespace: "cattle-fleet-system", release: "fleet-crd"}
+			if c.stands != nil {
+				stands := &unstructured.Unstructured{}
+				stands.SetAPIVersion("apiextensions.k8s.io/v1")
+				stands.SetKind("CustomResourceDefinition")
+				stands.SetName("clusterprofiles.multicluster.x-k8s.io")
+				stands.SetAnnotations(c.stands)
+				command.cluster = []runtime.Object{stands}
+			}
+			rendered := slices.ContainsFunc(command.mustRender(t).objects, func(o unstructured.Unstructured) bool {
+				return o.GetName() == "clusterprofiles.multicluster.x-k8s.io"
+			})
+			if rendered != c.rendered {
+				t.Errorf("rendered: %t, want %t", rendered, c.rendered)
+			}
+		})
+	}
+}
+
 func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
 	rendered := helm{chart: "fleet-crd", namespace: "cattle-fleet-system", release: "fleet-crd"}.mustRender(t)
 	names, err := fs.Glob(crds.FS, "*.yaml")
@@ -137,6 +176,9 @@ func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
 			t.Fatal(err)
 		}
 		inChart, err := fs.ReadFile(charts.FS, "fleet-crd/templates/"+name)
+		if name == sharedCRD { // between two lines that say when
+			inChart = bytes.TrimSuffix(inChart[bytes.Index(inChart, []byte("---\n")):], []byte("{{- end }}\n"))
+		}
 		if err != nil || string(inChart) != string(original) {
 			t.Errorf("charts/fleet-crd/templates/%s is not api/crds/%s (%v); run make generate", name, name, err)
 		}

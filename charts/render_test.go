@@ -15,7 +15,12 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/strvals"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/charts"
@@ -27,10 +32,11 @@ type helm struct {
 	namespace string
 	release   string
 	upgrade   bool
-	values    string    // the content of a --values file
-	set       []string  // --set
-	setString []string  // --set-string
-	file      [2]string // name and content of a file that was put into the chart's directory
+	values    string           // the content of a --values file
+	set       []string         // --set
+	setString []string         // --set-string
+	file      [2]string        // name and content of a file that was put into the chart's directory
+	cluster   []runtime.Object // what lookup finds
 }
 
 // release is what helm made of it.
@@ -84,7 +90,7 @@ func (h helm) render(t *testing.T) (release, error) {
 	if err != nil {
 		return release{}, err
 	}
-	manifests, err := engine.Render(chart, rendered)
+	manifests, err := engine.RenderWithClientProvider(chart, rendered, lookup(h.cluster))
 	if err != nil {
 		return release{}, err
 	}
@@ -106,6 +112,14 @@ func (h helm) render(t *testing.T) (release, error) {
 		}
 	}
 	return out, nil
+}
+
+// lookup is a cluster that holds some objects.
+type lookup []runtime.Object
+
+func (l lookup) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
+	return fake.NewSimpleDynamicClient(runtime.NewScheme(), l...).Resource(resource), false, nil
 }
 
 func (h helm) mustRender(t *testing.T) release {

@@ -30,3 +30,13 @@ gofmt -w api
 # The chart holds copies, because go:embed does not follow links out of it.
 rm -f charts/fleet-crd/templates/*.yaml
 cp api/crds/*.yaml charts/fleet-crd/templates/
+
+# This kind is not ours alone: the chart installs it where nobody has, and upgrades it only where it is the chart's own.
+shared=clusterprofiles.multicluster.x-k8s.io
+file=charts/fleet-crd/templates/multicluster.x-k8s.io_clusterprofiles.yaml
+{
+  echo "{{- \$there := lookup \"apiextensions.k8s.io/v1\" \"CustomResourceDefinition\" \"\" \"$shared\" -}}"
+  echo '{{- if or (not $there) (eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there) .Release.Name) -}}'
+  cat "api/crds/$(basename "$file")"
+  echo '{{- end }}'
+} >"$file"

@@ -34,9 +34,11 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -59,7 +61,7 @@ type Options struct {
 // NewScheme returns the kinds that the hub reads and writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}
@@ -128,6 +130,13 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
 		},
+		func() error {
+			if served, err := servesProfiles(mgr); err != nil || !served {
+				return err
+			}
+			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings}).Register(ctx, mgr)
+		},
 	} {
 		if err := register(); err != nil {
 			return err
@@ -140,7 +149,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 func cacheOptions(namespace string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: lean,
 		ByObject: map[client.Object]cache.ByObject{
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
 			&corev1.Namespace{}:          managed,
@@ -155,6 +164,14 @@ func cacheOptions(namespace string) cache.Options {
 			}},
 		},
 	}
+}
+
+// lean drops what nothing in the hub reads. It cannot be told by kind, because a kind that is named in the options has to be served.
+func lean(o any) (any, error) {
+	if profile, ok := o.(*inventoryv1alpha1.ClusterProfile); ok {
+		inventory.Lean(profile)
+	}
+	return cache.TransformStripManagedFields()(o)
 }
 
 // withoutAnswer keeps credentials, sealed as they are, out of the hub's memory: nothing in the hub reads them.
@@ -182,6 +199,21 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		}
 	}
 	return nil
+}
+
+// servesProfiles says whether the hub cluster has the kind ClusterProfile, and in the log what it means if not.
+func servesProfiles(mgr manager.Manager) (bool, error) {
+	gvk := inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		mgr.GetLogger().Info("No inventory: the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
+			"; to have one install the fleet-crd chart and restart the hub")
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
+	}
+	return true, nil
 }
 
 // bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.

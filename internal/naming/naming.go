@@ -85,6 +85,23 @@ func MemberClusterRole(name string) string { return "fleet-role-" + name }
 // MemberClusterRoleBinding gives it to the identity.
 func MemberClusterRoleBinding(name string) string { return "fleet-rolebinding-" + name }
 
+// maxObjectName is how long the name of an object may be that is a DNS subdomain.
+const maxObjectName = 253
+
+// ClusterProfile is the name of the profile of a record; a MemberCluster has no workspace. Neither a MemberCluster's name nor a workspace
+// has a dot, so no two records have one name. If it would be too long its end is replaced by a hash of the whole.
+func ClusterProfile(workspace, name string) string {
+	if workspace == "" {
+		return name
+	}
+	full := workspace + "." + name
+	if len(full) <= maxObjectName {
+		return full
+	}
+	sum := sha256.Sum256([]byte(full))
+	return strings.TrimRight(full[:maxObjectName-11], "-.") + "-" + hex.EncodeToString(sum[:])[:10]
+}
+
 // CredentialSecret is the Secret in the system registration namespace that answers a request of an upstream agent.
 func CredentialSecret(clientID, clientRandom string) string {
 	sum := sha256.Sum256([]byte(clientID + clientRandom))

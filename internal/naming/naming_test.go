@@ -49,3 +49,18 @@ func TestKeyHashLooksAtTheFirstHundredCharacters(t *testing.T) {
 		t.Error("strings that differ after 100 characters have different hashes")
 	}
 }
+
+func TestClusterProfile(t *testing.T) {
+	long := strings.Repeat("a", 237) + "-.bcdefghijklmno" // a Cluster's name may have 253 characters
+	for _, c := range []struct{ name, got, want string }{
+		{"of a MemberCluster", ClusterProfile("", "member-1"), "member-1"},
+		{"of a Cluster", ClusterProfile("clusters", "my-cluster"), "clusters.my-cluster"},
+		{"of a Cluster with dots", ClusterProfile("clusters", "a.b"), "clusters.a.b"},
+		{"that just fits", ClusterProfile("w", strings.Repeat("a", 251)), "w." + strings.Repeat("a", 251)},
+		{"that is too long", ClusterProfile("ws", long), "ws." + strings.Repeat("a", 237) + "-4715fb72a2"},
+	} {
+		if c.got != c.want || len(c.got) > 253 {
+			t.Errorf("%s: got %q (%d characters), want %q", c.name, c.got, len(c.got), c.want)
+		}
+	}
+}

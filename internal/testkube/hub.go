@@ -19,6 +19,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/api/crds"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -28,7 +29,7 @@ import (
 func (c Cluster) Client(t testing.TB) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,8 @@ func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applyAll(ctx, t, cl, strings.ReplaceAll(string(rbac), "{{ .Release.Namespace }}", naming.SystemNamespace))
+	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace, "{{ .Values.inventory.namespace | quote }}", `"fleet-inventory"`)
+	applyAll(ctx, t, cl, values.Replace(string(rbac)))
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"}
 	return config

@@ -5,11 +5,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/internal/credential"
@@ -31,11 +33,18 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
+	InventoryNamespace string
+	// InventoryClusterSet is the ClusterSet that all members belong to.
+	InventoryClusterSet string
 }
 
 // Default is what an absent ConfigMap or key means.
 func Default() Config {
-	return Config{AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute}
+	return Config{
+		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
+		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default",
+	}
 }
 
 // minTokenLifetime is the shortest life that the TokenRequest API grants.
@@ -58,6 +67,29 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
+	Inventory inventory `json:"inventory"`
+}
+
+type inventory struct {
+	Namespace  string `json:"namespace"`
+	ClusterSet string `json:"clusterSet"`
+}
+
+// problem says what is wrong with the settings of the inventory, or "".
+func (i inventory) problem() string {
+	if i.Namespace == "" {
+		return ""
+	}
+	if problems := validation.IsDNS1123Label(i.Namespace); len(problems) > 0 {
+		return fmt.Sprintf("inventory.namespace %q: %s", i.Namespace, problems[0])
+	}
+	if i.ClusterSet == "" {
+		return "inventory.clusterSet is empty: name the ClusterSet, or leave it out for default"
+	}
+	if problems := validation.IsValidLabelValue(i.ClusterSet); len(problems) > 0 {
+		return fmt.Sprintf("inventory.clusterSet %q: %s", i.ClusterSet, problems[0])
+	}
+	return ""
 }
 
 // Parse reads the key `config` of the ConfigMap.
@@ -67,6 +99,7 @@ func Parse(text string) (Config, error) {
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
+		Inventory:            inventory{Namespace: parsed.InventoryNamespace, ClusterSet: parsed.InventoryClusterSet},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
@@ -89,6 +122,10 @@ func Parse(text string) (Config, error) {
 	if wait := in.ForceDeleteWaitTime.Duration; wait < minForceDeleteWait || wait > maxForceDeleteWait {
 		return Config{}, fmt.Errorf("forceDeleteWaitTime %s: want between %s and %s", wait, minForceDeleteWait, maxForceDeleteWait)
 	}
+	if problem := in.Inventory.problem(); problem != "" {
+		return Config{}, errors.New(problem)
+	}
+	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
 	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration

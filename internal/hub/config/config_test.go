@@ -28,6 +28,9 @@ func TestParse(t *testing.T) {
 	withURL.APIServerURL, withURL.APIServerCA = "https://hub.example:6443", testCA
 	short := Default()
 	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
+	elsewhere, off := Default(), Default()
+	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
+	off.InventoryNamespace = ""
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -40,6 +43,11 @@ func TestParse(t *testing.T) {
 			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"namespace":"fleet-local"}}`},
+		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
+		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
+		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},
+		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
+		{name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},

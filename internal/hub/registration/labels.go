@@ -3,22 +3,18 @@ package registration
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 )
-
-// reservedPrefixes are label keys that agents may not set: other systems act on them.
-var reservedPrefixes = []string{"fleet.cattle.io/", "management.cattle.io/", "kubernetes-fleet.io/"}
 
 // acceptLabels returns the labels that an agent may give its Cluster, and the keys, sorted, of those that were dropped.
 func acceptLabels(asked map[string]string) (accepted map[string]string, dropped []string) {
 	accepted = map[string]string{}
 	for key, value := range asked {
-		reserved := slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-		if reserved && key != fleet.LabelCreatedByAgentPod {
+		if membership.ReservedLabel(key) && key != fleet.LabelCreatedByAgentPod {
 			dropped = append(dropped, key)
 			continue
 		}

@@ -1,0 +1,119 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ClusterProfile describes one cluster to whoever wants to use it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=clusterprofiles,scope=Namespaced
+// +kubebuilder:printcolumn:name="Manager",type=string,JSONPath=`.spec.clusterManager.name`
+// +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="ControlPlaneHealthy")].status`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterProfile struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ClusterProfileSpec `json:"spec"`
+	// +optional
+	Status ClusterProfileStatus `json:"status,omitempty"`
+}
+
+// ClusterProfileSpec is written by the cluster manager.
+type ClusterProfileSpec struct {
+	// DisplayName is a name for people.
+	// +optional
+	DisplayName string `json:"displayName,omitempty"`
+	// ClusterManager is who manages the cluster and maintains this object.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterManager is immutable"
+	ClusterManager ClusterManager `json:"clusterManager"`
+}
+
+// ClusterManager names a cluster manager.
+type ClusterManager struct {
+	// Name of the manager, the same for all profiles that it maintains.
+	// +required
+	Name string `json:"name"`
+}
+
+// ClusterProfileStatus is written by the cluster manager.
+type ClusterProfileStatus struct {
+	// Conditions: ControlPlaneHealthy, Joined.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Version of the cluster.
+	// +optional
+	Version ClusterVersion `json:"version,omitempty"`
+	// Properties of the cluster.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Properties []Property `json:"properties,omitempty"`
+	// AccessProviders say how the cluster is reached. Muster does not write them.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	AccessProviders []AccessProvider `json:"accessProviders,omitempty"`
+	// CredentialProviders is the name that accessProviders had before; those win where both have an entry of one name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	CredentialProviders []AccessProvider `json:"credentialProviders,omitempty"`
+}
+
+// ClusterVersion is the version of a cluster.
+type ClusterVersion struct {
+	// Kubernetes is that of the API server, such as v1.36.3.
+	// +optional
+	Kubernetes string `json:"kubernetes,omitempty"`
+}
+
+// Property is something that is known of a cluster and seldom changes.
+type Property struct {
+	// Name of the property.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Value of the property.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value"`
+	// LastObservedTime is when the value was first seen on the cluster, by its clock.
+	// +optional
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+}
+
+// AccessProvider is one way to reach the cluster.
+type AccessProvider struct {
+	// Name of the provider.
+	// +required
+	Name string `json:"name"`
+	// Cluster is a cluster entry as a kubeconfig has it.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Cluster runtime.RawExtension `json:"cluster,omitempty"`
+}
+
+// ClusterProfileList is a list of ClusterProfiles.
+//
+// +kubebuilder:object:root=true
+type ClusterProfileList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterProfile `json:"items"`
+}
