@@ -30,8 +30,8 @@ func Run(args []string) int {
 		return component.Kubectl(args[2:])
 	case len(args) > 2 && args[1] == "component":
 		return component.Run(args[2], args[3:])
-	case len(args) > 1 && args[1] == machine.InitCommand:
-		return machine.Init()
+	case len(args) > 2 && args[1] == machine.InitCommand:
+		return machine.Init(args[2])
 	}
 	command := newCommand()
 	command.SetArgs(args[1:])

@@ -49,7 +49,9 @@ func (c *Cluster) bootMachine() error {
 		return fmt.Errorf("opening the log of the machine: %w", err)
 	}
 	defer log.Close() // The first process has its own descriptor.
-	c.real.machine, err = machine.Boot(machine.Config{ID: c.state.ID, Address: c.state.Address, Group: c.group, Log: log})
+	c.real.machine, err = machine.Boot(machine.Config{
+		ID: c.state.ID, Address: c.state.Address, Kubelet: c.dir.file("node", "kubelet"), Group: c.group, Log: log,
+	})
 	if err != nil {
 		return fmt.Errorf("making the machine of cluster %s: %w", c.dir.Name, err)
 	}

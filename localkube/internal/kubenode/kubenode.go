@@ -153,8 +153,8 @@ func (c Config) KubeletFlags() []string {
 	return []string{
 		"--config=" + c.file("kubelet.yaml"),
 		"--kubeconfig=" + c.Kubeconfig,
-		"--root-dir=" + c.file("kubelet"),
-		"--cert-dir=" + c.file("kubelet", "pki"),
+		"--root-dir=" + machine.KubeletRoot,
+		"--cert-dir=" + filepath.Join(machine.KubeletRoot, "pki"),
 		"--hostname-override=" + c.Name,
 		"--node-ip=" + c.Address,
 	}

@@ -87,6 +87,9 @@ func lock() (unlock func(), err error) {
 
 // startInit returns when the first process has prepared the machine.
 func startInit(config Config) (*process.Process, error) {
+	if err := os.MkdirAll(config.Kubelet, 0o755); err != nil {
+		return nil, fmt.Errorf("making kubelet's directory: %w", err)
+	}
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -97,7 +100,7 @@ func startInit(config Config) (*process.Process, error) {
 	}
 	defer answer.Close()
 	started, err := config.Group.Start(process.Spec{
-		Name: "machine", Path: executable, Arg0: "localkube", Args: []string{InitCommand},
+		Name: "machine", Path: executable, Arg0: "localkube", Args: []string{InitCommand, config.Kubelet},
 		Env: os.Environ(), Dir: "/", Stdout: ready, Stderr: config.Log,
 		Start: func(cmd *exec.Cmd) error {
 			cmd.SysProcAttr.Cloneflags = namespaces

@@ -13,15 +13,16 @@ import (
 const initReady = "ready"
 
 // mountPoints are the directories of this machine that a container runtime or
-// a kubelet writes to whatever they are told. A machine has its own.
-var mountPoints = []string{"/run/containerd", "/var/lib/cni", "/var/log/containers"}
+// a kubelet writes to whatever they are told, and the one where the kubelet's
+// own is. A machine has its own.
+var mountPoints = []string{"/run/containerd", "/var/lib/cni", "/var/log/containers", KubeletRoot}
 
 // Init is the first process of a machine. It prepares the machine from within,
 // says so, and from then on only buries the dead.
-func Init() int {
+func Init(kubelet string) int {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
-	if err := prepare(); err != nil {
+	if err := prepare(kubelet); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -42,7 +43,7 @@ func Init() int {
 	return 0
 }
 
-func prepare() error {
+func prepare(kubelet string) error {
 	// Nothing that is mounted from here on is seen outside, but containers
 	// may ask for mounts that are shared with the node's.
 	for _, propagation := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
@@ -57,7 +58,11 @@ func prepare() error {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return fmt.Errorf("making a mount point: %w", err)
 		}
-		if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		source, kind, flags, data := "tmpfs", "tmpfs", uintptr(unix.MS_NOSUID|unix.MS_NODEV), "mode=0755"
+		if path == KubeletRoot {
+			source, kind, flags, data = kubelet, "", unix.MS_BIND, ""
+		}
+		if err := unix.Mount(source, path, kind, flags, data); err != nil {
 			return fmt.Errorf("mounting %s: %w", path, err)
 		}
 	}

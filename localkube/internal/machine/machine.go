@@ -25,7 +25,11 @@ var (
 	Gateway = netip.MustParseAddr("10.213.0.1")
 )
 
-// InitCommand is the sub-command of localkube that calls Init.
+// KubeletRoot is kubelet's root directory in every machine.
+const KubeletRoot = "/var/lib/kubelet"
+
+// InitCommand is the sub-command of localkube that calls Init with
+// its argument.
 const InitCommand = "machine-init"
 
 // idLength is how much of an ID names a link: the kernel allows 15 characters.
@@ -36,6 +40,9 @@ type Config struct {
 	// ID is unique among all machines; letters and digits, 12 at least.
 	ID      string
 	Address netip.Addr
+	// Kubelet is the directory that a kubelet in the machine finds as
+	// KubeletRoot: names of sockets have to be short.
+	Kubelet string
 	// Group starts the first process; its errors go to Log.
 	Group *process.Group
 	Log   *os.File

@@ -22,6 +22,6 @@ func (m *Machine) Halt() error { return nil }
 func Remove(string) error { return nil }
 
 // Init says that it cannot.
-func Init() int { return 1 }
+func Init(string) int { return 1 }
 
 const cgroupParent = "localkube"
