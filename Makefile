@@ -49,8 +49,15 @@ bin/helm: go.tools.mod go.tools.sum
 .PHONY: test
 test: bin/localkube ## run all tests, with the race detector, against real clusters
 	go test $(RACE) -p 2 -timeout 30m ./...
+	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
 	cd localkube && go test ./...
 	cd hack/images && go test ./...
+
+.PHONY: e2e
+e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
+	@bin/localkube check
+	@$(MAKE) bin/kubectl bin/helm images
+	go run ./e2e
 
 .PHONY: images
 images: ## OCI archives of the hub's and the agent's images in images/, for amd64 and arm64

@@ -80,7 +80,6 @@ func signalProcess(signal syscall.Signal, variable string) error {
 	return fmt.Errorf("no process has %s in its environment", variable)
 }
 
-// hubPodDeleted joins while the hub is away: the agent waits, and the new hub answers.
 func hubPodDeleted(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
 	if _, err := e.sh(ctx, e.hub, `kubectl -n cattle-fleet-system delete pod -l app=fleet-controller
@@ -189,7 +188,8 @@ func networkCut(ctx context.Context, e *env) (string, error) {
 		return "", err
 	}
 	restored := time.Now()
-	return figure + ", ready " + seconds(restored) + " after", e.fleetIsWell(ctx)
+	err = e.expect(ctx, e.hub, states, "my-cluster Ready")
+	return figure + ", ready again " + seconds(restored) + " after", errors.Join(err, e.fleetIsWell(ctx))
 }
 
 // link is the network link of a cluster's machine: lk and the beginning of its ID.
@@ -221,10 +221,11 @@ func hubSwitchedOff(ctx context.Context, e *env) (string, error) {
 	if err := e.start(ctx, e.hub); err != nil {
 		return "", err
 	}
+	figure := "cluster up after " + seconds(began)
 	if _, err := e.sh(ctx, e.hub, "kubectl -n cattle-fleet-system rollout status deployment/fleet-controller --timeout=120s"); err != nil {
 		return "", err
 	}
-	return "hub ready after " + seconds(began), e.fleetIsWell(ctx)
+	return figure + ", hub after " + seconds(began), e.fleetIsWell(ctx)
 }
 
 // fleetIsWell waits until all three members are ready and have beaten from now on.

@@ -32,7 +32,9 @@ func connect(config Config, pid int) error {
 	}
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name, attributes.MasterIndex = name, bridge.Attrs().Index
-	link := &netlink.Veth{LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsPid(pid)}
+	link := &netlink.Veth{
+		LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsPid(pid), PeerHardwareAddr: hardwareAddress(config.Address),
+	}
 	if err := netlink.LinkAdd(link); err != nil {
 		return fmt.Errorf("making link %s: %w", name, err)
 	}
@@ -40,6 +42,13 @@ func connect(config Config, pid int) error {
 		return fmt.Errorf("starting link %s: %w", name, err)
 	}
 	return configureInside(pid, config.Address)
+}
+
+// hardwareAddress is the same whenever a machine is booted: others remember it
+// for half a minute, in which they would not reach a machine with a new one.
+func hardwareAddress(ip netip.Addr) net.HardwareAddr {
+	four := ip.As4()
+	return append(net.HardwareAddr{0x02, 'l'}, four[:]...)
 }
 
 func ensureBridge() (netlink.Link, error) {
