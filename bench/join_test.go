@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // BenchmarkToken: a token is created → its values Secret is there.
@@ -45,12 +45,7 @@ func BenchmarkAgent(b *testing.B) {
 	r := newRig(b)
 	member := r.cluster
 	values, _ := r.token("new-token")
-	binary := filepath.Join(b.TempDir(), "muster-agent")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../cmd/muster-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("building: %v\n%s", err, out)
-	}
+	binary := testkube.Build(b, "muster-agent")
 	var registered, visible []time.Duration
 	var memory []float64
 	const rounds = 7

@@ -61,16 +61,10 @@ func (r *rig) check(err error) {
 	}
 }
 
-// process starts a program of this repository, built the way make build does.
+// process starts a program of this repository.
 func (r *rig) process(program string, args ...string) *exec.Cmd {
 	r.b.Helper()
-	binary := filepath.Join(r.b.TempDir(), program)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../cmd/"+program)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		r.b.Fatalf("building %s: %v\n%s", program, err, out)
-	}
-	return r.run(exec.Command(binary, args...))
+	return r.run(exec.Command(testkube.Build(r.b, program), args...))
 }
 
 func (r *rig) run(command *exec.Cmd) *exec.Cmd {

@@ -38,7 +38,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"imagePullSecrets":                []any{map[string]any{"name": "pull"}},
 		"bootstrap": map[string]any{
 			"namespace": "fleet-local", "agentNamespace": "", "localAgentDisabled": false, "clusterLabels": map[string]any{"a": "b"},
-			"repo": "", "secret": "", "branch": "master", "paths": "",
+			"repo": "", "secret": "", "branch": "master", "paths": "", "agentTolerations": []any{},
 		},
 	}
 	for form, value := range map[string]string{"PEM": ca, "base64 of PEM": base64.StdEncoding.EncodeToString([]byte(ca))} {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // member is the how-to's command line, in the release namespace that it does not name.
@@ -66,6 +68,8 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 		"ServiceAccount fleet-system/member-agent-sa",
 		"Role default/member-agent-hub-token",
 		"RoleBinding default/member-agent-hub-token",
+		"Role fleet-system/member-agent-hub-address",
+		"RoleBinding fleet-system/member-agent-hub-address",
 		"ClusterRole /member-agent-role",
 		"ClusterRoleBinding /member-agent-role-binding",
 	}
@@ -126,6 +130,20 @@ func TestMemberAgentReadsOneSecret(t *testing.T) {
 	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
 	if got := subjects[0].(map[string]any)["namespace"]; got != "agents" {
 		t.Errorf("bound is an account of %v", got)
+	}
+}
+
+func TestMemberAgentKeepsWhatTheHubToldInOneConfigMapOfItsNamespace(t *testing.T) {
+	role := member("namespace=agents").mustRender(t).object(t, "Role", "member-agent-hub-address")
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	want := []any{
+		map[string]any{
+			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{naming.LearnedHubConfigMap}, "verbs": []any{"get", "list", "watch", "update"},
+		},
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"create"}},
+	}
+	if diff := cmp.Diff(want, rules); diff != "" || role.GetNamespace() != "agents" {
+		t.Errorf("role in %s (-want +got):\n%s", role.GetNamespace(), diff)
 	}
 }
 

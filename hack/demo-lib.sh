@@ -89,7 +89,7 @@ write_env() {
   ln -s . "$DEMO/fleet/charts"
   ln -s "$ROOT/hack" "$DEMO/fleet/hack"
   cat >"$DEMO/env" <<END
-# Source this: kubectl and helm are on the path, the contexts are hub, cluster1 and cluster2, and fleet/ has the charts and hack/.
+# Source this: kubectl and helm are on the path, the contexts are hub, cluster1, cluster2 and cluster3, and fleet/ has the charts and hack/.
 export PATH="$ROOT/bin:\$PATH"
 export KUBECONFIG="$DEMO/kubeconfig"
 export HELM_CACHE_HOME="$DEMO/helm/cache" HELM_CONFIG_HOME="$DEMO/helm/config" HELM_DATA_HOME="$DEMO/helm/data"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Three real Kubernetes clusters on this machine: a hub, and two clusters that register with it by token.
+# Four real Kubernetes clusters on this machine: a hub, two clusters that register with it by token, and one that it registers itself.
 # In a terminal it runs until Ctrl-C; without one it ends after the table. Either way it leaves nothing behind but bin/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
 DEMO=$ROOT/.demo
-CLUSTERS=(hub cluster1 cluster2)
+CLUSTERS=(hub cluster1 cluster2 cluster3)
 # shellcheck source=hack/demo-lib.sh
 source hack/demo-lib.sh
 
@@ -73,6 +73,25 @@ END
     --values values.yaml fleet-agent fleet/fleet-agent >/dev/null
 }
 
+import_cluster() {
+  printf '$ %s\n' "kubectl -n clusters create secret generic my-import-kubeconfig --from-file=value=cluster3.kubeconfig"
+  kubectl -n clusters create secret generic my-import-kubeconfig --from-file=value="$DEMO/clusters/cluster3/kubeconfig"
+  cat >import.yaml <<'END'
+kind: Cluster
+apiVersion: fleet.cattle.io/v1alpha1
+metadata:
+  name: my-import
+  namespace: clusters
+  labels:
+    demo: "true"
+    env: dev
+spec:
+  kubeConfigSecret: my-import-kubeconfig
+END
+  run kubectl apply -f import.yaml
+  kubectl -n clusters wait clusters.fleet.cattle.io my-import --for=condition=Ready --timeout=60s >/dev/null
+}
+
 show_fleet() {
   kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
   kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
@@ -86,7 +105,7 @@ The fleet is up. To use it, in another terminal:
 
     source $DEMO/env
 
-Then kubectl and helm speak to the hub; the other contexts are cluster1 and cluster2:
+Then kubectl and helm speak to the hub; the other contexts are cluster1, cluster2 and cluster3:
 
     kubectl -n clusters get clusters.fleet.cattle.io --show-labels
     kubectl -n clusters get clusterregistrations,clusterregistrationtokens
@@ -97,7 +116,7 @@ Then kubectl and helm speak to the hub; the other contexts are cluster1 and clus
 The commands of docs/user-guide.md work there as printed: fleet/fleet-agent is the chart of this checkout, so that
 \`helm repo add fleet ...\` can be left out.
 
-Ctrl-C stops the three clusters and removes all of it.
+Ctrl-C stops the four clusters and removes all of it.
 END
 }
 
@@ -111,7 +130,7 @@ trap finish EXIT
 trap 'INTERRUPTED=yes; exit 130' INT TERM HUP
 
 export PATH="$ROOT/bin:$PATH" HELM_CACHE_HOME=$DEMO/helm/cache HELM_CONFIG_HOME=$DEMO/helm/config HELM_DATA_HOME=$DEMO/helm/data
-step "Starting three clusters: ${CLUSTERS[*]}"
+step "Starting four clusters: ${CLUSTERS[*]}"
 for name in "${CLUSTERS[@]}"; do
   start_cluster "$name" --image "muster-hub=$ROOT/bin/muster-hub" --image "muster-agent=$ROOT/bin/muster-agent" --image "member-agent=$ROOT/bin/muster-agent"
 done
@@ -130,6 +149,8 @@ step "Registering cluster1 as a new cluster, with labels"
 register_new
 step "Registering cluster2 as the predefined cluster my-cluster"
 register_predefined
+step "Letting the hub register cluster3, by its kubeconfig"
+import_cluster
 step "The fleet"
 show_fleet
 

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
@@ -121,10 +122,24 @@ func (a *Agent) learn(o outcome) {
 	}
 }
 
-// try asks the hub whether it accepts the stored credential. Only the first try of it, which has a state of its own, tells doubts
-// and gives the hub time to lift them; what was refused already is asked about once.
+// try asks the hub whether it accepts the stored credential: where the hub told the agent to reach it, and if nobody answers there, where
+// the user did.
 func (a *Agent) try(ctx context.Context, s seen, in State) outcome {
-	session, err := remote.NewSession(s.stored, a.door.trust(s), a.clock)
+	told := a.tryAt(ctx, s, s.stored, in)
+	if told.verdict != unreachable || s.fallback == nil || ctx.Err() != nil {
+		return told
+	}
+	configured := a.tryAt(ctx, s, *s.fallback, in)
+	if configured.verdict != accepted {
+		configured.message = told.message + "; at the configured address: " + configured.message
+	}
+	return configured
+}
+
+// tryAt tries a credential at its address. Only the first try of it, which has a state of its own, tells doubts and gives the hub time to
+// lift them; what was refused already is asked about once.
+func (a *Agent) tryAt(ctx context.Context, s seen, credential identity.Credential, in State) outcome {
+	session, err := remote.NewSession(credential, a.door.trust(s, credential), a.clock)
 	if err != nil {
 		return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s: %v", a.door.source(), err)}
 	}

@@ -149,7 +149,9 @@ func (a *Agent) wait(ctx context.Context, d decision) {
 // seen is what was observed, and the contents of what decides.
 type seen struct {
 	observed
-	stored    identity.Credential
+	stored identity.Credential
+	// fallback is tried if the hub does not answer at the address of stored; nil if there is no other.
+	fallback  *identity.Credential
 	bootstrap join.Bootstrap
 	config    join.Config
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -12,12 +11,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
 )
@@ -112,7 +110,7 @@ func (f flags) run(ctx context.Context) error {
 		// An agent idles most of the time: memory is dearer than the processor.
 		debug.SetGCPercent(50)
 	}
-	log := newLogger(f.debug)
+	log := logging.New(f.debug)
 	member, err := memberConfig(f.kubeconfig)
 	if err != nil {
 		return err
@@ -159,17 +157,6 @@ func firstOf(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// newLogger logs to stderr and makes the Kubernetes libraries do the same.
-func newLogger(debug bool) logr.Logger {
-	level := slog.LevelInfo
-	if debug {
-		level = slog.LevelDebug
-	}
-	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	klog.SetLogger(log)
-	return log
 }
 
 // memberConfig reaches the cluster that joins.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/trust"
 )
@@ -16,8 +17,14 @@ type door interface {
 	observe(s *seen)
 	// decide is pure, and has an answer for everything that may be observed.
 	decide(o observed, now time.Time) decision
-	// trust is whom the agent believes to be the hub.
-	trust(s seen) trust.Policy
+	// trust is whom the agent believes to be the hub that the credential is for.
+	trust(s seen, c identity.Credential) trust.Policy
+	// mode is the one to use with a CA at an address for which the hub asks for a mode; used is the one in use.
+	mode(used, asked trust.Mode, ca []byte) trust.Mode
+	// learn makes the credential one for the address that the hub told.
+	learn(c *identity.Credential, to address)
+	// keep stores what of a credential is the agent's to store.
+	keep(ctx context.Context, c identity.Credential) error
 	// refused says what it means for the agent that the hub refuses the session, and why in a sentence.
 	refused(session *remote.Session, v remote.Verdict, err error) (verdict, string)
 	// spent is the version of the credential that a running session had, begun with the version given, when the hub refuses it.

@@ -107,7 +107,9 @@ func newGivenMember(t *testing.T, config *rest.Config) *testMember {
 	rights := testHub{t: t, config: config, kube: m.kube}
 	rights.bind(m.namespace, "hub-token", "fleet-agent", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"hub-token"}, Verbs: []string{"get", "list", "watch"},
-	})
+	}, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.LearnedHubConfigMap}, Verbs: []string{"get", "list", "watch", "update"},
+	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}})
 	return m
 }
 

@@ -18,6 +18,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -117,11 +118,11 @@ func TestReportTellsNodesCapacityVersionsAndHealth(t *testing.T) {
 		if status.Nodes == nil {
 			return errors.New("the report is empty")
 		}
-		return diffReport(status, node.Name, member.namespace)
+		return diffReport(status, node.Name, member.namespace, hub)
 	})
 }
 
-func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace string) error {
+func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace string, hub *testHub) error {
 	version := got.KubernetesVersion
 	want := clusterv1beta1.InternalMemberClusterStatus{
 		Properties: map[string]clusterv1beta1.PropertyValue{
@@ -138,6 +139,7 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 		}}},
 		Nodes:             &clusterv1beta1.NodeSummary{Total: 1, Ready: 1, Sample: node},
 		KubernetesVersion: version, AgentVersion: "dev", AgentNamespace: namespace,
+		Hub: &clusterv1beta1.HubInUse{APIServerURL: hub.config.Host, APIServerCAHash: credential.CAHash(hub.config.CAData), AgentTLSMode: "system-store"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" || !strings.HasPrefix(version, "v1.") {
 		return fmt.Errorf("report (-want +got):\n%s", diff)

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-fleet/muster/internal/agent/client"
@@ -40,7 +42,7 @@ func (m Membership) Validate() (Membership, error) {
 	if m.Server == "" {
 		return m, errors.New("config.hubURL (HUB_SERVER_URL, --hub-server-url) is required with a member's name: https://host:port of the hub's API server")
 	}
-	server, err := remote.ParseServer(m.Server)
+	server, err := credential.ParseServer(m.Server)
 	if err != nil {
 		return m, fmt.Errorf("config.hubURL (HUB_SERVER_URL, --hub-server-url) is %q: %w", m.Server, err)
 	}
@@ -72,8 +74,11 @@ func (m Membership) Validate() (Membership, error) {
 type membership struct {
 	Membership
 
+	member  *local.Cluster
 	secrets *local.Secrets
 	secret  *client.Mirror[*corev1.Secret]
+	// told is what the hub told; see recall.
+	told *client.Mirror[*corev1.ConfigMap]
 }
 
 func newMembership(m Membership, member *local.Cluster, changed chan struct{}) (*membership, error) {
@@ -81,42 +86,83 @@ func newMembership(m Membership, member *local.Cluster, changed chan struct{}) (
 	if err != nil {
 		return nil, err
 	}
-	return &membership{Membership: m, secrets: secrets, secret: client.NewMirror[*corev1.Secret](changed)}, nil
+	return &membership{
+		Membership: m, member: member, secrets: secrets,
+		secret: client.NewMirror[*corev1.Secret](changed), told: client.NewMirror[*corev1.ConfigMap](changed),
+	}, nil
 }
 
 func (d *membership) follow(ctx context.Context) {
-	client.FollowOne(ctx, d.secret, d.secrets, d.SecretName)
+	var following sync.WaitGroup
+	following.Go(func() { client.FollowOne(ctx, d.secret, d.secrets, d.SecretName) })
+	following.Go(func() { client.FollowOne(ctx, d.told, d.member.ConfigMaps, naming.LearnedHubConfigMap) })
+	following.Wait()
 }
 
 func (d *membership) observe(s *seen) {
 	secret, synced := d.secret.Get()
-	s.source, s.synced, s.failure = d.source(), synced, text(d.secret.Failure())
-	s.stored = identity.Credential{Server: d.Server, CA: []byte(d.CA), MemberNamespace: naming.MemberClusterNamespace(d.Name), Cluster: d.Name}
-	s.record = s.stored.Record()
+	told, seen := d.told.Get()
+	// A chart from before there was this ConfigMap gives no right to it: then the hub has told nothing.
+	seen = seen || apierrors.IsForbidden(d.told.Failure())
+	s.source, s.synced, s.failure = d.source(), synced && seen, text(d.secret.Failure())
+	if s.failure == "" && !seen {
+		s.failure = text(d.told.Failure())
+	}
+	configured, err := d.configured(secret)
+	s.stored, s.record = configured, configured.Record()
 	if secret == nil {
 		return
 	}
-	token, ca, err := identity.ReadToken(secret)
 	s.credential = object{version: identity.Digest(secret), problem: text(err)}
-	s.stored.Token = token
-	s.stored.CA = []byte(cmp.Or(d.CA, string(ca), d.FallbackCA))
+	if learned, ok := recall(told, configured); ok {
+		s.stored, s.fallback = learned, &configured
+	}
+}
+
+// configured is the credential as the user gave it, at the address that the user gave.
+func (d *membership) configured(secret *corev1.Secret) (identity.Credential, error) {
+	c := identity.Credential{Server: d.Server, CA: []byte(d.CA), MemberNamespace: naming.MemberClusterNamespace(d.Name), Cluster: d.Name}
+	if secret == nil {
+		return c, nil
+	}
+	token, ca, err := identity.ReadToken(secret)
+	c.Token, c.CA = token, []byte(cmp.Or(d.CA, string(ca), d.FallbackCA))
+	return c, err
 }
 
 func (*membership) decide(o observed, now time.Time) decision { return decideMember(o, now) }
 
 // trust is the CA alone if there is one: whoever names it means it.
-func (d *membership) trust(s seen) trust.Policy {
-	policy := trust.Policy{Mode: trust.SystemStore, Settings: trust.Settings{
+func (d *membership) trust(_ seen, c identity.Credential) trust.Policy {
+	return trust.Policy{Mode: d.mode("", c.Mode, c.CA), Settings: trust.Settings{
 		URL:   "config.hubURL",
 		SetCA: "set config.hubCA to the CA of the hub, or put it as ca.crt into secret " + d.source(),
 	}}
+}
+
+func (d *membership) mode(_, asked trust.Mode, ca []byte) trust.Mode {
 	switch {
 	case d.Insecure:
-		policy.Mode = trust.Insecure
-	case len(s.stored.CA) > 0:
-		policy.Mode = trust.Strict
+		return trust.Insecure
+	case asked == trust.Strict, len(ca) > 0:
+		return trust.Strict
 	}
-	return policy
+	return trust.SystemStore
+}
+
+func (*membership) learn(c *identity.Credential, to address) {
+	c.Server, c.CA, c.Mode = to.server, to.ca, to.mode
+}
+
+// keep stores the address alone: the token is the user's.
+func (d *membership) keep(ctx context.Context, c identity.Credential) error {
+	secret, _ := d.secret.Get()
+	configured, _ := d.configured(secret) // an unusable Secret is told by observe
+	err := d.member.StoreConfigMap(ctx, learnedAddress(d.member.Namespace, c, configured))
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: upgrade the chart member-agent, which gives the agent this right", err)
+	}
+	return err
 }
 
 func (d *membership) source() string { return d.SecretNamespace + "/" + d.SecretName }
@@ -134,13 +180,13 @@ func (d *membership) refused(session *remote.Session, v remote.Verdict, err erro
 	switch {
 	case v == remote.Unauthorized && who == "":
 		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from the hub: %s",
-			d.Server, d.source(), d.howToGetAToken())
+			session.Server(), d.source(), d.howToGetAToken())
 	case v == remote.Unauthorized && !claims.Expires.IsZero() && session.Now().After(claims.Expires):
 		return refused, fmt.Sprintf("the token in secret %s, of %s, expired at %s: put a new one there; it is used at once",
 			d.source(), who, claims.Expires.UTC().Format(time.RFC3339))
 	case v == remote.Unauthorized:
 		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, of %s: the account or its token was deleted, or it is another hub's; "+
-			"put a new one there; it is used at once", d.Server, d.source(), who)
+			"put a new one there; it is used at once", session.Server(), d.source(), who)
 	case who == "":
 		who = "the one of the token in secret " + d.source()
 	}

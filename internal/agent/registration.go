@@ -75,7 +75,30 @@ func (d *registration) observe(s *seen) {
 
 func (*registration) decide(o observed, now time.Time) decision { return decide(o, now) }
 
-func (*registration) trust(s seen) trust.Policy { return s.config.Trust() }
+// trust is the chart's setting, unless the hub has asked for another since.
+func (*registration) trust(s seen, c identity.Credential) trust.Policy {
+	policy := s.config.Trust()
+	if c.Mode != "" && c.ChartMode == policy.Mode {
+		policy.Mode = c.Mode
+	}
+	return policy
+}
+
+func (*registration) mode(_, asked trust.Mode, _ []byte) trust.Mode { return asked }
+
+func (d *registration) learn(c *identity.Credential, to address) {
+	configMap, _ := d.config.Get()
+	config, _ := join.ParseConfig(configMap) // what is unusable is no mode of the chart's
+	c.Server, c.CA, c.Mode, c.ChartMode = to.server, to.ca, to.mode, config.Mode
+}
+
+func (d *registration) keep(ctx context.Context, c identity.Credential) error {
+	secret, err := c.Secret(d.member.Namespace)
+	if err != nil {
+		return err
+	}
+	return d.member.Store(ctx, secret)
+}
 
 func (d *registration) source() string { return d.member.Namespace + "/" + naming.AgentSecret }
 
@@ -100,16 +123,11 @@ func (d *registration) tidy() { poke(d.tidyUp) }
 
 func (d *registration) parts(r *runner) []func(context.Context) {
 	renewer := &identity.Renewer{
-		Credential: r.session.Credential,
-		Request:    r.session.RequestToken,
-		Store: func(ctx context.Context, credential identity.Credential) error {
-			secret, err := credential.Secret(d.member.Namespace)
-			if err != nil {
-				return err
-			}
-			return d.member.Store(ctx, secret)
+		Token:   r.session.Credential.Token,
+		Request: r.session.RequestToken,
+		Keep: func(ctx context.Context, token string) error {
+			return r.change(ctx, func(c *identity.Credential) { c.Token = token })
 		},
-		Use:     r.use,
 		Explain: r.session.Explain, Now: r.session.Now, Clock: r.clock,
 	}
 	tidier := &tidier{runner: r, door: d}

@@ -29,22 +29,32 @@ type runner struct {
 	// doubts asks for a judgement of the credential.
 	doubts chan struct{}
 	checks chan struct{}
-	// periods and asks hold the newest value only.
+	// moved tells that the hub is reached elsewhere.
+	moved chan struct{}
+	// periods, asks, moves and hubs hold the newest value only.
 	periods chan time.Duration
 	asks    chan *clusterv1beta1.InternalMemberCluster
+	moves   chan *clusterv1beta1.InternalMemberCluster
+	hubs    chan clusterv1beta1.HubInUse
+
+	// changing is held while another credential is stored and taken into use.
+	changing sync.Mutex
 
 	mu sync.Mutex
 	// asked is the report as last seen, left that the agent reported that it left, pace the period as last told.
 	asked *clusterv1beta1.InternalMemberCluster
 	left  bool
 	pace  time.Duration
+	// hub is how the agent reaches the hub.
+	hub clusterv1beta1.HubInUse
 }
 
 // work goes on until the hub refuses the credential or ctx ends.
 func (a *Agent) work(ctx context.Context, session *remote.Session, token string) outcome {
 	r := &runner{
 		Agent: a, session: session, token: token, asked: session.Report, left: report.HasLeft(session.Report),
-		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1),
+		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1), moved: make(chan struct{}, 1), hub: inUse(session.Target()),
+		moves: make(chan *clusterv1beta1.InternalMemberCluster, 1), hubs: make(chan clusterv1beta1.HubInUse, 1),
 		periods: make(chan time.Duration, 1), asks: make(chan *clusterv1beta1.InternalMemberCluster, 1),
 	}
 	r.use(session.Credential)
@@ -57,7 +67,7 @@ func (a *Agent) work(ctx context.Context, session *remote.Session, token string)
 	r.pace = r.period()
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
-	for _, part := range append([]func(context.Context){r.beat, r.listen}, a.door.parts(r)...) {
+	for _, part := range append([]func(context.Context){r.beat, r.listen, (&mover{runner: r}).run}, a.door.parts(r)...) {
 		working.Go(func() { part(ctx) })
 	}
 	v, message := r.untilRefused(ctx)
@@ -108,7 +118,6 @@ func (r *runner) prove(ctx context.Context) (*remote.Session, remote.Verdict, er
 
 // beat beats, and reports while the beats are accepted.
 func (r *runner) beat(ctx context.Context) {
-	joined := fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
 	defer reporting.stop()
 	r.mu.Lock()
@@ -123,7 +132,7 @@ func (r *runner) beat(ctx context.Context) {
 			switch {
 			case err == nil:
 				heartbeats.WithLabelValues("accepted").Inc()
-				r.standing.beat(joined)
+				r.standing.beat(r.joined())
 				reporting.start(ctx)
 				return
 			case errors.As(err, &rival):
@@ -139,6 +148,10 @@ func (r *runner) beat(ctx context.Context) {
 		},
 	}
 	beating.Run(ctx)
+}
+
+func (r *runner) joined() string {
+	return fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 }
 
 // part is something that goes on between start and stop.
@@ -174,8 +187,21 @@ func (r *runner) reporter() *report.Reporter {
 	defer r.mu.Unlock()
 	return &report.Reporter{
 		Member: r.member, Write: r.session.Member.Report, Start: r.asked, Asks: r.asks, Check: r.checks, Left: r.leave,
-		Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace, Clock: r.clock,
+		Hub: r.hub, Hubs: r.hubs, Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace, Clock: r.clock,
 	}
+}
+
+// change makes another credential the one in use once it is stored, so that a restart finds it.
+func (r *runner) change(ctx context.Context, edit func(*identity.Credential)) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	next := *r.held.Load()
+	edit(&next)
+	if err := r.door.keep(ctx, next); err != nil {
+		return err
+	}
+	r.use(next)
+	return nil
 }
 
 func (r *runner) use(credential identity.Credential) {
@@ -192,13 +218,18 @@ func (r *runner) use(credential identity.Credential) {
 func (r *runner) listen(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	mirror := client.NewMirror[*clusterv1beta1.InternalMemberCluster](changed)
-	var following sync.WaitGroup
-	following.Go(func() { client.FollowOne(ctx, mirror, r.session.Reports, r.session.Name) })
-	defer following.Wait()
+	following := &part{run: func(ctx context.Context) { client.FollowOne(ctx, mirror, r.session.Reports, r.session.Name) }}
+	following.start(ctx)
+	defer following.stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.moved:
+			// The old address may fall silent without a word.
+			following.stop()
+			following.start(ctx)
+			continue
 		case <-changed:
 		}
 		if v := remote.Classify(mirror.Failure()); v == remote.Forbidden || v == remote.Unauthorized {
@@ -225,6 +256,7 @@ func (r *runner) hear(asked *clusterv1beta1.InternalMemberCluster) {
 		r.standing.enter(Joined, "the hub asks this cluster to join again; sending the first beat")
 	}
 	replace(r.asks, asked)
+	replace(r.moves, asked)
 	r.tell()
 }
 

@@ -38,6 +38,15 @@ func (s *standing) beat(reason string) {
 	}
 }
 
+// say tells something new of an agent that has joined.
+func (s *standing) say(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == Joined && s.ready {
+		s.change(Joined, reason)
+	}
+}
+
 // change logs what is said for the first time. An attempt that ends as the last one did says nothing new, though the state
 // went back and forth.
 func (s *standing) change(state State, reason string) {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
@@ -116,11 +117,7 @@ func (t *tidier) restore(ctx context.Context) error {
 		// The watch has not shown yet what the join stored.
 		return nil
 	}
-	secret, err := t.held.Load().Secret(t.member.Namespace)
-	if err != nil {
-		return err
-	}
-	if err := t.member.Store(ctx, secret); err != nil {
+	if err := t.change(ctx, func(*identity.Credential) {}); err != nil {
 		return err
 	}
 	t.stored = false

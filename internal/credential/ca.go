@@ -1,15 +1,17 @@
 package credential
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"strings"
 )
 
-// ParseCA accepts a CA bundle as PEM or as base64 of PEM, which is what a kubeconfig holds, and returns it as PEM. An empty
-// input is an empty bundle.
+// ParseCA accepts a CA bundle as PEM or as base64 of PEM, which is what a kubeconfig holds, and returns its certificates as PEM, in one
+// form however they were written. An empty input is an empty bundle.
 func ParseCA(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -28,7 +30,8 @@ func ParseCA(text string) ([]byte, error) {
 		}
 		bundle = decoded
 	}
-	certificates := 0
+	var certificates []byte
+	count := 0
 	for rest := bundle; ; {
 		var block *pem.Block
 		block, rest = pem.Decode(rest)
@@ -39,12 +42,23 @@ func ParseCA(text string) ([]byte, error) {
 			continue
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return nil, fmt.Errorf("certificate %d of the CA bundle: %w", certificates+1, err)
+			return nil, fmt.Errorf("certificate %d of the CA bundle: %w", count+1, err)
 		}
-		certificates++
+		count++
+		certificates = append(certificates, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 	}
-	if certificates == 0 {
+	if count == 0 {
 		return nil, fmt.Errorf("the CA holds no certificate: want PEM, or base64 of PEM as under certificate-authority-data in a kubeconfig")
 	}
-	return bundle, nil
+	return certificates, nil
+}
+
+// CAHash is the form in which records and reports name a CA bundle, which is upstream's: SHA-224 of the bytes as JSON.
+func CAHash(bundle []byte) string {
+	encoded := "null"
+	if len(bundle) > 0 {
+		encoded = `"` + base64.StdEncoding.EncodeToString(bundle) + `"`
+	}
+	sum := sha256.Sum224([]byte(encoded))
+	return hex.EncodeToString(sum[:])
 }

@@ -31,6 +31,7 @@ func TestParseCA(t *testing.T) {
 		{name: "indented PEM", text: "  " + strings.ReplaceAll(testCA, "\n", "\n  "), want: testCA},
 		{name: "PEM with Windows line ends", text: strings.ReplaceAll(testCA, "\n", "\r\n"), want: testCA},
 		{name: "two certificates", text: testCA + testCA, want: testCA + testCA},
+		{name: "PEM with text around it", text: testCA + "# the old one\n" + testCA, want: testCA + testCA},
 		{name: "nothing", text: " \n", want: ""},
 		{name: "neither", text: "hello!", problem: "neither PEM nor base64"},
 		{name: "base64 of something else", text: base64.StdEncoding.EncodeToString([]byte("hello")), problem: "no certificate"},
@@ -46,6 +47,18 @@ func TestParseCA(t *testing.T) {
 		}
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: got %q, %v", c.name, got, err)
+		}
+	}
+}
+
+// TestCAHashIsUpstreams has the golden vectors of the wire facts.
+func TestCAHashIsUpstreams(t *testing.T) {
+	for bundle, want := range map[string]string{
+		"CA": "92daeba0b87f5b214bc92b74d8b4b1602bb14d44890257dc4ffd636e",
+		"":   "a7408a8b23aff882d8b95165eb24c3a6b519468539eb2b3072f529cb",
+	} {
+		if got := CAHash([]byte(bundle)); got != want {
+			t.Errorf("%q: got %s, want %s", bundle, got, want)
 		}
 	}
 }

@@ -24,12 +24,23 @@ import (
 type member struct {
 	fixture
 	agentNamespace string
-	agent          *agent.Agent
-	stop           func()
+	// options are beside the usual ones.
+	options []func(*agent.Options)
+	agent   *agent.Agent
+	stop    func()
 }
 
 // join gives a new member a registration token and settings, as the chart does, and starts its agent.
-func (f fixture) join(values map[string]string, settings map[string]any) *member {
+func (f fixture) join(values map[string]string, settings map[string]any, options ...func(*agent.Options)) *member {
+	f.t.Helper()
+	m := f.install(values, settings)
+	m.options = options
+	m.start()
+	return m
+}
+
+// install is join without the agent.
+func (f fixture) install(values map[string]string, settings map[string]any) *member {
 	f.t.Helper()
 	m := &member{fixture: f, agentNamespace: f.namespace("agent-")}
 	config, err := json.Marshal(settings)
@@ -39,7 +50,6 @@ func (f fixture) join(values map[string]string, settings map[string]any) *member
 		Data:       map[string]string{"config": string(config)},
 	}))
 	m.bootstrap(values)
-	m.start()
 	return m
 }
 
@@ -56,7 +66,11 @@ func (m *member) bootstrap(values map[string]string) {
 
 func (m *member) start() {
 	m.t.Helper()
-	running, err := agent.New(agent.Options{Member: m.cluster.Config, Namespace: m.agentNamespace, Hostname: "pod-1", Log: logr.Discard()})
+	options := agent.Options{Member: m.cluster.Config, Namespace: m.agentNamespace, Hostname: "pod-1", Log: logr.Discard()}
+	for _, set := range m.options {
+		set(&options)
+	}
+	running, err := agent.New(options)
 	m.check(err)
 	m.agent = running
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,7 +80,13 @@ func (m *member) start() {
 		running.Run(ctx)
 	}()
 	m.stop = func() { cancel(); <-done }
-	m.t.Cleanup(func() { m.stop() })
+	m.t.Cleanup(func() {
+		if m.t.Failed() {
+			state, reason, _ := running.Standing()
+			m.t.Logf("the agent in %s is %s: %s", m.agentNamespace, state, reason)
+		}
+		m.stop()
+	})
 }
 
 // credential is what the agent has stored.

@@ -1,17 +1,19 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
 )
@@ -40,7 +42,12 @@ The charts fleet-crd and fleet install what it needs.`,
 			if options.Namespace == "" {
 				return errors.New("--namespace or env NAMESPACE is required: the namespace with the ConfigMap " + naming.HubConfigMap)
 			}
-			log := newLogger(debug)
+			log := logging.New(debug)
+			libraries := log
+			if !debug {
+				libraries = logr.FromSlogHandler(ownLines{logr.ToSlogHandler(log)})
+			}
+			ctrl.SetLogger(libraries)
 			rules := clientcmd.NewDefaultClientConfigLoadingRules()
 			rules.ExplicitPath = kubeconfig
 			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -48,7 +55,7 @@ The charts fleet-crd and fleet install what it needs.`,
 				return fmt.Errorf("finding the hub cluster: %w", err)
 			}
 			log.Info("hub started", "version", version.Version, "hub", config.Host, "namespace", options.Namespace)
-			return Run(command.Context(), config, options)
+			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}
 	set := command.Flags()
@@ -61,14 +68,15 @@ The charts fleet-crd and fleet install what it needs.`,
 	return command
 }
 
-// newLogger logs to stderr and makes the Kubernetes libraries do the same.
-func newLogger(debug bool) logr.Logger {
-	level := slog.LevelInfo
-	if debug {
-		level = slog.LevelDebug
+// ownLines leaves out what controller-runtime tells of each watch and each worker that it starts. Errors pass, and so does all that is
+// said in a reconcile: that is the controllers' own.
+type ownLines struct{ slog.Handler }
+
+func (ownLines) Enabled(_ context.Context, level slog.Level) bool { return level > slog.LevelInfo }
+
+func (h ownLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == "reconcileID" }) {
+		return h.Handler.WithAttrs(attrs)
 	}
-	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	klog.SetLogger(log)
-	ctrl.SetLogger(log)
-	return log
+	return ownLines{h.Handler.WithAttrs(attrs)}
 }

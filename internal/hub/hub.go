@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -37,9 +39,12 @@ import (
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
+	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/registration"
@@ -69,7 +74,7 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run serves the cluster behind the configuration until the context ends.
+// Run serves the cluster behind the configuration until the context ends. What is no controller's to say goes to the context's logger.
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
@@ -105,8 +110,11 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	if err := settings.Load(ctx, live); err != nil {
 		return err
 	}
-	judge := liveness.New(realClock, mgr.GetLogger().WithName("liveness"))
+	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
+	// The settings are where every member reaches the hub.
+	hubOf := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, settings.Current().Hub()) }
+	turns := &membership.Turns{}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
@@ -120,15 +128,16 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Heartbeat: heartbeat, SystemNamespace: namespace}).Register(ctx, mgr)
+				Config: settings, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace}).Register(ctx, mgr)
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, Turns: turns}).Register(mgr)
 		},
+		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace}).Register(mgr)
+				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
 		func() error {
 			if served, err := servesProfiles(mgr); err != nil || !served {
@@ -137,12 +146,29 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings}).Register(ctx, mgr)
 		},
+		func() error {
+			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
+		},
+		func() error {
+			return clusterapi.New(clusterapi.Deps{Client: mgr.GetClient(), Recorder: recorder}).Register(mgr)
+		},
 	} {
 		if err := register(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
+func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, namespace string) error {
+	secrets, err := importer.NewSecretCache(mgr)
+	if err != nil {
+		return err
+	}
+	return importer.New(importer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets, Clock: clock.RealClock{},
+		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
 }
 
 // cacheOptions keeps what the hub did not make out of memory.

@@ -3,6 +3,7 @@ package hub_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,6 +29,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Tests that run in parallel wait for silence most of the time, so there may be more of them than processors.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(&logged, nil)))
 	os.Exit(testkube.Main(m))
 }

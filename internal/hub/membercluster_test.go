@@ -32,14 +32,17 @@ type registered struct {
 }
 
 // register does what the how-to says: an account, then a MemberCluster.
-func (f fixture) register(prefix string) *registered {
+func (f fixture) register(prefix string, change ...func(*clusterv1beta1.MemberCluster)) *registered {
 	f.t.Helper()
 	r := &registered{fixture: f, name: prefix + "-" + strings.TrimPrefix(f.workspace, "clusters-")}
 	r.account(r.name)
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identityOf(r.name), HeartbeatPeriodSeconds: 60}}
+	for _, set := range change {
+		set(mc)
+	}
 	f.check(f.Create(context.Background(), mc))
 	f.t.Cleanup(func() { _ = f.Delete(context.Background(), mc) }) // most tests delete it themselves
-	r.agent = r.token(r.name)
+	r.agent = r.as(r.bearer(r.name))
 	return r
 }
 
@@ -53,11 +56,11 @@ func (r *registered) account(name string) {
 	r.check(r.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: name}}))
 }
 
-func (r *registered) token(account string) client.Client {
+func (r *registered) bearer(account string) string {
 	r.t.Helper()
 	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: account}}, time.Hour)
 	r.check(err)
-	return r.as(bearer)
+	return bearer
 }
 
 func (r *registered) namespaceName() string { return naming.MemberClusterNamespace(r.name) }
@@ -100,28 +103,32 @@ func (r *registered) untilGone() {
 	})
 }
 
-// answer plays a KubeFleet member agent: it reads its report and updates the whole status.
+// answer plays a KubeFleet member agent: it reads its report and updates the whole status with an entry of its own.
 func (r *registered) answer(joined metav1.ConditionStatus, agentVersion string) error {
 	var report clusterv1beta1.InternalMemberCluster
 	if err := r.agent.Get(context.Background(), types.NamespacedName{Namespace: r.namespaceName(), Name: r.name}, &report); err != nil {
 		return err
 	}
 	now := metav1.NewTime(time.Now().Add(-time.Hour)) // a member's clock may be wrong
-	if old := report.Status.AgentStatus; len(old) > 0 {
-		now = metav1.NewTime(old[0].LastReceivedHeartbeat.Add(time.Second))
+	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+	if own == nil {
+		report.Status.AgentStatus = append(report.Status.AgentStatus, clusterv1beta1.AgentStatus{})
+		own = &report.Status.AgentStatus[len(report.Status.AgentStatus)-1]
+	} else {
+		now = metav1.NewTime(own.LastReceivedHeartbeat.Add(time.Second))
 	}
 	reason := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "InternalMemberClusterJoined", metav1.ConditionFalse: "InternalMemberClusterLeft"}[joined]
 	report.Status.AgentVersion = agentVersion
 	report.Status.Properties = map[string]clusterv1beta1.PropertyValue{clusterv1beta1.PropertyNodeCount: {Value: "3", ObservationTime: now}}
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")}
 	report.Status.ResourceUsage = clusterv1beta1.ResourceUsage{Capacity: cpu, Allocatable: cpu, Available: cpu, ObservationTime: now}
-	report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
+	*own = clusterv1beta1.AgentStatus{
 		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now,
 		Conditions: []metav1.Condition{
 			{Type: "Joined", Status: joined, Reason: reason, LastTransitionTime: now},
 			{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "InternalMemberClusterHealthy", LastTransitionTime: now},
 		},
-	}}
+	}
 	return r.agent.Status().Update(context.Background(), &report)
 }
 
@@ -218,7 +225,7 @@ func TestIdentityThatIsNotUsableIsNamed(t *testing.T) {
 		t.Errorf("the message is %q", c.Message)
 	}
 	m.account(missing.Name)
-	m.agent = m.token(missing.Name)
+	m.agent = m.as(m.bearer(missing.Name))
 	m.eventually("the new identity works", func() error { return m.answer(metav1.ConditionTrue, "") })
 	m.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
 }
@@ -258,6 +265,7 @@ func TestReportEditedByHandIsHealedAndRightsNarrowToTheNativeAgent(t *testing.T)
 
 func TestSilentMemberClusterIsShownAsLost(t *testing.T) {
 	f := newFixture(t)
+	t.Parallel()
 	m := f.register("silent")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")

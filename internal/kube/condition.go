@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,11 @@ func SetCondition(conditions []fleet.Condition, now time.Time, condition fleet.C
 		return conditions
 	}
 	return append(conditions, condition)
+}
+
+// RemoveCondition takes the condition of a type out of the list.
+func RemoveCondition(conditions []fleet.Condition, kind string) []fleet.Condition {
+	return slices.DeleteFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind })
 }
 
 // FindCondition returns the condition of a type, or nil.

@@ -24,6 +24,8 @@ const (
 	AgentSecret = "fleet-agent"
 	// AgentConfigMap holds the agent's settings downstream.
 	AgentConfigMap = "fleet-agent"
+	// LearnedHubConfigMap holds where the hub told the agent of a MemberCluster to reach it, in the agent's namespace.
+	LearnedHubConfigMap = "member-agent-hub"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.
@@ -115,6 +117,9 @@ func RegistrationNamespace(system string) string {
 	}
 	return system + "-clusters-system"
 }
+
+// ImportToken is the ClusterRegistrationToken with which the hub imports a Cluster.
+func ImportToken(cluster string) string { return SafeConcat("import-token-" + cluster) }
 
 // TokenServiceAccount is the identity behind a ClusterRegistrationToken.
 func TokenServiceAccount(token, uid string) string { return SafeConcat(token, uid) }

@@ -52,6 +52,7 @@ func Main(m *testing.M) int {
 		for _, e := range clusters {
 			e.stop()
 		}
+		_ = os.RemoveAll(programs.dir) // a temporary directory
 	}()
 	return m.Run()
 }

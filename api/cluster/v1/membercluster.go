@@ -85,7 +85,7 @@ type DeleteOptions struct {
 
 // MemberClusterStatus is written by the hub only.
 type MemberClusterStatus struct {
-	// Conditions: ReadyToJoin, Joined, Healthy, and those of the member's property provider.
+	// Conditions: ReadyToJoin, Joined, Healthy, HubConfigured, and those of the member's property provider.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -101,7 +101,14 @@ type MemberClusterStatus struct {
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// AgentStatus has an entry per agent.
 	// +optional
+	// +listType=map
+	// +listMapKey=type
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+	// ClockSkewSeconds is by how many seconds the member's clock is ahead of the hub's, negative if it is behind, as recent beats
+	// showed it. It is written with the rest of the status, or when it moved by more than 30 s. Nothing is judged by it. A Muster
+	// addition.
+	// +optional
+	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
 }
 
 // MemberClusterList is a list of MemberClusters.

@@ -16,6 +16,8 @@ const (
 	ConditionJoined = "Joined"
 	// ConditionHealthy says whether the member's agent is alive and its API server well; likewise.
 	ConditionHealthy = "Healthy"
+	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
+	ConditionHubConfigured = "HubConfigured"
 	// PropertyNodeCount is the number of nodes.
 	PropertyNodeCount = "kubernetes-fleet.io/node-count"
 )

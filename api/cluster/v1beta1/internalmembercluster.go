@@ -48,6 +48,23 @@ type InternalMemberClusterSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
+	// Hub is where the agent should reach the hub from now on; absent if the hub was not told. Agents of KubeFleet ignore it. A
+	// Muster addition.
+	// +optional
+	Hub *HubAddress `json:"hub,omitempty"`
+}
+
+// HubAddress is where members reach the hub and whom they trust there. A field that is empty leaves the agent what it has.
+type HubAddress struct {
+	// APIServerURL is the URL of the hub's API server, https://host[:port].
+	// +optional
+	APIServerURL string `json:"apiServerURL,omitempty"`
+	// APIServerCA is a PEM bundle; it may hold the old certificate and the new one.
+	// +optional
+	APIServerCA string `json:"apiServerCA,omitempty"`
+	// AgentTLSMode is strict (trust apiServerCA only) or system-store (the system's authorities, too).
+	// +optional
+	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 }
 
 // InternalMemberClusterStatus is written by the agent only.
@@ -64,8 +81,10 @@ type InternalMemberClusterStatus struct {
 	// Namespaces of the member and the works that own them.
 	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
-	// AgentStatus has an entry per agent; Muster's own has the type MemberAgent.
+	// AgentStatus has an entry per agent, which that agent writes; Muster's own has the type MemberAgent.
 	// +optional
+	// +listType=map
+	// +listMapKey=type
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 	// Nodes summarises the member's nodes. A Muster addition.
 	// +optional
@@ -79,6 +98,33 @@ type InternalMemberClusterStatus struct {
 	// AgentNamespace is where the agent runs on the member. A Muster addition.
 	// +optional
 	AgentNamespace string `json:"agentNamespace,omitempty"`
+	// Hub is how the agent reaches the hub now. A Muster addition.
+	// +optional
+	Hub *HubInUse `json:"hub,omitempty"`
+}
+
+// HubInUse is how an agent reaches the hub, and why not as spec.hub asks, if it does not.
+type HubInUse struct {
+	// APIServerURL is the URL that the agent uses.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	APIServerURL string `json:"apiServerURL,omitempty"`
+	// APIServerCAHash is the hash of the CA that the agent was given, in the form of the field of that name of a Cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
+	// AgentTLSMode is strict, system-store, or insecure if the agent's own settings say that nothing is verified.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	AgentTLSMode string `json:"agentTLSMode,omitempty"`
+	// ObservedGeneration is the generation of the spec that the failure is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Failure says why the agent could not move to the address that spec.hub asks for, and stays with the one above; empty if it
+	// could, or has not tried yet.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Failure string `json:"failure,omitempty"`
 }
 
 // NodeSummary counts the nodes of a member.
@@ -139,6 +185,16 @@ type AgentStatus struct {
 	// LastReceivedHeartbeat is a recent beat.
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty"`
+}
+
+// FindAgent returns the entry of an agent, or nil.
+func FindAgent(agents []AgentStatus, kind AgentType) *AgentStatus {
+	for i := range agents {
+		if agents[i].Type == kind {
+			return &agents[i]
+		}
+	}
+	return nil
 }
 
 // InternalMemberClusterList is a list of InternalMemberClusters.

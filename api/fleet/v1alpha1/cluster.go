@@ -32,7 +32,8 @@ type ClusterSpec struct {
 	// Paused stops the rollout of BundleDeployments to this cluster.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// ClientID is the identity that an agent must present to become this Cluster. Opaque; should not be guessable.
+	// ClientID is the identity that an agent must present to become this Cluster. Opaque; should not be guessable. If it is empty and
+	// kubeConfigSecret is set, the identity is the UID of this object.
 	// +optional
 	// +nullable
 	ClientID string `json:"clientID,omitempty"`
@@ -124,7 +125,7 @@ type PodDisruptionBudgetSpec struct {
 
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
-	// Conditions: Ready, Processed, Imported, Reconciled.
+	// Conditions: Ready, Processed, HubConfigured, Imported, Reconciled.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.
@@ -185,18 +186,23 @@ type ClusterStatus struct {
 	// AgentConfigChanged asks for a re-import.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
-	// APIServerURL is the hub's URL last handed to the agent.
+	// APIServerURL is the hub's URL that the agent uses, as it reports; for an agent of Rancher Fleet the one last handed to it.
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
-	// APIServerCAHash is the hash of the hub's CA last handed to the agent.
+	// APIServerCAHash is the hash of the hub's CA that the agent uses, as it reports, in upstream's form (SHA-224 of the bytes as
+	// JSON); for an agent of Rancher Fleet of the one last handed to it.
 	// +optional
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// AgentTLSMode is the mode last handed to the agent.
+	// AgentTLSMode is the mode that the agent uses, as it reports; for an agent of Rancher Fleet the one last handed to it.
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	// GarbageCollectionInterval is the interval last handed to the agent.
 	// +optional
 	GarbageCollectionInterval *metav1.Duration `json:"garbageCollectionInterval,omitempty"`
+	// Import is what the last import of a manager-initiated cluster found and handed over; null if it was never imported. A Muster
+	// addition, written by the hub.
+	// +optional
+	Import *ImportStatus `json:"import,omitempty"`
 	// Display is what the columns of `kubectl get` show.
 	// +optional
 	Display ClusterDisplay `json:"display,omitempty"`
@@ -209,6 +215,34 @@ type ClusterStatus struct {
 	// ActiveSchedule says whether such a Schedule is active now.
 	// +optional
 	ActiveSchedule bool `json:"activeSchedule,omitempty"`
+}
+
+// ImportStatus is what the hub remembers of the last import, to know when another one is needed.
+type ImportStatus struct {
+	// Time of the import.
+	// +optional
+	Time metav1.Time `json:"time,omitempty"`
+	// ClusterID is the UID of the cluster's namespace kube-system.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// Namespace of the agent downstream.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// SecretVersion is the resource version of the kubeconfig Secret that was used.
+	// +optional
+	SecretVersion string `json:"secretVersion,omitempty"`
+	// SecretHash is the digest of what that Secret held.
+	// +optional
+	SecretHash string `json:"secretHash,omitempty"`
+	// SettingsHash is the digest of the settings that the agent was installed with.
+	// +optional
+	SettingsHash string `json:"settingsHash,omitempty"`
+	// APIServerURL of that Secret, which overrides the hub's settings for this cluster; empty if it has none.
+	// +optional
+	APIServerURL string `json:"apiServerURL,omitempty"`
+	// APIServerCA of that Secret, likewise.
+	// +optional
+	APIServerCA string `json:"apiServerCA,omitempty"`
 }
 
 // ClusterDisplay is made for the columns of `kubectl get clusters`.
@@ -258,6 +292,11 @@ type AgentStatus struct {
 	// KubernetesVersion of the member. A Muster addition.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// ClockSkewSeconds is by how many seconds the member's clock is ahead of the hub's, negative if it is behind, as recent beats
+	// showed it. It is written with the rest of the status, or when it moved by more than 30 s. Nothing is judged by it. Not set of
+	// upstream agents. A Muster addition.
+	// +optional
+	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
 }
 
 // ClusterList is a list of Clusters.

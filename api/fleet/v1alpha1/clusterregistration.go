@@ -42,6 +42,10 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AnswerKey []byte `json:"answerKey,omitempty"`
+	// RequestedAt is when the agent asked, by its own clock. Of two requests for one cluster that were created in the same second, the
+	// later one is the newer. A Muster addition.
+	// +optional
+	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 }
 
 // RegistrationState says where a request stands.

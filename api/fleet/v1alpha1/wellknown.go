@@ -18,6 +18,8 @@ const (
 	LabelCreatedByAgentPod = "fleet.cattle.io/created-by-agent-pod"
 	// LabelClusterManagement, if not empty, keeps the hub's hands off a Cluster or ClusterRegistration.
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
+	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there. A Muster addition.
+	LabelClusterAPI = "muster/cluster-api"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// FinalizerCluster on a Cluster lets the hub clean up before the Cluster goes.
@@ -32,5 +34,12 @@ const (
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
 )
 
-// ConditionReady is the condition that the Status columns show.
-const ConditionReady = "Ready"
+// Types of conditions.
+const (
+	// ConditionReady is the condition that the Status columns show.
+	ConditionReady = "Ready"
+	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret.
+	ConditionImported = "Imported"
+	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
+	ConditionHubConfigured = "HubConfigured"
+)

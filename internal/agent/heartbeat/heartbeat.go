@@ -2,6 +2,7 @@
 //
 // Its invariant: one agent at a time writes the Lease's renewTime and holderIdentity, by one patch per period that the hub refuses
 // if another agent beat in between. A beat that fails never ends the heartbeat; what a failure means is for others to judge.
+// renewTime is the member's own clock, as wrong as it may be: the hub shows by how much, and nobody judges a beat by it.
 package heartbeat
 
 import (

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -22,6 +23,9 @@ const (
 	keyDeploymentNamespace = "deploymentNamespace"
 	keyClusterNamespace    = "clusterNamespace"
 	keyClusterName         = "clusterName"
+	// Muster's own, if the hub asked for a mode.
+	keyMode      = "agentTLSMode"
+	keyChartMode = "chartTLSMode"
 )
 
 // Credential is who the agent is on the hub.
@@ -36,6 +40,8 @@ type Credential struct {
 	MemberNamespace string
 	// Workspace and Cluster name the record. A MemberCluster has no workspace.
 	Workspace, Cluster string
+	// Mode is the agentTLSMode that the hub asked for, empty if it did not. It counts as long as that of the chart is ChartMode.
+	Mode, ChartMode trust.Mode
 }
 
 // Record is the record for messages.
@@ -73,7 +79,17 @@ func FromSecret(secret *corev1.Secret) (Credential, error) {
 		MemberNamespace: string(secret.Data[keyDeploymentNamespace]),
 		Workspace:       string(secret.Data[keyClusterNamespace]),
 		Cluster:         string(secret.Data[keyClusterName]),
+		Mode:            askedMode(secret.Data[keyMode]),
+		ChartMode:       askedMode(secret.Data[keyChartMode]),
 	}, nil
+}
+
+// askedMode is one that a hub may ask for. Nothing else counts, least of all one that does not verify.
+func askedMode(raw []byte) trust.Mode {
+	if mode := trust.Mode(raw); mode == trust.Strict || mode == trust.SystemStore {
+		return mode
+	}
+	return ""
 }
 
 // Secret is the form in which the credential is stored in the agent's namespace.
@@ -87,7 +103,7 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the kubeconfig of %s: %w", c.Record(), err)
 	}
-	return &corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.AgentSecret, Namespace: namespace},
 		Type:       corev1.SecretTypeOpaque,
 		Data: map[string][]byte{
@@ -96,5 +112,9 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 			keyClusterNamespace:    []byte(c.Workspace),
 			keyClusterName:         []byte(c.Cluster),
 		},
-	}, nil
+	}
+	if c.Mode != "" {
+		secret.Data[keyMode], secret.Data[keyChartMode] = []byte(c.Mode), []byte(c.ChartMode)
+	}
+	return secret, nil
 }

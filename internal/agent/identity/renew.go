@@ -13,14 +13,12 @@ import (
 
 // Renewer exchanges the agent's token for a fresh one before it expires.
 type Renewer struct {
-	// Credential is the one to begin with.
-	Credential Credential
+	// Token is the one to begin with.
+	Token string
 	// Request asks the hub for a token that lives so long.
 	Request func(ctx context.Context, life time.Duration) (string, error)
-	// Store keeps the credential on the member.
-	Store func(context.Context, Credential) error
-	// Use makes the agent show the credential's token from now on.
-	Use func(Credential)
+	// Keep stores the token on the member, so that a restart finds it, and makes the agent show it from then on.
+	Keep func(ctx context.Context, token string) error
 	// Explain words an error for the log.
 	Explain func(error) string
 	// Now is the time by the hub's clock, which the times in a token are by.
@@ -31,9 +29,9 @@ type Renewer struct {
 // Run renews whenever it is due, until ctx ends or the token is one that never expires.
 func (r *Renewer) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
-	current := r.Credential
+	current := r.Token
 	for {
-		claims := ReadClaims(current.Token)
+		claims := ReadClaims(current)
 		due := renewAt(claims, 2*rand.Float64()-1)
 		if due.IsZero() {
 			return
@@ -42,10 +40,10 @@ func (r *Renewer) Run(ctx context.Context) {
 			return
 		}
 		for pace, failing := retry.Refused(), false; ; {
-			fresh, err := r.renew(ctx, current, life(claims))
+			fresh, err := r.renew(ctx, life(claims))
 			if err == nil {
 				current = fresh
-				log.Info("credential renewed", "expires", ReadClaims(fresh.Token).Expires)
+				log.Info("credential renewed", "expires", ReadClaims(fresh).Expires)
 				break
 			}
 			if !failing && ctx.Err() == nil {
@@ -60,16 +58,11 @@ func (r *Renewer) Run(ctx context.Context) {
 	}
 }
 
-// renew stores before it uses, so that a restart finds the newer token; the older one works until it expires.
-func (r *Renewer) renew(ctx context.Context, current Credential, life time.Duration) (Credential, error) {
+// renew leaves the older token alone, which works until it expires.
+func (r *Renewer) renew(ctx context.Context, life time.Duration) (string, error) {
 	token, err := r.Request(ctx, life)
 	if err != nil {
-		return Credential{}, err
+		return "", err
 	}
-	current.Token = token
-	if err := r.Store(ctx, current); err != nil {
-		return Credential{}, err
-	}
-	r.Use(current)
-	return current, nil
+	return token, r.Keep(ctx, token)
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/internal/agent/identity"
-	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/credential"
 )
@@ -51,7 +50,7 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	if get(keyServer) == "" {
 		return Bootstrap{}, missing(keyServer, "the https URL of the hub's API server")
 	}
-	server, err := remote.ParseServer(get(keyServer))
+	server, err := credential.ParseServer(get(keyServer))
 	if err != nil {
 		return Bootstrap{}, fmt.Errorf("its key %s is %q: %w", keyServer, get(keyServer), err)
 	}

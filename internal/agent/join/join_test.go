@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/local"
@@ -19,6 +20,8 @@ import (
 )
 
 // joiner has the registration token clusters/new-token, which expires at 4000.
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func joiner(t *testing.T, change func(map[string]string)) *Joiner {
 	t.Helper()
 	data := map[string]string{"apiServerURL": "https://hub", "token": token}
@@ -29,7 +32,7 @@ func joiner(t *testing.T, change func(map[string]string)) *Joiner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Joiner{Member: &local.Cluster{Namespace: "ns"}, Bootstrap: b, Clock: clock.RealClock{}, Progress: func(string) {}}
+	return &Joiner{Member: &local.Cluster{Namespace: "ns"}, Bootstrap: b, Clock: clocktesting.NewFakeClock(now), Progress: func(string) {}}
 }
 
 func TestRefusedTokenIsNamedWithTheRemedy(t *testing.T) {
@@ -105,6 +108,7 @@ func TestRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := joiner(t, row.change)
 			j.Hostname, j.Config.Labels = row.hostname, row.labels
+			row.want.Spec.RequestedAt = new(metav1.NewMicroTime(now))
 			got := j.request("id", key)
 			if diff := cmp.Diff(&row.want, got, cmpopts.IgnoreFields(fleet.ClusterRegistrationSpec{}, "ClientRandom")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

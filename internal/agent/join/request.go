@@ -33,6 +33,7 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: j.Bootstrap.Workspace},
 		Spec: fleet.ClusterRegistrationSpec{
 			ClientID: clientID, ClientRandom: random(), ClusterLabels: labels, AnswerKey: key.Public(),
+			RequestedAt: new(metav1.NewMicroTime(j.Clock.Now())),
 		},
 	}
 	if name := j.Bootstrap.TokenName; name != "" && len(validation.IsValidLabelValue(name)) == 0 {

@@ -1,7 +1,7 @@
 // Package local is what the agent touches on its own cluster, the member: the objects that decide, the nodes and pods, and the API
 // server's version and health.
 //
-// Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap and nothing else.
+// Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap, or the ConfigMap member-agent-hub, and nothing else.
 package local
 
 import (
@@ -109,6 +109,20 @@ func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	}
 	if err != nil {
 		return fmt.Errorf("storing secret %s/%s: %w", c.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// StoreConfigMap does so for a ConfigMap.
+func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := c.ConfigMaps.Create(ctx, configMap, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = c.ConfigMaps.Update(ctx, configMap, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("storing configmap %s/%s: %w", c.Namespace, configMap.Name, err)
 	}
 	return nil
 }

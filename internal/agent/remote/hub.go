@@ -5,17 +5,11 @@
 package remote
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http/httpproxy"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -37,7 +31,7 @@ type Registrations = client.Resource[*fleet.ClusterRegistration, *fleet.ClusterR
 
 // Target is a hub.
 type Target struct {
-	// Server is the URL, as ParseServer returns it.
+	// Server is the URL, as credential.ParseServer returns it.
 	Server string
 	// CA is PEM, as credential.ParseCA returns it.
 	CA []byte
@@ -45,23 +39,13 @@ type Target struct {
 	Trust trust.Policy
 }
 
-// ParseServer checks the URL of a hub.
-func ParseServer(raw string) (string, error) {
-	parsed, err := url.Parse(strings.TrimSpace(raw))
-	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return "", errors.New("want https://host or https://host:port, the hub's API server as clusters reach it")
-	}
-	return strings.TrimRight(parsed.String(), "/"), nil
-}
-
-// Hub is a connection with a token that can be exchanged while watches go on.
+// Hub is a connection with a token that can be exchanged, and a route that can be changed, while watches go on.
 type Hub struct {
-	target     Target
-	host       string
-	roots      trust.Roots
+	// origin is the URL that requests are made for; each goes by the route in force when it is sent.
+	origin     *url.URL
+	route      atomic.Pointer[route]
 	clock      clock.PassiveClock
 	connection *client.Connection
-	transport  *http.Transport
 	token      atomic.Pointer[string]
 	// skew is how far the hub's clock is ahead of ours, in nanoseconds, by the last answer.
 	skew atomic.Int64
@@ -69,25 +53,13 @@ type Hub struct {
 
 // Dial prepares a connection; nothing is sent yet.
 func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
-	roots, err := trust.NewRoots(target.Trust, target.CA)
+	way, err := newRoute(target)
 	if err != nil {
 		return nil, err
 	}
-	server, err := url.Parse(target.Server)
-	if err != nil {
-		return nil, fmt.Errorf("parsing the URL of the hub: %w", err)
-	}
-	h := &Hub{target: target, host: server.Host, roots: roots, clock: clk}
+	h := &Hub{origin: way.base, clock: clk}
+	h.route.Store(way)
 	h.SetToken(token)
-	h.transport = utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: func(request *http.Request) (*url.URL, error) {
-			return httpproxy.FromEnvironment().ProxyFunc()(request.URL)
-		},
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:     roots.TLS(),
-		TLSHandshakeTimeout: dialTimeout,
-		IdleConnTimeout:     90 * time.Second,
-	})
 	h.connection, err = client.Connect(&rest.Config{
 		Host:      target.Server,
 		Transport: h,
@@ -96,17 +68,23 @@ func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 	return h, err
 }
 
+// Move makes all requests from now on go to where the other connection goes, with its trust. What is under way ends where it began.
+func (h *Hub) Move(to *Hub) { h.route.Swap(to.route.Load()).transport.CloseIdleConnections() }
+
 // SetToken makes all requests from now on show this token.
 func (h *Hub) SetToken(token string) { h.token.Store(&token) }
 
+// Target is where requests go.
+func (h *Hub) Target() Target { return h.route.Load().target }
+
 // Server is the URL.
-func (h *Hub) Server() string { return h.target.Server }
+func (h *Hub) Server() string { return h.Target().Server }
 
 // Now is the time by the hub's clock, as far as its answers told; the times in its tokens are by that clock.
 func (h *Hub) Now() time.Time { return h.clock.Now().Add(time.Duration(h.skew.Load())) }
 
 // Close ends idle connections.
-func (h *Hub) Close() { h.transport.CloseIdleConnections() }
+func (h *Hub) Close() { h.route.Load().transport.CloseIdleConnections() }
 
 // Registrations is the client for the requests in a workspace.
 func (h *Hub) Registrations(workspace string) (*Registrations, error) {
@@ -115,13 +93,14 @@ func (h *Hub) Registrations(workspace string) (*Registrations, error) {
 		func() *fleet.ClusterRegistrationList { return &fleet.ClusterRegistrationList{} })
 }
 
-// RoundTrip adds the token and looks at the hub's clock.
+// RoundTrip sends the request where the hub is, adds the token and looks at the hub's clock.
 func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Host == h.host {
-		request = utilnet.CloneRequest(request)
+	way := h.route.Load()
+	if request.URL.Host == h.origin.Host {
+		request = way.direct(request, h.origin)
 		request.Header.Set("Authorization", "Bearer "+*h.token.Load())
 	}
-	response, err := h.transport.RoundTrip(request)
+	response, err := way.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
@@ -132,4 +111,4 @@ func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go look through to the transport.
-func (h *Hub) WrappedRoundTripper() http.RoundTripper { return h.transport }
+func (h *Hub) WrappedRoundTripper() http.RoundTripper { return h.route.Load().transport }

@@ -107,30 +107,31 @@ func Persist(ctx context.Context, clk clock.Clock, call func(context.Context) er
 
 // Explain says what went wrong between the agent and its hub, for people.
 func (h *Hub) Explain(err error) string {
-	if sentence, ok := h.roots.Explain(err); ok {
-		return fmt.Sprintf("the hub at %s cannot be trusted: %s", h.target.Server, sentence)
+	way := h.route.Load()
+	if sentence, ok := way.roots.Explain(err); ok {
+		return fmt.Sprintf("the hub at %s cannot be trusted: %s", way.target.Server, sentence)
 	}
 	var authority x509.UnknownAuthorityError
 	if errors.As(err, &authority) {
-		return fmt.Sprintf("the hub at %s cannot be trusted: %v; %s", h.target.Server, authority, h.target.Trust.Settings.SetCA)
+		return fmt.Sprintf("the hub at %s cannot be trusted: %v; %s", way.target.Server, authority, way.target.Trust.Settings.SetCA)
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return fmt.Sprintf("%s does not speak TLS: check %s", h.target.Server, h.target.Trust.Settings.URL)
+		return fmt.Sprintf("%s does not speak TLS: check %s", way.target.Server, way.target.Trust.Settings.URL)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		if foreign(status.Status()) {
 			return fmt.Sprintf("%s does not serve Muster's API (status %d): check %s and that the hub's chart fleet-crd is installed",
-				h.target.Server, status.Status().Code, h.target.Trust.Settings.URL)
+				way.target.Server, status.Status().Code, way.target.Trust.Settings.URL)
 		}
-		return fmt.Sprintf("the hub at %s answers: %s", h.target.Server, status.Status().Message)
+		return fmt.Sprintf("the hub at %s answers: %s", way.target.Server, status.Status().Message)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("the hub at %s does not answer within %s", h.target.Server, timeout)
+		return fmt.Sprintf("the hub at %s does not answer within %s", way.target.Server, timeout)
 	}
 	var where *url.Error
 	if errors.As(err, &where) {
-		return fmt.Sprintf("the hub at %s cannot be reached: %v", h.target.Server, where.Err)
+		return fmt.Sprintf("the hub at %s cannot be reached: %v", way.target.Server, where.Err)
 	}
-	return fmt.Sprintf("%s does not answer as a Kubernetes API server does (%v): check %s", h.target.Server, err, h.target.Trust.Settings.URL)
+	return fmt.Sprintf("%s does not answer as a Kubernetes API server does (%v): check %s", way.target.Server, err, way.target.Trust.Settings.URL)
 }

@@ -1,8 +1,8 @@
 // Package report tells the hub how the member is: its nodes, what they have and what of it is free, its version and health; and
 // that the member has left, when the hub asks for that.
 //
-// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s and at least once per
-// 10 min; two equal observations are one write. The numbers are the member's claims about itself.
+// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s, unless the hub waits for an
+// answer, and at least once per 10 min; two equal observations are one write. The numbers are the member's claims about itself.
 package report
 
 import (
@@ -44,6 +44,9 @@ type Reporter struct {
 	// Start is the report as the hub had it at first; Asks tells whenever it changed.
 	Start *clusterv1beta1.InternalMemberCluster
 	Asks  <-chan *clusterv1beta1.InternalMemberCluster
+	// Hub is how the agent reaches the hub at first; Hubs tells whenever that changed.
+	Hub  clusterv1beta1.HubInUse
+	Hubs <-chan clusterv1beta1.HubInUse
 	// Check tells when to look at the health of the member again.
 	Check <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
@@ -78,6 +81,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		cancel()
 		watching.Wait()
 	}()
+	r.facts.hub = r.Hub
 	r.hear(r.Start)
 	r.look(ctx)
 	started := r.Clock.Now()
@@ -102,6 +106,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-r.changed:
 		case report := <-r.Asks:
 			r.hear(report)
+		case r.facts.hub = <-r.Hubs:
 		case <-r.Check:
 			r.look(ctx)
 		case <-timer.C():
@@ -111,7 +116,7 @@ func (r *Reporter) Run(ctx context.Context) {
 }
 
 func (r *Reporter) due() time.Time {
-	at := due(r.last, !r.facts.equal(r.written), r.facts.left != r.written.left)
+	at := due(r.last, !r.facts.equal(r.written), r.facts.urgent(r.written))
 	if r.written.left && r.facts.left {
 		// A member that has left says no more.
 		at = r.Clock.Now().Add(refresh)
@@ -129,12 +134,11 @@ func (r *Reporter) hear(report *clusterv1beta1.InternalMemberCluster) {
 	}
 	r.facts.generation = report.Generation
 	r.facts.left = report.Spec.State == clusterv1beta1.ClusterStateLeave
-	for _, agent := range report.Status.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent && r.last.IsZero() {
-			r.before = agent.Conditions
-		}
-	}
-	if len(report.Status.AgentStatus) == 0 && !r.last.IsZero() {
+	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+	switch {
+	case own != nil && r.last.IsZero():
+		r.before = own.Conditions
+	case own == nil && !r.last.IsZero():
 		// The report was deleted and made anew by the hub: it is empty until we write, and somebody may wait for that.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}

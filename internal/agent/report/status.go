@@ -33,14 +33,26 @@ type facts struct {
 	generation int64
 	// left says that the hub asked the member to leave.
 	left bool
+	// hub is how the agent reaches the hub.
+	hub clusterv1beta1.HubInUse
 }
 
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.hub == other.hub &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
+}
+
+// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, or cannot do
+// what the hub asks. Another word for the same failure can wait.
+func (f facts) urgent(other facts) bool {
+	hub := f.hub
+	if hub.Failure != "" && other.hub.Failure != "" {
+		hub.Failure = other.hub.Failure
+	}
+	return f.left != other.left || hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -61,6 +73,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
 		AgentNamespace:    r.AgentNamespace,
+		Hub:               &f.hub,
 	}
 	if f.summary.listed {
 		status.Nodes = &clusterv1beta1.NodeSummary{}
@@ -77,13 +90,8 @@ func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	if report.Spec.State != clusterv1beta1.ClusterStateLeave {
 		return false
 	}
-	for _, agent := range report.Status.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent {
-			joined := meta.FindStatusCondition(agent.Conditions, conditionJoined)
-			return joined != nil && joined.Status == metav1.ConditionFalse
-		}
-	}
-	return false
+	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+	return own != nil && meta.IsStatusConditionFalse(own.Conditions, conditionJoined)
 }
 
 func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Condition {

@@ -38,6 +38,11 @@ func Refused() wait.Backoff {
 	return wait.Backoff{Duration: 15 * time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
+// Moving is for another address of the hub, which the agent can do without: 1 s to 5 min.
+func Moving() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
+}
+
 // Wait returns after d, or with the context's error when that ends first.
 func Wait(ctx context.Context, clk clock.Clock, d time.Duration) error {
 	timer := clk.NewTimer(d)

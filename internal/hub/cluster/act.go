@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,26 +33,21 @@ func (c *Controller) claim(ctx context.Context, cluster *fleet.Cluster) error {
 	return nil
 }
 
+// observe gathers, and writes nothing. The judge is told whom to judge before it is asked.
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	member := membership.OfCluster(cluster)
-	o := observed{before: cluster.Status, memberNamespace: member.Namespace}
+	o := observed{
+		before: cluster.Status, memberNamespace: member.Namespace, managed: cluster.Spec.KubeConfigSecret != "", hub: c.Hub(cluster),
+	}
 	state, namespace, err := member.ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return observed{}, err
 	}
-	if state == membership.NamespaceAbsent {
-		if state, err = member.CreateNamespace(ctx, c.Client, c.Live); err != nil {
-			return observed{}, err
-		}
+	if o.namespace = state; namespace != nil {
+		o.namespaceUID = namespace.UID
 	}
-	o.namespace = state
 	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
 		return o, err
-	}
-	if namespace != nil && state == membership.NamespaceOurs {
-		if err := c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, namespace.UID); err != nil {
-			return observed{}, err
-		}
 	}
 	var report clusterv1beta1.InternalMemberCluster
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
@@ -60,16 +56,29 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	}
 	period := c.Config.Current().AgentCheckinInterval
 	if err == nil {
-		if err := c.adjust(ctx, &report); err != nil {
-			return observed{}, err
-		}
-		o.report, period = &report.Status, report.HeartbeatPeriod()
+		o.report, period = &report, report.HeartbeatPeriod()
 	}
 	if !cluster.Status.Agent.LastSeen.IsZero() || o.identity == membership.Native {
 		c.Judge.Track(member.Namespace, period, o.recordedLost())
 	}
 	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	o.clockSkew = c.Judge.ClockSkew(member.Namespace)
 	return o, nil
+}
+
+// prepare makes the member namespace or heals what is in it, and notes what has become of the namespace.
+func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster, o *observed) (err error) {
+	member := membership.OfCluster(cluster)
+	switch {
+	case o.namespace == membership.NamespaceAbsent:
+		o.namespace, err = member.CreateNamespace(ctx, c.Client, c.Live)
+	case o.namespace == membership.NamespaceOurs && o.identity != "":
+		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o.namespaceUID, membership.Join(c.Heartbeat(), o.hub))
+	}
+	if err == nil && o.namespace == membership.NamespaceOurs && o.report != nil {
+		o.turn, err = c.adjust(ctx, o.reach())
+	}
+	return err
 }
 
 // identity returns the kind of agent that the member's account was issued to, or "" if there is no account.
@@ -89,8 +98,8 @@ func (c *Controller) namespaceMetadata(ctx context.Context, name string) (*metav
 
 // heal makes anew what was deleted of a member's rights, report or Lease. The cache is asked first, and only what it does not know
 // is looked up, because in the moment after a grant the cache knows nothing yet.
-func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID) error {
-	objects := identity.Objects(namespaceUID, int32(c.Heartbeat().Seconds()))
+func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID, asked clusterv1beta1.InternalMemberClusterSpec) error {
+	objects := identity.Objects(namespaceUID, asked)
 	missing, err := kube.Missing(ctx, c.Client, c.cachedForm, objects...)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -101,19 +110,22 @@ func (c *Controller) heal(ctx context.Context, identity membership.Identity, nam
 	return kube.Ensure(ctx, c.Client, missing...)
 }
 
-// adjust keeps what the hub asks of the agent right: that it joins, and with which period it beats, which follows the size of the
-// fleet. A member is looked at every five minutes at least, so a growing fleet slows down by and by.
-func (c *Controller) adjust(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
+// adjust keeps what the hub asks of the agent right: that it joins, with which period it beats, which follows the size of the fleet, and
+// where it reaches the hub. A member is looked at every five minutes at least, so a growing fleet slows down by and by. It returns how
+// long the member's turn to move is away.
+func (c *Controller) adjust(ctx context.Context, reach membership.Reach) (turn time.Duration, err error) {
+	report, hub := reach.Report, reach.Desired
+	if !reach.Asked() {
+		if turn = c.Turns.Await(report.Namespace, c.Clock.Now()); turn > 0 {
+			hub = report.Spec.Hub
+		}
+	}
 	asked, wanted := report.HeartbeatPeriod(), c.Heartbeat()
-	if report.Spec.State == clusterv1beta1.ClusterStateJoin && (asked-wanted).Abs() <= wanted/periodTolerance {
-		return nil
+	fits := (asked - wanted).Abs() <= wanted/periodTolerance
+	if report.Spec.State == clusterv1beta1.ClusterStateJoin && fits && (reach.Asked() || turn > 0) {
+		return turn, nil
 	}
-	before := report.DeepCopy()
-	report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(wanted.Seconds())}
-	if err := c.Client.Patch(ctx, report, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("adjusting InternalMemberCluster %s/%s: %w", report.Namespace, report.Name, err)
-	}
-	return nil
+	return turn, membership.Ask(ctx, c.Client, report, membership.Join(wanted, hub))
 }
 
 // periodTolerance is the part of a period by which a member's may be off before it is worth a write.
@@ -131,11 +143,14 @@ func (c *Controller) cachedForm(object client.Object) client.Object {
 func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o observed) error {
 	after := cluster.DeepCopy()
 	after.Status = describe(o, c.Clock.Now())
-	if err := kube.PatchStatus(ctx, c.Client, cluster, after); err != nil {
+	if err := kube.PatchStatus(ctx, c.Client, cluster, after); apierrors.IsConflict(err) {
+		return nil // somebody else wrote; that wakes this Cluster again
+	} else if err != nil {
 		return err
 	}
 	c.written.Store(after)
 	c.announce(ctx, after, reasonOf(o.before), reasonOf(after.Status))
+	c.announceMove(ctx, after, kube.FindCondition(o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
 
@@ -147,11 +162,23 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
-	case to == reasonAgentLost && c.Judge.Mass(): // told once, by the judge
-	case to == reasonAgentLost || to == reasonIdentityMissing || to == reasonNamespaceTaken:
+	case to == ReasonAgentLost && c.Judge.Mass(): // told once, by the judge
+	case to == ReasonAgentLost || to == ReasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
-	case to == reasonReady && from == reasonAgentLost:
+	case to == reasonReady && from == ReasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
+	}
+}
+
+// announceMove tells of a move to another address of the hub, and of one that failed.
+func (c *Controller) announceMove(ctx context.Context, cluster *fleet.Cluster, before *fleet.Condition) {
+	after := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionHubConfigured)
+	if before == nil || after == nil || before.Reason == after.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster moves to another address of the hub", "from", before.Reason, "to", after.Reason, "message", after.Message)
+	if kind := membership.EventOfMove(after.Reason); kind != "" {
+		c.Recorder.Eventf(cluster, nil, kind, after.Reason, "Move", "%s", after.Message)
 	}
 }
 
@@ -182,6 +209,7 @@ func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
 		}
 	}
 	c.Judge.Forget(member.Namespace)
+	c.Turns.Forget(member.Namespace)
 	c.written.Forget(cluster)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)

@@ -1,8 +1,8 @@
 // Package cluster is what is particular to the Cluster door: it prepares the member namespace of every Cluster, keeps what is in it
 // whole, shows in the Cluster's status how the member is, and cleans up when the Cluster is deleted.
 //
-// It writes status.namespace, status.display, the conditions Ready and Processed and, for native agents, status.agent; upstream
-// agents write status.agent themselves.
+// It writes status.namespace, status.display, the conditions Ready and Processed and, for native agents, status.agent, how they reach the
+// hub and the condition HubConfigured; upstream agents write status.agent themselves.
 package cluster
 
 import (
@@ -49,6 +49,10 @@ type Deps struct {
 	Judge    *liveness.Judge
 	// Heartbeat returns the period that a member whose report has to be made anew should beat with.
 	Heartbeat func() time.Duration
+	// Hub returns where the agent of a Cluster should reach the hub.
+	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// Turns spreads moves to another address over time.
+	Turns *membership.Turns
 }
 
 // Controller reconciles Clusters.
@@ -74,6 +78,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.Role{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -100,8 +105,14 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := c.prepare(ctx, &cluster, &seen); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := c.report(ctx, &cluster, seen); err != nil {
 		return ctrl.Result{}, err
+	}
+	if seen.turn > 0 {
+		return ctrl.Result{RequeueAfter: seen.turn}, nil
 	}
 	if seen.namespace == membership.NamespaceTaken {
 		return ctrl.Result{RequeueAfter: foreignNamespaceRetry}, nil
@@ -119,7 +130,21 @@ func (c *Controller) onLegacyBeat(ctx context.Context, e event.UpdateEvent, _ wo
 		return
 	}
 	if kind, err := c.identity(ctx, membership.OfCluster(after)); err == nil && kind == membership.Legacy {
-		c.Judge.Beat(membership.OfCluster(after).Namespace)
+		c.Judge.Beat(membership.OfCluster(after).Namespace, after.Status.Agent.LastSeen.Time)
+	}
+}
+
+// onSettings looks at every Cluster after a change of the settings, at its turn to move.
+func (c *Controller) onSettings(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var list fleet.ClusterList
+	if err := c.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Clusters after a change of settings")
+		return
+	}
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		turn := c.Turns.Take(membership.OfCluster(cluster).Namespace, c.Clock.Now())
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}, turn)
 	}
 }
 

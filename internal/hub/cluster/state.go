@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // The life of a Cluster, as its Ready condition tells it:
@@ -18,10 +22,11 @@ import (
 //	    ▼ │                  ▼
 //	NamespaceTaken      IdentityMissing           any ──deleted──► (gone)
 const (
-	reasonReady                = "Ready"
-	reasonWaitCheckIn          = "WaitCheckIn"
-	reasonAgentLost            = "AgentLost"
-	reasonIdentityMissing      = "IdentityMissing"
+	reasonReady       = "Ready"
+	reasonWaitCheckIn = "WaitCheckIn"
+	// ReasonAgentLost and ReasonIdentityMissing are what the importer mends.
+	ReasonAgentLost            = "AgentLost"
+	ReasonIdentityMissing      = "IdentityMissing"
 	reasonNamespaceTaken       = "NamespaceTaken"
 	reasonNamespaceTerminating = "NamespaceTerminating"
 )
@@ -33,15 +38,25 @@ const refreshLastSeen = 5 * time.Minute
 type observed struct {
 	memberNamespace string
 	namespace       membership.NamespaceState
+	namespaceUID    types.UID // empty if there is none
 	// identity is the kind of agent that an identity exists for; "" if there is none.
 	identity membership.AgentKind
-	report   *clusterv1beta1.InternalMemberClusterStatus // nil if there is none
+	report   *clusterv1beta1.InternalMemberCluster // nil if there is none
+	// managed: the hub itself installs the agent, and the condition Imported in before says how that goes.
+	managed  bool
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time
+	// clockSkew is by how many seconds the member's clock is ahead; nil if not known.
+	clockSkew *int64
+	// hub is where the agent should reach it, turn how long its turn to move there is away.
+	hub  *clusterv1beta1.HubAddress
+	turn time.Duration
 	// before is the status as it is.
 	before fleet.ClusterStatus
 }
+
+func (o observed) reach() membership.Reach { return membership.Reach{Desired: o.hub, Report: o.report} }
 
 // verdict is what the Ready condition says.
 type verdict struct {
@@ -61,16 +76,50 @@ func judge(o observed) verdict {
 			"namespace %s exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name", o.memberNamespace)}
 	case o.namespace == membership.NamespaceTerminating:
 		return verdict{reason: reasonNamespaceTerminating, message: fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.memberNamespace)}
+	case o.identity == "" && joined && o.managed:
+		return verdict{reason: ReasonIdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
 	case o.identity == "" && joined:
-		return verdict{reason: reasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
+		return verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
 	case !joined:
-		return verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
-	case o.liveness == liveness.Lost:
-		return verdict{reason: reasonAgentLost, message: fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))}
-	case o.liveness == liveness.Unknown && o.recordedLost():
-		return verdict{reason: reasonAgentLost, message: fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))}
+		return judgeAbsent(o)
+	case o.liveness == liveness.Lost, o.liveness == liveness.Unknown && o.recordedLost():
+		lost := fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
+		return verdict{reason: ReasonAgentLost, message: and(lost, o.importProblem())}
+	}
+	if problem := o.importProblem(); problem != "" {
+		return verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}
 	}
 	return verdict{ready: true, reason: reasonReady}
+}
+
+// judgeAbsent says what an agent that was never heard of waits for.
+func judgeAbsent(o observed) verdict {
+	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
+	switch {
+	case !o.managed:
+		return verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
+	case imported == nil:
+		return verdict{reason: reasonWaitCheckIn, message: "the hub is installing the agent"}
+	case imported.Status != corev1.ConditionTrue:
+		return verdict{reason: imported.Reason, message: imported.Message}
+	}
+	return verdict{reason: reasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
+}
+
+// importProblem is why the hub cannot install the agent, or "".
+func (o observed) importProblem() string {
+	if imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported); o.managed && imported != nil && imported.Status != corev1.ConditionTrue {
+		return imported.Message
+	}
+	return ""
+}
+
+// and joins two sentences, of which the second may be missing.
+func and(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "; " + second
 }
 
 // lastSeen is the beat to show: the one recorded, unless the hub knows a newer one that is worth a write.

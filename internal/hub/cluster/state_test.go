@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,9 +22,9 @@ func member(change ...func(*observed)) observed {
 	o := observed{
 		memberNamespace: "ns", namespace: membership.NamespaceOurs, identity: membership.Native,
 		liveness: liveness.Online, lastBeat: now.Add(-time.Minute),
-		report: &clusterv1beta1.InternalMemberClusterStatus{
+		report: &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
 			Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
-		},
+		}},
 	}
 	o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Minute))
 	for _, c := range change {
@@ -36,9 +37,19 @@ func neverSeen(o *observed) {
 	o.before.Agent.LastSeen, o.lastBeat, o.liveness = metav1.Time{}, time.Time{}, liveness.Unknown
 }
 
+// managed is a Cluster with a kubeconfig, whose import stands as given; not at all if the reason is empty.
+func managed(reason, message string) func(*observed) {
+	return func(o *observed) {
+		o.managed = true
+		if reason != "" {
+			o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionImported, reason == "Imported", reason, message)}
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	recordedLost := func(o *observed) {
-		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, reasonAgentLost, "")}
+		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, ReasonAgentLost, "")}
 	}
 	const lost = "agent lost: no heartbeat since 2026-01-02T03:03:05Z"
 	for _, c := range []struct {
@@ -53,17 +64,29 @@ func TestJudge(t *testing.T) {
 			verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.liveness, o.lastBeat = liveness.Online, now }),
 			verdict{ready: true, reason: reasonReady}},
-		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: reasonAgentLost, message: lost}},
+		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
 		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }),
 			verdict{ready: true, reason: reasonReady}},
-		{"or lost", member(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{reason: reasonAgentLost, message: lost}},
+		{"or lost", member(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{reason: ReasonAgentLost, message: lost}},
 		{"until it beats", member(recordedLost), verdict{ready: true, reason: reasonReady}},
 		{"an identity that is gone says what to do", member(func(o *observed) { o.identity = "" }),
-			verdict{reason: reasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.namespace = membership.NamespaceTaken }),
 			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
 			verdict{reason: reasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), verdict{reason: reasonWaitCheckIn, message: "the hub is installing the agent"}},
+		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), verdict{reason: "Unreachable", message: "no answer"}},
+		{"or that it is done", member(neverSeen, managed("Imported", "")),
+			verdict{reason: reasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
+		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.liveness = liveness.Lost }, managed("Unreachable", "no answer")),
+			verdict{reason: ReasonAgentLost, message: lost + "; no answer"}},
+		{"so does one without an identity", member(func(o *observed) { o.identity = "" }, managed("Unreachable", "no answer")),
+			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
+		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
+			verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: no answer"}},
+		{"an import of long ago means nothing to a Cluster without a kubeconfig", member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
+			verdict{ready: true, reason: reasonReady}},
 	} {
 		if diff := cmp.Diff(c.want, judge(c.seen), cmp.AllowUnexported(verdict{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -80,6 +103,8 @@ func TestDescribe(t *testing.T) {
 	ready := []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", true, "Ready", "")}
 	seen := metav1.NewTime(now.Add(-time.Minute))
 	agent := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", Version: "v1", KubernetesVersion: "v1.36.3"}
+	skewed := agent
+	skewed.ClockSkewSeconds = new(int64(-3600))
 	legacy := fleet.AgentStatus{LastSeen: seen, Namespace: "cattle-fleet-system", ReadyNodes: 1, NonReadyNodes: 1, ReadyNodeNames: []string{"a"}, NonReadyNodeNames: []string{"b"}}
 	const waits = "waiting for an agent to register and send its first heartbeat"
 	for _, c := range []struct {
@@ -91,12 +116,18 @@ func TestDescribe(t *testing.T) {
 			Namespace: "ns", Conditions: ready, Agent: agent,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
+		{"one whose clock is wrong", member(func(o *observed) { o.clockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: skewed,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
 		{"a member that was never seen shows no report", member(neverSeen), fleet.ClusterStatus{
 			Namespace:  "ns",
 			Conditions: []fleet.Condition{condition("Processed", true, "NamespaceReady", ""), condition("Ready", false, "WaitCheckIn", waits)},
 			Display:    fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 		}},
-		{"an upstream agent writes of itself", member(func(o *observed) { o.identity, o.report, o.before.Agent = membership.Legacy, nil, legacy }), fleet.ClusterStatus{
+		{"an upstream agent writes of itself", member(func(o *observed) {
+			o.identity, o.report, o.before.Agent, o.clockSkew = membership.Legacy, nil, legacy, new(int64(-3600))
+		}), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: legacy,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
@@ -106,6 +137,22 @@ func TestDescribe(t *testing.T) {
 				condition("Ready", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
 			},
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
+		}},
+		{"a member whose agent says how it reaches the hub", member(func(o *observed) {
+			o.hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
+			o.report.Status.Hub = &clusterv1beta1.HubInUse{APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict"}
+		}), fleet.ClusterStatus{
+			Namespace:    "ns",
+			Conditions:   append(slices.Clone(ready), condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
+			APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict", Agent: agent,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
+		{"of which nothing is known any more when a legacy agent takes its place", member(func(o *observed) {
+			o.identity, o.report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
+				[]fleet.Condition{condition("HubConfigured", true, "InUse", "")}
+		}), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: legacy,
+			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 	} {
 		if diff := cmp.Diff(c.want, describe(c.seen, now)); diff != "" {

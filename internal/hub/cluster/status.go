@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -20,7 +22,7 @@ const stateWaitCheckIn = "WaitCheckIn"
 // recordedLost says whether the status as it is calls the agent lost.
 func (o observed) recordedLost() bool {
 	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
-	return ready != nil && ready.Reason == reasonAgentLost
+	return ready != nil && ready.Reason == ReasonAgentLost
 }
 
 // describe computes the status. It is the only place that sets what this package owns of it.
@@ -40,19 +42,38 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	// The report is shown from the first beat on: one write for both.
 	if o.identity == membership.Native && o.joined() {
 		after.Agent = describeAgent(o)
-		if o.report != nil && o.report.Nodes != nil {
-			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Nodes.Ready, o.report.Nodes.Total)
-			after.Display.SampleNode = o.report.Nodes.Sample
+		describeReach(&after, o, now)
+		if o.report != nil && o.report.Status.Nodes != nil {
+			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Status.Nodes.Ready, o.report.Status.Nodes.Total)
+			after.Display.SampleNode = o.report.Status.Nodes.Sample
 		}
 	}
 	if o.identity == membership.Legacy {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
 		describeLegacyNodes(&after)
 	}
 	after.Display.State = reasonReady
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
 	}
+	if o.identity == membership.Native {
+		written := !equality.Semantic.DeepEqual(after, o.before)
+		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.clockSkew, written)
+	}
 	return after
+}
+
+// describeReach shows how the agent reaches the hub.
+func describeReach(after *fleet.ClusterStatus, o observed, now time.Time) {
+	if used := o.reach().InUse(); used != nil {
+		after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
+	}
+	said, known := o.reach().Judge()
+	if !known {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
+		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionHubConfigured, said.InUse, said.Reason, said.Message))
 }
 
 // describeAgent rolls the report up; upstream agents write status.agent themselves.
@@ -62,9 +83,9 @@ func describeAgent(o observed) fleet.AgentStatus {
 		agent.LastSeen = metav1.NewTime(seen.Truncate(time.Second))
 	}
 	if o.report != nil {
-		agent.Namespace = o.report.AgentNamespace
-		agent.Version = o.report.AgentVersion
-		agent.KubernetesVersion = o.report.KubernetesVersion
+		agent.Namespace = o.report.Status.AgentNamespace
+		agent.Version = o.report.Status.AgentVersion
+		agent.KubernetesVersion = o.report.Status.KubernetesVersion
 	}
 	return agent
 }

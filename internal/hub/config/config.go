@@ -7,13 +7,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	APIServerURL string
 	// APIServerCA is the PEM bundle that goes with it; empty likewise.
 	APIServerCA string
+	// AgentTLSMode is strict or system-store; empty if each member's chart says it.
+	AgentTLSMode string
 	// AgentCheckinInterval is how often upstream agents prove that they are alive.
 	AgentCheckinInterval time.Duration
 	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
@@ -33,10 +36,36 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+	// Agent is how the hub installs agents.
+	Agent Agent
 	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
 	InventoryNamespace string
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
+	// Bootstrap is the hub as a member of its own fleet.
+	Bootstrap Bootstrap
+}
+
+// Bootstrap says how the hub is registered as a cluster of its own fleet.
+type Bootstrap struct {
+	// Namespace is the workspace of the Cluster; empty switches it off.
+	Namespace string
+	// AgentNamespace is where its agent runs; by default the hub's system namespace.
+	AgentNamespace string
+	// LocalAgentDisabled leaves the agent to somebody else.
+	LocalAgentDisabled bool
+	// ClusterLabels are put on the Cluster.
+	ClusterLabels map[string]string
+	// AgentTolerations are those of the hub itself.
+	AgentTolerations []corev1.Toleration
+}
+
+// Hub is where members reach the hub; nil if each member's chart says it, and then agentTLSMode is the chart's too.
+func (c Config) Hub() *clusterv1beta1.HubAddress {
+	if c.APIServerURL == "" && c.APIServerCA == "" {
+		return nil
+	}
+	return &clusterv1beta1.HubAddress{APIServerURL: c.APIServerURL, APIServerCA: c.APIServerCA, AgentTLSMode: c.AgentTLSMode}
 }
 
 // Default is what an absent ConfigMap or key means.
@@ -44,6 +73,7 @@ func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
 		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default",
+		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute},
 	}
 }
 
@@ -60,6 +90,7 @@ const (
 type wire struct {
 	APIServerURL                    string          `json:"apiServerURL"`
 	APIServerCA                     string          `json:"apiServerCA"`
+	AgentTLSMode                    string          `json:"agentTLSMode"`
 	AgentCheckinInterval            metav1.Duration `json:"agentCheckinInterval"`
 	AgentTokenLifetime              metav1.Duration `json:"agentTokenLifetime"`
 	ForceDeleteWaitTime             metav1.Duration `json:"forceDeleteWaitTime"`
@@ -67,7 +98,15 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
+	wireAgent `json:",inline"`
 	Inventory inventory `json:"inventory"`
+	Bootstrap struct {
+		Namespace          string              `json:"namespace"`
+		AgentNamespace     string              `json:"agentNamespace"`
+		LocalAgentDisabled bool                `json:"localAgentDisabled"`
+		ClusterLabels      map[string]string   `json:"clusterLabels"`
+		AgentTolerations   []corev1.Toleration `json:"agentTolerations"`
+	} `json:"bootstrap"`
 }
 
 type inventory struct {
@@ -99,19 +138,24 @@ func Parse(text string) (Config, error) {
 		AgentCheckinInterval: metav1.Duration{Duration: parsed.AgentCheckinInterval},
 		AgentTokenLifetime:   metav1.Duration{Duration: parsed.AgentTokenLifetime},
 		ForceDeleteWaitTime:  metav1.Duration{Duration: parsed.ForceDeleteWaitTime},
+		wireAgent:            wireAgent{GarbageCollectionInterval: metav1.Duration{Duration: parsed.Agent.GarbageCollectionInterval}},
 		Inventory:            inventory{Namespace: parsed.InventoryNamespace, ClusterSet: parsed.InventoryClusterSet},
 	}
 	if err := yaml.Unmarshal([]byte(text), &in); err != nil {
 		return Config{}, fmt.Errorf("reading key config: %w", err)
 	}
 	if in.APIServerURL != "" {
-		if u, err := url.Parse(in.APIServerURL); err != nil || u.Scheme != "https" || u.Host == "" {
-			return Config{}, fmt.Errorf("apiServerURL %q: want https://host[:port]", in.APIServerURL)
+		var err error
+		if parsed.APIServerURL, err = credential.ParseServer(in.APIServerURL); err != nil {
+			return Config{}, fmt.Errorf("apiServerURL %q: %w", in.APIServerURL, err)
 		}
 	}
 	ca, err := credential.ParseCA(in.APIServerCA)
 	if err != nil {
 		return Config{}, fmt.Errorf("apiServerCA: %w", err)
+	}
+	if mode := in.AgentTLSMode; mode != "" && mode != TLSStrict && mode != TLSSystemStore {
+		return Config{}, fmt.Errorf("agentTLSMode %q: want %s or %s", mode, TLSStrict, TLSSystemStore)
 	}
 	if in.AgentCheckinInterval.Duration > 0 {
 		parsed.AgentCheckinInterval = in.AgentCheckinInterval.Duration
@@ -127,9 +171,14 @@ func Parse(text string) (Config, error) {
 	}
 	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
-	parsed.APIServerURL, parsed.APIServerCA = in.APIServerURL, string(ca)
+	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), in.AgentTLSMode
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
+	parsed.Bootstrap = Bootstrap(in.Bootstrap)
+	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
+		parsed.Bootstrap.Namespace = ""
+	}
+	parsed.Agent = in.parse(in.AgentTLSMode)
 	return parsed, nil
 }

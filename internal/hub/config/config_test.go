@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
 // testCA is a self-signed certificate made for this test; its key was thrown away.
@@ -28,9 +30,19 @@ func TestParse(t *testing.T) {
 	withURL.APIServerURL, withURL.APIServerCA = "https://hub.example:6443", testCA
 	short := Default()
 	short.AgentTokenLifetime, short.AgentCheckinInterval = time.Hour, time.Minute
+	ofAgents := Default()
+	ofAgents.AgentTLSMode = TLSStrict
+	ofAgents.Agent = Agent{
+		Image: "registry/muster-agent:1", ImagePullPolicy: "Never", Registry: "registry", TLSMode: TLSStrict,
+		GarbageCollectionInterval: time.Hour, PullSecrets: []string{"a", "b"},
+	}
+	moved := Default()
+	moved.APIServerURL, moved.AgentTLSMode, moved.Agent.TLSMode = "https://hub.example", TLSStrict, TLSStrict
 	elsewhere, off := Default(), Default()
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
+	local := Default()
+	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -41,15 +53,23 @@ func TestParse(t *testing.T) {
 			text: `{"apiServerURL":"https://hub.example:6443","apiServerCA":"` + base64.StdEncoding.EncodeToString([]byte(testCA)) + `"}`},
 		{name: "a CA in PEM", want: withURL,
 			text: "apiServerURL: https://hub.example:6443\napiServerCA: |\n  " + strings.ReplaceAll(testCA, "\n", "\n  ")},
+		{name: "where members reach the hub, in the form that agents use", want: moved, text: `{"apiServerURL":" https://hub.example/ ","agentTLSMode":"strict"}`},
 		{name: "durations", want: short, text: `{"agentTokenLifetime":"1h","agentCheckinInterval":"1m"}`},
-		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"namespace":"fleet-local"}}`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s","bootstrap":{"repo":"x"}}`},
+		{name: "what agents are installed with", want: ofAgents, text: `{"agentImage":"registry/muster-agent:1","agentImagePullPolicy":"Never",
+			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
+		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
 		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},
 		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
 		{name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`},
+		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
+		{name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`},
+		{name: "upstream's way to have no local cluster", want: Default(), text: `{"bootstrap":{"namespace":"-"}}`},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
-		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host[:port]"},
+		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host or https://host:port"},
+		{name: "an agentTLSMode that agents do not know is refused", text: `{"agentTLSMode":"lax"}`, problem: `agentTLSMode "lax": want strict or system-store`},
 		{name: "a CA that is none is refused", text: `{"apiServerCA":"hello"}`, problem: "apiServerCA: the CA"},
 		{name: "a wait out of range is refused", text: `{"forceDeleteWaitTime":"1s"}`, problem: "forceDeleteWaitTime 1s: want between 30s and 1h0m0s"},
 		{name: "a life shorter than Kubernetes grants is refused", text: `{"agentTokenLifetime":"1m"}`, problem: "want at least 10m0s"},
@@ -69,5 +89,20 @@ func TestParse(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestMembersAreToldAnAddressOnlyIfTheSettingsHaveOne(t *testing.T) {
+	for text, want := range map[string]*clusterv1beta1.HubAddress{
+		`{"agentTLSMode":"strict"}`:                              nil,
+		`{"apiServerURL":"https://hub","agentTLSMode":"strict"}`: {APIServerURL: "https://hub", AgentTLSMode: "strict"},
+	} {
+		parsed, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, parsed.Hub()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func Feed(ctx context.Context, leases cache.Cache, judge *Judge) error {
 		UpdateFunc: func(before, after any) {
 			was, is := before.(*coordinationv1.Lease), after.(*coordinationv1.Lease)
 			if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
-				judge.Beat(is.Namespace)
+				judge.Beat(is.Namespace, is.Spec.RenewTime.Time)
 			}
 		},
 	})

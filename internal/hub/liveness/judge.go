@@ -71,8 +71,10 @@ type member struct {
 	period    time.Duration
 	state     State
 	lastBeat  time.Time // zero until this process has seen one
-	deadline  time.Time
-	index     int // in the queue; -1 while lost
+	// skews are by how much the member's clock was ahead of the hub's at the last two beats.
+	skews    [2]time.Duration
+	deadline time.Time
+	index    int // in the queue; -1 while lost
 }
 
 // New returns a judge that knows nobody.
@@ -118,8 +120,9 @@ func (j *Judge) Track(namespace string, period time.Duration, recordedLost bool)
 	}
 }
 
-// Beat records that the hub has just seen a member's beat change.
-func (j *Judge) Beat(namespace string) {
+// Beat records that the hub has just seen a member's beat change, and what time the member says it was. That is shown and judges
+// nobody.
+func (j *Judge) Beat(namespace string, said time.Time) {
 	j.mu.Lock()
 	m, known := j.members[namespace]
 	if !known {
@@ -129,7 +132,9 @@ func (j *Judge) Beat(namespace string) {
 	before := m.state
 	m.state, m.lastBeat = Online, j.clock.Now()
 	j.schedule(m, m.lastBeat)
+	m.skews = [2]time.Duration{said.Sub(m.lastBeat), m.skews[0]}
 	if before != Online {
+		m.skews[1] = m.skews[0]
 		j.transitions[Online]++
 	}
 	j.mu.Unlock()

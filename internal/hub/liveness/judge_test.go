@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
@@ -61,7 +62,7 @@ func expect(t *testing.T, judge *Judge, namespace string, want State) {
 func TestSilentMemberIsLostAfterThreePeriodsAndOneBeatBringsItBack(t *testing.T) {
 	judge, changes, step := start()
 	judge.Track("a", period, false)
-	judge.Beat("a")
+	judge.Beat("a", time.Time{})
 	if got := next(t, changes); got != "a" {
 		t.Fatalf("%s changed, want a", got)
 	}
@@ -71,7 +72,7 @@ func TestSilentMemberIsLostAfterThreePeriodsAndOneBeatBringsItBack(t *testing.T)
 	step(time.Second)
 	next(t, changes)
 	expect(t, judge, "a", Lost)
-	judge.Beat("a")
+	judge.Beat("a", time.Time{})
 	next(t, changes)
 	expect(t, judge, "a", Online)
 }
@@ -92,7 +93,7 @@ func TestAfterARestartALostMemberStaysLostUntilItBeats(t *testing.T) {
 	judge.Track("a", period, true)
 	step(time.Hour)
 	expect(t, judge, "a", Lost)
-	judge.Beat("a")
+	judge.Beat("a", time.Time{})
 	next(t, changes)
 	expect(t, judge, "a", Online)
 }
@@ -100,7 +101,7 @@ func TestAfterARestartALostMemberStaysLostUntilItBeats(t *testing.T) {
 func TestALongerPeriodPostponesTheDeadline(t *testing.T) {
 	judge, changes, step := start()
 	judge.Track("a", period, false)
-	judge.Beat("a")
+	judge.Beat("a", time.Time{})
 	next(t, changes)
 	judge.Track("a", 6*period, false)
 	step(17 * period)
@@ -145,7 +146,7 @@ func TestManySilentAtOnceAreLostAtABoundedRateAndABeatBeforeTheTurnSaves(t *test
 	saved := 0
 	for i := range members {
 		if state, _ := judge.State(fmt.Sprintf("m-%d", i)); state != Lost && saved < 100 {
-			judge.Beat(fmt.Sprintf("m-%d", i))
+			judge.Beat(fmt.Sprintf("m-%d", i), time.Time{})
 			saved++
 		}
 	}
@@ -161,13 +162,72 @@ func TestManySilentAtOnceAreLostAtABoundedRateAndABeatBeforeTheTurnSaves(t *test
 	}
 }
 
+func TestClockSkewIsWhatTheBeatsShowAndJudgesNobody(t *testing.T) {
+	judge, changes, step := start()
+	judge.Track("a", period, false)
+	if got := judge.ClockSkew("a"); got != nil {
+		t.Errorf("before the first beat the skew is %d s", *got)
+	}
+	for _, c := range []struct {
+		name  string
+		ahead time.Duration
+		want  int64
+	}{
+		{"an hour ahead", time.Hour, 3600},
+		{"still an hour ahead", time.Hour, 3600},
+		{"a beat that the hub sees late changes nothing", time.Hour - 50*time.Second, 3600},
+		{"set right, the larger of the last two counts", 0, 3550},
+		{"until the next beat", 0, 0},
+		{"set ahead it is shown at once", time.Minute + 400*time.Millisecond, 60},
+		{"a member that is behind", -time.Hour, 60},
+		{"is shown as such", -time.Hour, -3600},
+	} {
+		step(period)
+		judge.Beat("a", judge.clock.Now().Add(c.ahead))
+		if got := judge.ClockSkew("a"); got == nil || *got != c.want {
+			t.Errorf("%s: the skew is %v s, want %d", c.name, got, c.want)
+		}
+		expect(t, judge, "a", Online)
+	}
+	next(t, changes)
+	step(3 * period)
+	expect(t, judge, "a", Lost)
+	judge.Beat("a", judge.clock.Now().Add(-2*time.Hour))
+	if got := judge.ClockSkew("a"); *got != -7200 {
+		t.Errorf("after it was lost the skew is %d s, want that of the beat that brought it back", *got)
+	}
+}
+
+func TestShownSkewMovesWithOtherWritesOrByALot(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		recorded, observed *int64
+		written            bool
+		want               *int64
+	}{
+		{"what is not known is not shown", nil, nil, true, nil},
+		{"what a restarted hub does not know yet stays", new(int64(5)), nil, true, new(int64(5))},
+		{"the first is shown", nil, new(int64(0)), false, new(int64(0))},
+		{"a little is no reason for a write", new(int64(0)), new(int64(-30)), false, new(int64(0))},
+		{"but goes along with one", new(int64(0)), new(int64(-30)), true, new(int64(-30))},
+		{"a lot is one", new(int64(0)), new(int64(-31)), false, new(int64(-31))},
+	} {
+		if diff := cmp.Diff(c.want, ShownSkew(c.recorded, c.observed, c.written)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	judge, _, step := start()
 	judge.Track("a", period, false)
-	judge.Beat("a")
+	judge.Beat("a", judge.clock.Now().Add(-time.Hour))
 	judge.Track("b", period, true)
 	step(4 * time.Second)
 	want := `
+# HELP muster_hub_largest_clock_skew_seconds By how much the clock of a member that is online differs most from the hub's.
+# TYPE muster_hub_largest_clock_skew_seconds gauge
+muster_hub_largest_clock_skew_seconds 3600
 # HELP muster_hub_member_transitions_total How often members came online or were lost since the hub started.
 # TYPE muster_hub_member_transitions_total counter
 muster_hub_member_transitions_total{to="Lost"} 0

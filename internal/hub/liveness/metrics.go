@@ -10,6 +10,7 @@ import (
 var (
 	membersMetric = prometheus.NewDesc("muster_hub_members", "Members by what the hub knows of their agents.", []string{"state"}, nil)
 	ageMetric     = prometheus.NewDesc("muster_hub_oldest_beat_age_seconds", "Age of the oldest last beat of a member that is online.", nil, nil)
+	skewMetric    = prometheus.NewDesc("muster_hub_largest_clock_skew_seconds", "By how much the clock of a member that is online differs most from the hub's.", nil, nil)
 	changesMetric = prometheus.NewDesc("muster_hub_member_transitions_total", "How often members came online or were lost since the hub started.", []string{"to"}, nil)
 )
 
@@ -17,6 +18,7 @@ var (
 func (j *Judge) Describe(into chan<- *prometheus.Desc) {
 	into <- membersMetric
 	into <- ageMetric
+	into <- skewMetric
 	into <- changesMetric
 }
 
@@ -25,17 +27,19 @@ func (j *Judge) Collect(into chan<- prometheus.Metric) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	counts := map[State]int{Unknown: 0, Online: 0, Lost: 0}
-	var oldest time.Duration
+	var oldest, skew time.Duration
 	for _, m := range j.members {
 		counts[m.state]++
 		if m.state == Online {
 			oldest = max(oldest, j.clock.Since(m.lastBeat))
+			skew = max(skew, m.skew().Abs())
 		}
 	}
 	for state, count := range counts {
 		into <- prometheus.MustNewConstMetric(membersMetric, prometheus.GaugeValue, float64(count), string(state))
 	}
 	into <- prometheus.MustNewConstMetric(ageMetric, prometheus.GaugeValue, oldest.Seconds())
+	into <- prometheus.MustNewConstMetric(skewMetric, prometheus.GaugeValue, skew.Round(time.Second).Seconds())
 	for _, state := range []State{Online, Lost} {
 		into <- prometheus.MustNewConstMetric(changesMetric, prometheus.CounterValue, float64(j.transitions[state]), string(state))
 	}

@@ -40,12 +40,13 @@ func (c *Controller) claim(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	return nil
 }
 
+// observe gathers, and writes nothing. The judge is told whom to judge before it is asked.
 func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observed, error) {
 	member := membership.OfMemberCluster(mc)
-	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status}
+	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status, hub: c.Config.Current().Hub()}
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
-	if err == nil && state == membership.NamespaceAbsent {
-		state, err = c.lookAgain(ctx, mc, member)
+	if err == nil && state == membership.NamespaceAbsent && mc.DeletionTimestamp != nil {
+		state, _, err = member.ObserveNamespace(ctx, c.Live) // the cache may not know it yet
 	}
 	if err != nil {
 		return observed{}, err
@@ -65,24 +66,16 @@ func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberClust
 	if client.IgnoreNotFound(err) != nil {
 		return observed{}, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", member.Namespace, member.Name, err)
 	}
-	if err == nil && state == membership.NamespaceOurs {
+	if err == nil && metav1.IsControlledBy(&report, mc) {
 		o.report = &report
 	}
-	if !o.recordedBeat().IsZero() || heartbeatOf(&report) != (time.Time{}) {
+	if !o.recordedBeat().IsZero() || !beatOf(report.Status.AgentStatus).IsZero() {
 		healthy := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHealthy)
 		c.Judge.Track(member.Namespace, budgetPeriod(mc), healthy != nil && healthy.Reason == reasonAgentLost)
 	}
 	o.liveness, o.lastBeat = c.Judge.State(member.Namespace)
+	o.clockSkew = c.Judge.ClockSkew(member.Namespace)
 	return o, nil
-}
-
-// lookAgain makes the namespace that the cache does not know, or, for a record that is being deleted, looks whether it is there.
-func (c *Controller) lookAgain(ctx context.Context, mc *clusterv1beta1.MemberCluster, member membership.Member) (membership.NamespaceState, error) {
-	if mc.DeletionTimestamp == nil {
-		return member.CreateNamespace(ctx, c.Client, c.Live)
-	}
-	state, _, err := member.ObserveNamespace(ctx, c.Live)
-	return state, err
 }
 
 // period is what the record asks for.
@@ -98,9 +91,26 @@ func budgetPeriod(mc *clusterv1beta1.MemberCluster) time.Duration {
 	return max(period(mc), minSilence/3)
 }
 
-// prepare brings what is in the member namespace in line. Only what differs is written.
-func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
-	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc)}
+// prepare makes the member namespace, and notes what has become of it.
+func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
+	if o.namespace == membership.NamespaceAbsent {
+		o.namespace, err = membership.OfMemberCluster(mc).CreateNamespace(ctx, c.Client, c.Live)
+	}
+	if err != nil || o.namespace != membership.NamespaceOurs {
+		return err
+	}
+	if o.report != nil && !o.reach().Asked() {
+		o.turn = c.Turns.Await(o.memberNamespace, c.Clock.Now())
+	}
+	return c.ask(ctx, mc, *o, clusterv1beta1.ClusterStateJoin)
+}
+
+// ask brings what is in the member namespace in line with what the agent is asked to do. Only what differs is written.
+func (c *Controller) ask(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
+	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc), Hub: o.hub}
+	if o.turn > 0 {
+		desired.Hub = o.report.Spec.Hub
+	}
 	if identityProblem(o.identity) == "" {
 		desired.Identity = &o.identity
 	}
@@ -126,8 +136,12 @@ func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberClust
 	} else if haveBinding.UID == "" || !equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) {
 		differ = append(differ, binding)
 	}
-	if o.report == nil || o.report.Spec != report.Spec {
+	if o.report == nil {
 		differ = append(differ, report)
+	} else if !equality.Semantic.DeepEqual(o.report.Spec, report.Spec) {
+		if err := membership.Ask(ctx, c.Client, o.report, report.Spec); err != nil {
+			return err
+		}
 	}
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{}); apierrors.IsNotFound(err) {
 		missing, err := kube.Missing(ctx, c.Live, kube.MetadataOf(c.Client.Scheme()), lease)
@@ -148,10 +162,23 @@ func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluste
 		return err
 	}
 	c.written.Store(after)
+	c.announceMove(ctx, after, meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionHubConfigured))
 	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy} {
 		c.announce(ctx, after, meta.FindStatusCondition(o.before.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind))
 	}
 	return nil
+}
+
+// announceMove tells of a move to another address of the hub, and of one that failed.
+func (c *Controller) announceMove(ctx context.Context, mc *clusterv1beta1.MemberCluster, before *metav1.Condition) {
+	after := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionHubConfigured)
+	if before == nil || after == nil || before.Reason == after.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("MemberCluster moves to another address of the hub", "from", before.Reason, "to", after.Reason, "message", after.Message)
+	if kind := membership.EventOfMove(after.Reason); kind != "" {
+		c.Recorder.Eventf(mc, nil, kind, after.Reason, "Move", "%s", after.Message)
+	}
 }
 
 // announce tells of a transition, after it was written.
@@ -193,7 +220,7 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		}
 		return ctrl.Result{}, c.letGo(ctx, mc)
 	}
-	if err := c.prepare(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
+	if err := c.ask(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := c.report(ctx, mc, o, leaving); err != nil {
@@ -255,6 +282,7 @@ func (c *Controller) recordLeftovers(ctx context.Context, mc *clusterv1beta1.Mem
 
 func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	c.Judge.Forget(membership.OfMemberCluster(mc).Namespace)
+	c.Turns.Forget(membership.OfMemberCluster(mc).Namespace)
 	c.written.Forget(mc)
 	before := mc.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)

@@ -54,6 +54,8 @@ type Deps struct {
 	Judge    *liveness.Judge
 	// SystemNamespace is the hub's own; what was left behind is recorded there.
 	SystemNamespace string
+	// Turns spreads moves to another address of the hub over time.
+	Turns *membership.Turns
 }
 
 // Controller reconciles MemberClusters.
@@ -77,6 +79,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notMade).
 		WatchesMetadata(&rbacv1.Role{}, owned, notMade).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -108,15 +111,15 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.namespace == membership.NamespaceOurs {
-		if err := c.prepare(ctx, &mc, seen, clusterv1beta1.ClusterStateJoin); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := c.prepare(ctx, &mc, &seen); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := c.report(ctx, &mc, seen, departure{}); err != nil {
 		return ctrl.Result{}, err
 	}
 	switch {
+	case seen.turn > 0:
+		return ctrl.Result{RequeueAfter: seen.turn}, nil
 	case judgeReadyToJoin(seen).reason != reasonReadyToJoin:
 		return ctrl.Result{RequeueAfter: unwatchedRetry}, nil
 	case seen.liveness == liveness.Online:
@@ -125,21 +128,26 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// onReport counts a moved heartbeat in a report as a beat: that is how a KubeFleet member agent shows that it is alive.
-func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	if was, is := heartbeatOf(before), heartbeatOf(after); !is.IsZero() && !is.Equal(was) {
-		c.Judge.Beat(after.Namespace)
+// onSettings looks at every MemberCluster after a change of the settings, at its turn to move.
+func (c *Controller) onSettings(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	var list clusterv1beta1.MemberClusterList
+	if err := c.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing MemberClusters after a change of settings")
+		return
+	}
+	for i := range list.Items {
+		mc := &list.Items[i]
+		turn := c.Turns.Take(membership.OfMemberCluster(mc).Namespace, c.Clock.Now())
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mc)}, turn)
 	}
 }
 
-func heartbeatOf(report *clusterv1beta1.InternalMemberCluster) time.Time {
-	for _, agent := range report.Status.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent {
-			return agent.LastReceivedHeartbeat.Time
-		}
+// onReport counts a moved heartbeat in a report as a beat: that is how a KubeFleet member agent shows that it is alive.
+func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
+	if was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus); !is.IsZero() && !is.Equal(was) {
+		c.Judge.Beat(after.Namespace, is)
 	}
-	return time.Time{}
 }
 
 // ofNamespace leads from a member namespace to its MemberCluster.

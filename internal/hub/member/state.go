@@ -48,8 +48,14 @@ type observed struct {
 	report         *clusterv1beta1.InternalMemberCluster // nil if there is none
 	liveness       liveness.State
 	lastBeat       time.Time // zero if the hub has seen none since it started
+	clockSkew      *int64    // by how many seconds the member's clock is ahead; nil if not known
 	before         clusterv1beta1.MemberClusterStatus
+	// hub is where the agent should reach it, turn how long its turn to move there is away.
+	hub  *clusterv1beta1.HubAddress
+	turn time.Duration
 }
+
+func (o observed) reach() membership.Reach { return membership.Reach{Desired: o.hub, Report: o.report} }
 
 // verdict is one condition.
 type verdict struct {
@@ -93,10 +99,8 @@ func agentCondition(o observed, kind string) *metav1.Condition {
 	if o.report == nil {
 		return nil
 	}
-	for i := range o.report.Status.AgentStatus {
-		if agent := &o.report.Status.AgentStatus[i]; agent.Type == clusterv1beta1.MemberAgent {
-			return meta.FindStatusCondition(agent.Conditions, kind)
-		}
+	if agent := clusterv1beta1.FindAgent(o.report.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
+		return meta.FindStatusCondition(agent.Conditions, kind)
 	}
 	return nil
 }
@@ -139,11 +143,11 @@ func judgeHealthy(o observed) verdict {
 func (o observed) seen() bool { return !o.lastBeat.IsZero() || !o.recordedBeat().IsZero() }
 
 // recordedBeat is the beat that the record shows.
-func (o observed) recordedBeat() time.Time {
-	for _, agent := range o.before.AgentStatus {
-		if agent.Type == clusterv1beta1.MemberAgent {
-			return agent.LastReceivedHeartbeat.Time
-		}
+func (o observed) recordedBeat() time.Time { return beatOf(o.before.AgentStatus) }
+
+func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {
+	if agent := clusterv1beta1.FindAgent(agents, clusterv1beta1.MemberAgent); agent != nil {
+		return agent.LastReceivedHeartbeat.Time
 	}
 	return time.Time{}
 }

@@ -136,7 +136,13 @@ func TestDepart(t *testing.T) {
 
 func TestABeatAloneChangesTheStatusAtMostEveryFiveMinutes(t *testing.T) {
 	o := joined()
+	other := clusterv1beta1.AgentStatus{Type: "ServiceExportImportController", LastReceivedHeartbeat: metav1.NewTime(now)}
+	o.report.Status.AgentStatus = append(o.report.Status.AgentStatus, other)
+	o.clockSkew = new(int64(-3600))
 	first := describe(o, 1, departure{}, now)
+	if diff := cmp.Diff(o.clockSkew, first.ClockSkewSeconds); diff != "" {
+		t.Errorf("clock skew (-want +got):\n%s", diff)
+	}
 	o.before = first
 	for _, c := range []struct {
 		name  string
@@ -146,7 +152,9 @@ func TestABeatAloneChangesTheStatusAtMostEveryFiveMinutes(t *testing.T) {
 		later := o
 		later.lastBeat = now.Add(c.after)
 		later.report = o.report.DeepCopy()
+		later.clockSkew = new(int64(-3590))
 		later.report.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-time.Hour)) // the member's clock does not matter
+		later.report.Status.AgentStatus[1].LastReceivedHeartbeat = metav1.NewTime(now.Add(c.after))
 		later.report.Status.ResourceUsage.ObservationTime = metav1.NewTime(now.Add(c.after))
 		if wrote := cmp.Diff(first, describe(later, 1, departure{}, now.Add(c.after))) != ""; wrote != c.write {
 			t.Errorf("%s: wrote %t, want %t", c.name, wrote, c.write)

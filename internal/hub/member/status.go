@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
 )
 
 // refreshLastSeen is how old a shown beat may get while a member is online.
@@ -33,6 +34,17 @@ func describe(o observed, generation int64, leaving departure, now time.Time) cl
 	if o.report != nil {
 		rollUp(&after, o, generation, now)
 	}
+	if said, known := o.reach().Judge(); known {
+		status := metav1.ConditionFalse
+		if said.InUse {
+			status = metav1.ConditionTrue
+		}
+		set(clusterv1beta1.ConditionHubConfigured, verdict{status, said.Reason, said.Message})
+	} else {
+		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionHubConfigured)
+	}
+	written := !equality.Semantic.DeepEqual(after, o.before)
+	after.ClockSkewSeconds = liveness.ShownSkew(o.before.ClockSkewSeconds, o.clockSkew, written)
 	return after
 }
 
@@ -63,6 +75,10 @@ func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation in
 			agent.Conditions[c].ObservedGeneration = generation
 		}
 		if agent.Type != clusterv1beta1.MemberAgent {
+			old := clusterv1beta1.FindAgent(o.before.AgentStatus, agent.Type)
+			if old != nil && agent.LastReceivedHeartbeat.Sub(old.LastReceivedHeartbeat.Time).Abs() < refreshLastSeen {
+				agent.LastReceivedHeartbeat = old.LastReceivedHeartbeat
+			}
 			continue
 		}
 		agent.LastReceivedHeartbeat = metav1.NewTime(shown)
@@ -74,8 +90,10 @@ func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation in
 		}
 	}
 	after.AgentStatus = report.AgentStatus
-	if len(after.AgentStatus) == 0 && !o.lastBeat.IsZero() {
+	if clusterv1beta1.FindAgent(after.AgentStatus, clusterv1beta1.MemberAgent) == nil && !o.lastBeat.IsZero() {
 		// It beats and has not reported yet.
-		after.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(o.lastBeat.Truncate(time.Second))}}
+		after.AgentStatus = append(after.AgentStatus, clusterv1beta1.AgentStatus{
+			Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(o.lastBeat.Truncate(time.Second)),
+		})
 	}
 }

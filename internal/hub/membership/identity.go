@@ -112,10 +112,10 @@ func (i Identity) other() Identity {
 
 // Objects returns everything but the account that the identity needs: what it may do, and, for a native agent, the report and the
 // Lease that it writes to. The UID is that of the member namespace, with which what is cluster-scoped goes.
-func (i Identity) Objects(namespaceUID types.UID, heartbeatSeconds int32) []client.Object {
+func (i Identity) Objects(namespaceUID types.UID, asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
 	objects := i.grants(namespaceUID)
 	if i.Kind == Native {
-		objects = append(objects, i.report(heartbeatSeconds), i.lease())
+		objects = append(objects, i.report(asked), i.lease())
 	}
 	return objects
 }
@@ -160,11 +160,8 @@ func (m Member) recordOwner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "Cluster", Name: m.Name, UID: m.UID}}
 }
 
-func (m Member) report(heartbeatSeconds int32) *clusterv1beta1.InternalMemberCluster {
-	return &clusterv1beta1.InternalMemberCluster{
-		ObjectMeta: m.meta(m.Namespace, m.Name),
-		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: heartbeatSeconds},
-	}
+func (m Member) report(asked clusterv1beta1.InternalMemberClusterSpec) *clusterv1beta1.InternalMemberCluster {
+	return &clusterv1beta1.InternalMemberCluster{ObjectMeta: m.meta(m.Namespace, m.Name), Spec: asked}
 }
 
 func (m Member) lease() *coordinationv1.Lease {

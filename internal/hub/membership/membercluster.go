@@ -31,6 +31,8 @@ type Desired struct {
 	State clusterv1beta1.ClusterState
 	// Period between beats.
 	Period time.Duration
+	// Hub is where the agent should reach the hub.
+	Hub *clusterv1beta1.HubAddress
 }
 
 // Role returns what the identity may do.
@@ -64,9 +66,9 @@ func (d Desired) Binding() *rbacv1.RoleBinding {
 
 // Report returns the report with what the agent is asked for.
 func (d Desired) Report() *clusterv1beta1.InternalMemberCluster {
-	report := d.report(int32(d.Period.Seconds()))
-	report.Spec.State = d.State
-	return report
+	asked := Join(d.Period, d.Hub)
+	asked.State = d.State
+	return d.report(asked)
 }
 
 // Lease returns the heartbeat of the member.

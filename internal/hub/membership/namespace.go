@@ -40,6 +40,15 @@ func OfCluster(cluster *fleet.Cluster) Member {
 	}
 }
 
+// ClientID is what an agent must present to become a Cluster: what the spec says, else, if the hub itself installs the agent, the UID of
+// the record, so that nothing is written into a spec that is somebody else's. Without either no agent matches.
+func ClientID(cluster *fleet.Cluster) string {
+	if cluster.Spec.ClientID == "" && cluster.Spec.KubeConfigSecret != "" {
+		return string(cluster.UID)
+	}
+	return cluster.Spec.ClientID
+}
+
 // OfMemberCluster returns the member behind a MemberCluster.
 func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
 	return Member{Name: mc.Name, UID: mc.UID, Namespace: naming.MemberClusterNamespace(mc.Name)}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -46,6 +47,8 @@ type Deps struct {
 	Config   *config.Controller
 	// Heartbeat returns the period that a member which joins now should beat with.
 	Heartbeat func() time.Duration
+	// Hub returns where the agent of a Cluster should reach the hub.
+	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
 	// SystemNamespace is the hub's own.
 	SystemNamespace string
 }
@@ -79,7 +82,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	if err := indexer.IndexField(ctx, &fleet.Cluster{}, indexClientID, func(o client.Object) []string {
-		return []string{o.(*fleet.Cluster).Spec.ClientID}
+		return []string{membership.ClientID(o.(*fleet.Cluster))}
 	}); err != nil {
 		return err
 	}
@@ -152,7 +155,7 @@ func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) e
 // wake enqueues the requests for a Cluster: those that wait, or also those that were granted.
 func (c *Controller) wake(ctx context.Context, cluster *fleet.Cluster, granted bool, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	var list fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: cluster.Spec.ClientID}); err != nil {
+	if err := c.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membership.ClientID(cluster)}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests of a Cluster", "cluster", client.ObjectKeyFromObject(cluster))
 		return
 	}

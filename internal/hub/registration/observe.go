@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -78,6 +78,9 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 		s.tokenName = token.Name
 	}
 	s.token, s.tokenAccount = tokenValid, naming.TokenServiceAccount(token.Name, string(token.UID))
+	if owner := metav1.GetControllerOf(&token); owner != nil && owner.Kind == "Cluster" {
+		s.tokenCluster = owner.Name
+	}
 	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl.Duration)) {
 		s.token = tokenExpired
 	}
@@ -97,17 +100,16 @@ func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistrat
 	return nil
 }
 
-// newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart: then a
-// request that is granted already was there before one that is not, and among equals the resource version decides.
+// newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart: then it
+// counts when the agents asked. What decides must not change, or each of two requests would be superseded by the other.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
 	}
-	if a.Status.Granted != b.Status.Granted {
-		return b.Status.Granted
+	if at, bt := a.Spec.RequestedAt, b.Spec.RequestedAt; at != nil && bt != nil && !at.Equal(bt) {
+		return bt.Before(at)
 	}
-	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return err == nil && order > 0
+	return a.UID > b.UID
 }
 
 func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, s *seen) error {

@@ -78,6 +78,8 @@ type observed struct {
 	keyProblem, labelProblem string
 	tokenName                string
 	token                    tokenState
+	// tokenCluster is the one Cluster that the token registers, if the hub made it to import that.
+	tokenCluster string
 	// newer names a newer request for the same clientID.
 	newer string
 	// matches are the Clusters of the workspace with this clientID.
@@ -127,6 +129,9 @@ func judge(o observed) decision {
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
+	case o.tokenCluster != "" && (len(o.matches) == 0 || o.matches[0].name != o.tokenCluster):
+		return denied("TokenBoundElsewhere", fmt.Sprintf("ClusterRegistrationToken %s/%s registers Cluster %s only, which has another client ID or is gone: create a token for this cluster",
+			o.workspace, o.tokenName, o.tokenCluster))
 	case len(o.matches) == 1:
 		return judgeMatch(o.matches[0])
 	case o.newNameTaken:

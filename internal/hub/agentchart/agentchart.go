@@ -1,0 +1,118 @@
+// Package agentchart renders the chart fleet-agent for the clusters on which the hub itself installs the agent.
+//
+// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here but its namespace, and nothing
+// taken away but what only Helm understands.
+package agentchart
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/charts"
+)
+
+const release = "fleet-agent"
+
+// last are the kinds that come after everything that they need.
+var last = []string{"Deployment", "PodDisruptionBudget"}
+
+// Render returns the objects of the agent in the order in which they are to be applied.
+func Render(values Values) ([]*unstructured.Unstructured, error) {
+	loaded, err := load()
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]any{}
+	text, err := json.Marshal(values)
+	if err == nil {
+		err = json.Unmarshal(text, &given)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing the values of the agent's chart: %w", err)
+	}
+	namespace := values.Internal.SystemNamespace
+	options := common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
+	prepared, err := util.ToRenderValues(loaded, given, options, common.DefaultCapabilities)
+	if err != nil {
+		return nil, fmt.Errorf("the agent's chart does not accept its values: %w", err)
+	}
+	files, err := engine.Render(loaded, prepared)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the agent's chart: %s", sentence(err))
+	}
+	objects := []*unstructured.Unstructured{namespaceObject(namespace)}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(path, ".yaml") {
+			continue
+		}
+		for _, document := range strings.Split(files[path], "\n---") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return nil, fmt.Errorf("reading what %s rendered: %w", path, err)
+			}
+			if len(object.Object) > 0 {
+				withoutHook(object)
+				objects = append(objects, object)
+			}
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return slices.Index(last, a.GetKind()) - slices.Index(last, b.GetKind())
+	})
+	return objects, nil
+}
+
+func load() (*chart.Chart, error) {
+	directory, err := fs.Sub(charts.FS, release)
+	if err != nil {
+		return nil, err
+	}
+	var files []*archive.BufferedFile
+	err = fs.WalkDir(directory, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(directory, path)
+		files = append(files, &archive.BufferedFile{Name: path, Data: data})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the embedded chart: %w", err)
+	}
+	return loader.LoadFiles(files)
+}
+
+func namespaceObject(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+	}}
+}
+
+// withoutHook makes an object that Helm would handle apart one like any other.
+func withoutHook(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "helm.sh/") })
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	object.SetAnnotations(annotations)
+}
+
+var position = regexp.MustCompile(`^.*\(fleet-agent/[^)]*\): `)
+
+// sentence is what the chart's validation says, without where in the chart it says so.
+func sentence(err error) string { return position.ReplaceAllString(err.Error(), "") }

@@ -1,0 +1,153 @@
+// Package clusterapi registers the clusters that Cluster API makes: in a workspace that asks for it by a label, the kubeconfig Secret
+// of Cluster API's convention becomes a Cluster that is imported with it.
+//
+// It creates Clusters and writes nothing else; the Secret is only read, by the importer. Its invariant: a Cluster that exists is
+// never changed.
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Keys of Cluster API's contract.
+const (
+	// LabelClusterName is on everything that belongs to a cluster of Cluster API.
+	LabelClusterName = "cluster.x-k8s.io/cluster-name"
+	group            = "cluster.x-k8s.io"
+	secretSuffix     = "-kubeconfig"
+)
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Client reads Clusters from the cache.
+	Client   client.Client
+	Recorder events.EventRecorder
+}
+
+// Controller reconciles kubeconfig Secrets.
+type Controller struct {
+	Deps
+	// seen has the metadata of the Secrets with LabelClusterName and of the namespaces that ask for registration, and nothing else.
+	seen cache.Cache
+}
+
+// New returns a controller.
+func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+}
+
+// Register adds the controller to the manager, with a cache of its own: the manager's holds only what the hub made.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	named, err := labels.NewRequirement(LabelClusterName, selection.Exists, nil)
+	if err != nil {
+		return err
+	}
+	c.seen, err = cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			secretMetadata():    {Label: labels.NewSelector().Add(*named)},
+			namespaceMetadata(): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelClusterAPI: "true"})},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("making a cache of Cluster API's kubeconfigs: %w", err)
+	}
+	if err := mgr.Add(c.seen); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
+		WatchesRawSource(source.Kind(c.seen, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
+		WatchesRawSource(source.Kind(c.seen, namespaceMetadata(), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
+		Complete(c)
+}
+
+func (c *Controller) secretsIn(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+	var secrets metav1.PartialObjectMetadataList
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := c.seen.List(ctx, &secrets, client.InNamespace(namespace.Name)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the kubeconfigs of a workspace", "namespace", namespace.Name)
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(secrets.Items))
+	for i := range secrets.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&secrets.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile registers the cluster that a kubeconfig is for.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	secret := secretMetadata()
+	if err := c.seen.Get(ctx, request.NamespacedName, secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	name := secret.Labels[LabelClusterName]
+	if name == "" || secret.Name != name+secretSuffix || secret.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // another Secret of that cluster, such as its CA
+	}
+	if err := c.seen.Get(ctx, types.NamespacedName{Name: secret.Namespace}, namespaceMetadata()); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var existing fleet.Cluster
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: name}, &existing)
+	if err == nil {
+		c.explain(&existing, secret.Name)
+		return ctrl.Result{}, nil
+	} else if !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, fmt.Errorf("reading Cluster %s/%s: %w", secret.Namespace, name, err)
+	}
+	if err := c.Client.Create(ctx, desired(secret, name), kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{}, fmt.Errorf("creating Cluster %s/%s: %w", secret.Namespace, name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster registered from Cluster API", "cluster", name, "secret", secret.Name)
+	return ctrl.Result{}, nil
+}
+
+// explain tells of a Cluster that stands in the way.
+func (c *Controller) explain(existing *fleet.Cluster, secret string) {
+	if existing.Spec.KubeConfigSecret != secret {
+		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, "NotFromClusterAPI", "Register",
+			"Secret %s of Cluster API is for a cluster of this name, and this Cluster does not use it: set spec.kubeConfigSecret to %s, or rename one of the two", secret, secret)
+	}
+}
+
+// desired is the Cluster for a kubeconfig. It goes with the cluster of Cluster API, if that owns the Secret.
+func desired(secret *metav1.PartialObjectMetadata, name string) *fleet.Cluster {
+	cluster := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: name, Labels: map[string]string{LabelClusterName: name}},
+		Spec:       fleet.ClusterSpec{KubeConfigSecret: secret.Name},
+	}
+	for _, owner := range secret.OwnerReferences {
+		version, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err == nil && version.Group == group && owner.Kind == "Cluster" && owner.Name == name {
+			cluster.OwnerReferences = []metav1.OwnerReference{{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}}
+		}
+	}
+	return cluster
+}

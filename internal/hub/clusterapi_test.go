@@ -1,0 +1,78 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// capiSecret makes a Secret as Cluster API does, owned by a cluster of that kind.
+func (f fixture) capiSecret(name, cluster string) {
+	f.t.Helper()
+	f.check(f.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.workspace, Name: name, Labels: map[string]string{"cluster.x-k8s.io/cluster-name": cluster},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: cluster, UID: "0e6b9a52"}},
+		},
+		Type: "cluster.x-k8s.io/secret",
+		Data: map[string][]byte{"value": []byte("{}")},
+	}))
+}
+
+func (f fixture) optIn() {
+	f.t.Helper()
+	var namespace corev1.Namespace
+	f.check(f.Get(context.Background(), types.NamespacedName{Name: f.workspace}, &namespace))
+	before := namespace.DeepCopy()
+	metav1.SetMetaDataLabel(&namespace.ObjectMeta, fleet.LabelClusterAPI, "true")
+	f.check(f.Patch(context.Background(), &namespace, client.MergeFrom(before)))
+}
+
+func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *testing.T) {
+	f := newFixture(t)
+	quiet := newFixture(t)
+	quiet.capiSecret("web-kubeconfig", "web")
+	f.capiSecret("web-kubeconfig", "web")
+	f.capiSecret("web-ca", "web")
+	f.check(f.Create(context.Background(), &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "taken"}}))
+	f.capiSecret("taken-kubeconfig", "taken")
+	f.optIn()
+	var got fleet.Cluster
+	f.eventually("the Cluster exists", func() error {
+		return f.Get(context.Background(), types.NamespacedName{Namespace: f.workspace, Name: "web"}, &got)
+	})
+	if got.Spec.KubeConfigSecret != "web-kubeconfig" {
+		t.Errorf("its kubeConfigSecret is %q", got.Spec.KubeConfigSecret)
+	}
+	want := []metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "web", UID: "0e6b9a52"}}
+	if diff := cmp.Diff(want, got.OwnerReferences); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+	f.eventually("the Cluster in the way says so", func() error {
+		var list eventsv1.EventList
+		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		for _, e := range list.Items {
+			if e.Reason == "NotFromClusterAPI" && e.Regarding.Name == "taken" && strings.Contains(e.Note, "set spec.kubeConfigSecret to taken-kubeconfig") {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d other events", len(list.Items))
+	})
+	for workspace, want := range map[string]int{f.workspace: 2, quiet.workspace: 0} {
+		var list fleet.ClusterList
+		f.check(f.List(context.Background(), &list, client.InNamespace(workspace)))
+		if len(list.Items) != want {
+			t.Errorf("%s has %d Clusters, want %d", workspace, len(list.Items), want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package importer
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+// Keys of a kubeconfig Secret.
+const (
+	keyKubeconfig = "value"
+	keyServerURL  = "apiServerURL"
+	keyServerCA   = "apiServerCA"
+)
+
+// secretNamespaces are those besides a Cluster's own that may hold its kubeconfig, as upstream has them.
+var secretNamespaces = []string{
+	"fleet-local", "fleet-default", "cattle-fleet-system", "fleet-system", "cattle-fleet-clusters-system", "fleet-clusters-system",
+}
+
+// secretNamespace is where the kubeconfig of a Cluster is.
+func secretNamespace(cluster *fleet.Cluster) string {
+	if namespace := cluster.Spec.KubeConfigSecretNamespace; namespace != "" {
+		return namespace
+	}
+	return cluster.Namespace
+}
+
+func secretNamespaceAllowed(cluster *fleet.Cluster) bool {
+	namespace := secretNamespace(cluster)
+	return namespace == cluster.Namespace || slices.Contains(secretNamespaces, namespace) || strings.HasPrefix(namespace, "cluster-")
+}
+
+// kubeconfig is what a Secret says about a cluster.
+type kubeconfig struct {
+	config *rest.Config
+	server string
+	// insecure says that the server's certificate is not to be verified.
+	insecure bool
+}
+
+var lineOfError = regexp.MustCompile(`line \d+`)
+
+// parse reads the kubeconfig of a Secret and refuses what would run code or read files of the hub, or cannot work.
+func parse(secret string, data []byte, now time.Time) (kubeconfig, *problem) {
+	if len(data) == 0 {
+		return kubeconfig{}, badInput(reasonValueMissing, "Secret %s has no kubeconfig: put one under the key %s", secret, keyKubeconfig)
+	}
+	// What the decoder says would quote the kubeconfig.
+	parsed, err := clientcmd.Load(data)
+	if err != nil {
+		where := ""
+		if line := lineOfError.FindString(err.Error()); line != "" {
+			where = " (" + line + ")"
+		}
+		return kubeconfig{}, badInput(reasonInvalidKubeconfig, "the key %s of Secret %s is not a kubeconfig in YAML or JSON%s", keyKubeconfig, secret, where)
+	}
+	name, p := chooseContext(secret, parsed)
+	if p != nil {
+		return kubeconfig{}, p
+	}
+	chosen := parsed.Contexts[name]
+	cluster, user := parsed.Clusters[chosen.Cluster], parsed.AuthInfos[chosen.AuthInfo]
+	switch {
+	case cluster == nil:
+		return kubeconfig{}, badInput(reasonInvalidKubeconfig, "context %q of Secret %s names cluster %q, which the kubeconfig does not have", name, secret, chosen.Cluster)
+	case user == nil:
+		return kubeconfig{}, badInput(reasonInvalidKubeconfig, "context %q of Secret %s names user %q, which the kubeconfig does not have", name, secret, chosen.AuthInfo)
+	}
+	for _, check := range []*problem{
+		checkCode(secret, chosen.AuthInfo, user), checkFiles(secret, cluster, user), checkServer(secret, cluster),
+		checkCredential(secret, chosen.AuthInfo, user, now),
+	} {
+		if check != nil {
+			return kubeconfig{}, check
+		}
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*parsed, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	if err != nil {
+		return kubeconfig{}, badInput(reasonInvalidKubeconfig, "the kubeconfig of Secret %s contradicts itself", secret)
+	}
+	return kubeconfig{config: config, server: cluster.Server, insecure: cluster.InsecureSkipTLSVerify}, nil
+}
+
+// chooseContext is the current one, or the only one.
+func chooseContext(secret string, parsed *clientcmdapi.Config) (string, *problem) {
+	names := make([]string, 0, len(parsed.Contexts))
+	for name := range parsed.Contexts {
+		names = append(names, fmt.Sprintf("%q", name))
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return "", badInput(reasonContextMissing, "the kubeconfig of Secret %s has no context", secret)
+	case parsed.CurrentContext != "" && parsed.Contexts[parsed.CurrentContext] == nil:
+		return "", badInput(reasonContextMissing, "current-context of the kubeconfig of Secret %s is %q, which it does not have; it has %s", secret, parsed.CurrentContext, strings.Join(names, ", "))
+	case parsed.CurrentContext != "":
+		return parsed.CurrentContext, nil
+	case len(names) > 1:
+		return "", badInput(reasonContextMissing, "the kubeconfig of Secret %s has the contexts %s and no current-context: set it", secret, strings.Join(names, ", "))
+	}
+	for name := range parsed.Contexts {
+		return name, nil
+	}
+	return "", nil
+}
+
+func checkCode(secret, name string, user *clientcmdapi.AuthInfo) *problem {
+	if user.Exec == nil && user.AuthProvider == nil {
+		return nil
+	}
+	kind := "exec"
+	if user.Exec == nil {
+		kind = "auth-provider"
+	}
+	return badInput(reasonRunsCode, "user %q of the kubeconfig of Secret %s has an entry %s, which would run a program in the hub: use a token or a client certificate", name, secret, kind)
+}
+
+func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *problem {
+	for _, entry := range []struct{ name, path, instead string }{
+		{"certificate-authority", cluster.CertificateAuthority, "certificate-authority-data"},
+		{"client-certificate", user.ClientCertificate, "client-certificate-data"},
+		{"client-key", user.ClientKey, "client-key-data"},
+		{"tokenFile", user.TokenFile, "token"},
+	} {
+		if entry.path != "" {
+			return badInput(reasonReadsFiles, "the kubeconfig of Secret %s has an entry %s, which would read a file of the hub: use %s", secret, entry.name, entry.instead)
+		}
+	}
+	return nil
+}
+
+func checkServer(secret string, cluster *clientcmdapi.Cluster) *problem {
+	server, err := url.Parse(cluster.Server)
+	switch {
+	case err != nil || server.Host == "" || server.User != nil:
+		return badInput(reasonInvalidKubeconfig, "the server in the kubeconfig of Secret %s is no address of an API server: want https://host[:port]", secret)
+	case server.Scheme != "https":
+		return badInput(reasonInsecureEndpoint, "the server in the kubeconfig of Secret %s is %s: the hub sends credentials over https only", secret, server.Scheme+"://"+server.Host)
+	}
+	return nil
+}
+
+func checkCredential(secret, name string, user *clientcmdapi.AuthInfo, now time.Time) *problem {
+	expired := func(what string, end time.Time) *problem {
+		return badInput(reasonCredentialExpired, "the %s of user %q in the kubeconfig of Secret %s expired at %s: give the Secret a new one", what, name, secret, end.UTC().Format(time.RFC3339))
+	}
+	switch {
+	case len(user.ClientCertificateData) > 0:
+		block, _ := pem.Decode(user.ClientCertificateData)
+		if block == nil {
+			return badInput(reasonInvalidKubeconfig, "client-certificate-data of user %q in the kubeconfig of Secret %s is not PEM", name, secret)
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return badInput(reasonInvalidKubeconfig, "client-certificate-data of user %q in the kubeconfig of Secret %s is no certificate", name, secret)
+		}
+		if now.After(certificate.NotAfter) {
+			return expired("client certificate", certificate.NotAfter)
+		}
+	case user.Token != "":
+		if claims, err := credential.ReadClaims(user.Token); err == nil && !claims.Expires.IsZero() && now.After(claims.Expires) {
+			return expired("token", claims.Expires)
+		}
+	case user.Username == "":
+		return badInput(reasonCredentialMissing, "user %q in the kubeconfig of Secret %s has neither a token nor a client certificate", name, secret)
+	}
+	return nil
+}

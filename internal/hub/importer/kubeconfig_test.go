@@ -1,0 +1,117 @@
+package importer
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const good = `apiVersion: v1
+kind: Config
+current-context: default
+contexts:
+- {name: default, context: {cluster: cluster, user: user}}
+clusters:
+- {name: cluster, cluster: {server: "https://example.com:6443"}}
+users:
+- {name: user, user: {token: something}}
+`
+
+// clientCertificate returns one in base64 of PEM that ends at a time.
+func clientCertificate(t *testing.T, end time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-time.Hour), NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func TestParse(t *testing.T) {
+	jwt := func(claims string) string {
+		encode := base64.RawURLEncoding.EncodeToString
+		return encode([]byte(`{}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("s3cret"))
+	}
+	second := "contexts:\n- {name: other, context: {cluster: cluster, user: user}}"
+	for _, c := range []struct {
+		name, from, to string
+		reason, says   string
+	}{
+		{name: "the seed's kubeconfig"},
+		{name: "its only context need not be the current one", from: "current-context: default\n", to: ""},
+		{name: "of several the current one counts", from: "contexts:", to: second},
+		{name: "several and none current", from: "current-context: default\ncontexts:", to: second, reason: reasonContextMissing, says: `"default", "other"`},
+		{name: "a current context that is missing", from: "current-context: default", to: "current-context: gone", reason: reasonContextMissing, says: `"gone"`},
+		{name: "no context", from: "- {name: default, context: {cluster: cluster, user: user}}\n", to: "", reason: reasonContextMissing, says: "no context"},
+		{name: "a context without its cluster", from: "{cluster: cluster,", to: "{cluster: gone,", reason: reasonInvalidKubeconfig, says: `cluster "gone"`},
+		{name: "a context without its user", from: "user: user}}", to: "user: gone}}", reason: reasonInvalidKubeconfig, says: `user "gone"`},
+		{name: "no YAML", from: good, to: "s3cret: [", reason: reasonInvalidKubeconfig, says: "not a kubeconfig"},
+		{name: "nothing", from: good, to: "", reason: reasonValueMissing, says: "key value"},
+		{name: "a program", from: "token: something", to: "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", reason: reasonRunsCode, says: "entry exec"},
+		{name: "a plugin", from: "token: something", to: "auth-provider: {name: gcp}", reason: reasonRunsCode, says: "entry auth-provider"},
+		{name: "a token beside a program is no excuse", from: "token: something", to: "token: s3cret, exec: {command: sh, apiVersion: client.authentication.k8s.io/v1}", reason: reasonRunsCode, says: "entry exec"},
+		{name: "a file with the CA", from: "server:", to: "certificate-authority: /etc/passwd, server:", reason: reasonReadsFiles, says: "certificate-authority-data"},
+		{name: "a file with the token", from: "token: something", to: "tokenFile: /var/run/secrets/token", reason: reasonReadsFiles, says: "tokenFile"},
+		{name: "a file with the key", from: "token: something", to: "client-key: /key", reason: reasonReadsFiles, says: "client-key-data"},
+		{name: "a file with the certificate", from: "token: something", to: "client-certificate: /crt", reason: reasonReadsFiles, says: "client-certificate-data"},
+		{name: "HTTP", from: "https://", to: "http://", reason: reasonInsecureEndpoint, says: "http://example.com:6443"},
+		{name: "no server", from: "https://example.com:6443", to: "", reason: reasonInvalidKubeconfig, says: "want https://"},
+		{name: "a password in the address", from: "https://", to: "https://me:s3cret@", reason: reasonInvalidKubeconfig, says: "want https://"},
+		{name: "no credential", from: "token: something", to: "", reason: reasonCredentialMissing, says: `user "user"`},
+		{name: "a certificate that has ended", from: "token: something", to: "client-certificate-data: " + clientCertificate(t, now.Add(-time.Second)),
+			reason: reasonCredentialExpired, says: "expired at 2026-01-02T03:04:04Z"},
+		{name: "a certificate that is none", from: "token: something", to: "client-certificate-data: czNjcmV0", reason: reasonInvalidKubeconfig, says: "not PEM"},
+		{name: "a token that has ended", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1767322000}`), reason: reasonCredentialExpired, says: "token"},
+		{name: "a token that has not", from: "token: something", to: "token: " + jwt(`{"sub":"system:serviceaccount:a:b","exp":1867322000}`)},
+	} {
+		text := strings.Replace(good, c.from, c.to, 1)
+		got, p := parse("clusters/secret", []byte(text), now)
+		switch {
+		case p == nil && c.reason != "":
+			t.Errorf("%s: accepted", c.name)
+		case p == nil && got.config.Host != "https://example.com:6443":
+			t.Errorf("%s: leads to %s", c.name, got.config.Host)
+		case p != nil && (p.reason != c.reason || !strings.Contains(p.message, c.says) || !strings.Contains(p.message, "clusters/secret") || !p.input):
+			t.Errorf("%s: got %+v, want %s with %q", c.name, p, c.reason, c.says)
+		case p != nil && strings.Contains(p.message, "s3cret"):
+			t.Errorf("%s: the message quotes the kubeconfig: %s", c.name, p.message)
+		}
+	}
+}
+
+func TestACertificateThatIsNotVerifiedIsTold(t *testing.T) {
+	text := strings.Replace(good, "server:", "insecure-skip-tls-verify: true, server:", 1)
+	if got, p := parse("clusters/secret", []byte(text), now); p != nil || !got.insecure {
+		t.Errorf("got %+v and %v", got, p)
+	}
+}
+
+func TestNamespacesThatMayHoldAKubeconfig(t *testing.T) {
+	for namespace, want := range map[string]bool{
+		"": true, "clusters": true, "fleet-default": true, "fleet-local": true, "cattle-fleet-clusters-system": true, "cluster-abc": true,
+		"kube-system": false, "default": false, "clusters2": false,
+	} {
+		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecretNamespace: namespace}}
+		if got := secretNamespaceAllowed(cluster); got != want {
+			t.Errorf("%q: got %t, want %t", namespace, got, want)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package testkube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Disguise makes the cluster look like another one, whose namespace kube-system has the given UID, at an address of its own. Before
+// each request it calls pass, if there is one.
+func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cluster {
+	t.Helper()
+	target, err := url.Parse(c.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := rest.AnonymousClientConfig(c.Config)
+	transport, err := rest.TransportFor(trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ModifyResponse: func(response *http.Response) error {
+			if response.Request.URL.Path == "/api/v1/namespaces/kube-system" && response.StatusCode == http.StatusOK {
+				return replaceUID(response, uid)
+			}
+			return nil
+		},
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if pass != nil {
+			pass(r)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.CloseClientConnections)
+	c.Config = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}}
+	return c
+}
+
+func replaceUID(response *http.Response, uid string) error {
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	var object map[string]any
+	if json.Unmarshal(body, &object) == nil {
+		if meta, ok := object["metadata"].(map[string]any); ok {
+			meta["uid"] = uid
+		}
+		if body, err = json.Marshal(object); err != nil {
+			return err
+		}
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	response.ContentLength = int64(len(body))
+	response.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return nil
+}
+
+// Account makes a ServiceAccount in namespace default with a ClusterRole, if one is given, and returns a token of it.
+func (c Cluster) Account(t testing.TB, name, clusterRole string) string {
+	t.Helper()
+	ctx, cl := context.Background(), c.Client(t)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	if err := cl.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	if clusterRole != "" {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
+		}
+		if err := cl.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{}
+	if err := cl.SubResource("token").Create(ctx, account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// Kubeconfig returns one for the cluster with a bearer token, as a Secret of Cluster API holds it.
+func (c Cluster) Kubeconfig(t testing.TB, token string) []byte {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["default"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "user"}
+	config.CurrentContext = "default"
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

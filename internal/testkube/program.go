@@ -1,0 +1,104 @@
+package testkube
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// programs are those of this repository that tests of the package have built.
+var programs struct {
+	sync.Mutex
+	dir   string
+	built map[string]string
+}
+
+// Build builds a program of this repository the way make does, once for all tests of a package, and returns the path of the binary.
+func Build(t testing.TB, name string) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	if path, built := programs.built[name]; built {
+		return path
+	}
+	if programs.dir == "" {
+		dir, err := os.MkdirTemp("", "muster-programs-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs.dir, programs.built = dir, map[string]string{}
+	}
+	path := filepath.Join(programs.dir, name)
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/muster-fleet/muster/cmd/"+name)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", name, err, output)
+	}
+	programs.built[name] = path
+	return path
+}
+
+// Program is a program of this repository that runs as a process of its own.
+type Program struct {
+	t       testing.TB
+	command *exec.Cmd
+	exited  <-chan error
+	log     string
+}
+
+// Run starts a program. At the end of the test it is killed, and what it printed is shown if the test failed.
+func Run(t testing.TB, name string, args ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, command: exec.Command(Build(t, name), args...), log: filepath.Join(t.TempDir(), name+".log")}
+	p.Start()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s printed:\n%s", name, p.Log())
+		}
+	})
+	return p
+}
+
+// Start starts the program again after it was killed.
+func (p *Program) Start() {
+	p.t.Helper()
+	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer output.Close()
+	p.command = exec.Command(p.command.Path, p.command.Args[1:]...)
+	p.command.Stdout, p.command.Stderr = output, output
+	p.exited = runUntilParentDies(p.command)
+	if p.command.Process == nil {
+		p.t.Fatalf("starting %s: %v", p.command.Path, <-p.exited)
+	}
+}
+
+// Log is what the program has printed, in all of its lives.
+func (p *Program) Log() string {
+	p.t.Helper()
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Signal sends a signal.
+func (p *Program) Signal(signal syscall.Signal) {
+	p.t.Helper()
+	if err := p.command.Process.Signal(signal); err != nil {
+		p.t.Fatalf("sending %s to %s: %v", signal, p.command.Path, err)
+	}
+}
+
+// Kill ends the program without a chance to say goodbye, and waits for its end.
+func (p *Program) Kill() {
+	_ = p.command.Process.Kill() // it may have ended by itself
+	<-p.exited
+}
