@@ -174,10 +174,78 @@ kubectl get membercluster member-1`, "JOINED", "True", "NODE-COUNT", "AVAILABLE-
 	return "", e.expect(ctx, e.hub, `kubectl get membercluster member-1 -o 'jsonpath={.status.properties.kubernetes-fleet\.io/node-count.value} node'`, "1 node")
 }
 
+func localClusterIsThere(ctx context.Context, e *env) (string, error) {
+	return "", e.expect(ctx, e.hub, "kubectl -n fleet-local get clusters.fleet.cattle.io", "local", "1/1", "hub-node-0")
+}
+
 func profilesAreShown(ctx context.Context, e *env) (string, error) {
 	return "", e.expect(ctx, e.hub, `kubectl -n fleet-inventory get clusterprofiles -o \
 'jsonpath={range .items[*]}{.status.version.kubernetes} {.status.conditions[?(@.type=="ControlPlaneHealthy")].status}{"\n"}{end}' | sort | uniq -c`,
-		"3 v1.36.3 True")
+		"4 v1.36.3 True")
+}
+
+func agentBeforeHub(ctx context.Context, e *env) (string, error) {
+	const requests = "kubectl -n clusters get clusterregistrations -o name"
+	before, err := e.sh(ctx, e.hub, requests)
+	if err != nil {
+		return "", err
+	}
+	if _, err := e.sh(ctx, e.hub, `kubectl -n cattle-fleet-system scale deployment/fleet-controller --replicas=0
+kubectl -n cattle-fleet-system wait --for=delete pod -l app=fleet-controller --timeout=60s`); err != nil {
+		return "", err
+	}
+	if _, err := e.sh(ctx, e.two, "helm -n cattle-fleet-system install --values values.yaml "+limited+" fleet-agent fleet/fleet-agent"); err != nil {
+		return "", err
+	}
+	err = eventually(ctx, "it has asked to be registered", func() error {
+		after, err := e.sh(ctx, e.hub, requests)
+		if err == nil && after == before {
+			err = errors.New("there is no new request")
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := e.expect(ctx, e.two, "kubectl -n cattle-fleet-system get pods -l app=fleet-agent", "0/1", "Running"); err != nil {
+		return "", err
+	}
+	began := time.Now()
+	_, err = e.sh(ctx, nil, `kubectl --context hub -n cattle-fleet-system scale deployment/fleet-controller --replicas=1
+kubectl --context two -n cattle-fleet-system rollout status deployment/fleet-agent --timeout=60s`)
+	if err != nil {
+		return "", err
+	}
+	figure := "joined " + seconds(began) + " after the hub was started"
+	err = e.forgetHub(ctx, e.two)
+	if err == nil {
+		_, err = e.sh(ctx, e.hub, "kubectl -n clusters delete clusters.fleet.cattle.io --timeout=60s $(kubectl -n clusters get clusters.fleet.cattle.io -l '!example' -o name | cut -d/ -f2)")
+	}
+	return figure, err
+}
+
+func clusterIsImported(ctx context.Context, e *env) (string, error) {
+	began := time.Now()
+	_, err := e.sh(ctx, e.hub, `
+kubectl -n clusters create secret generic my-cluster-kubeconfig --from-file=value=clusters/two/kubeconfig
+kubectl apply -f - <<END
+kind: Cluster
+apiVersion: "fleet.cattle.io/v1alpha1"
+metadata:
+  name: my-cluster
+  namespace: clusters
+  labels:
+    demo: "true"
+    env: dev
+spec:
+  kubeConfigSecret: my-cluster-kubeconfig
+END
+kubectl -n clusters wait clusters.fleet.cattle.io my-cluster --for=condition=Ready --timeout=60s`)
+	figure := "ready after " + seconds(began)
+	if err != nil {
+		return "", err
+	}
+	return figure, e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io my-cluster", "1/1", "two-node-0")
 }
 
 func privilegedPodIsRefused(ctx context.Context, e *env) (string, error) {

@@ -97,13 +97,10 @@ func clusterIsDeleted(ctx context.Context, e *env) (string, error) {
 	if err != nil || namespace == "" {
 		return "", fmt.Errorf("my-cluster has no namespace: %w", err)
 	}
-	if _, err := e.sh(ctx, e.two, "helm -n cattle-fleet-system uninstall --wait fleet-agent"); err != nil {
+	if err := e.forgetHub(ctx, e.two); err != nil {
 		return "", err
 	}
 	if _, err := e.sh(ctx, e.hub, "kubectl -n clusters delete clusters.fleet.cattle.io my-cluster --timeout=60s"); err != nil {
-		return "", err
-	}
-	if err := e.gone(ctx, e.two, "kubectl -n cattle-fleet-system get pods -o name"); err != nil {
 		return "", err
 	}
 	return "", e.gone(ctx, e.hub, "kubectl get namespace --ignore-not-found -o name "+namespace+"; kubectl -n fleet-inventory get clusterprofiles -o name | grep my-cluster")
@@ -119,4 +116,13 @@ func (e *env) gone(ctx context.Context, c *cluster, script string) error {
 		}
 		return err
 	})
+}
+
+// forgetHub removes an agent with all that it knows, as the guide says, and makes the namespace for the next one.
+func (e *env) forgetHub(ctx context.Context, c *cluster) error {
+	_, err := e.sh(ctx, c, `
+helm -n cattle-fleet-system uninstall --wait fleet-agent
+kubectl delete namespace cattle-fleet-system --timeout=60s
+`+restricted("cattle-fleet-system"))
+	return err
 }

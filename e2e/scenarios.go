@@ -11,6 +11,7 @@ func scenarios() []scenario {
 		{"`kubectl get clusters` shows both as in the guide", false, clustersAreShown},
 		{"join.sh joins a MemberCluster", true, memberClusterJoins},
 		{"`kubectl get membercluster` shows it joined, with its node and its resources", false, memberClusterIsShown},
+		{"the hub is a member of its own fleet", false, localClusterIsThere},
 		{"every member has a ClusterProfile", false, profilesAreShown},
 		{"a Pod that is not `restricted` is refused beside the agent", false, privilegedPodIsRefused},
 		{"an agent whose container is killed goes on as the same member", false, agentContainerKilled},
@@ -27,5 +28,7 @@ func scenarios() []scenario {
 		{"agents stayed within a limit of 64 MiB all the time", false, memoryHeld},
 		{"leave.sh takes the MemberCluster out, and its agent with it", false, memberClusterLeaves},
 		{"a Cluster that is deleted leaves nothing on the hub, and its agent is uninstalled", false, clusterIsDeleted},
+		{"an agent that is installed while no hub runs waits, and joins when there is one", false, agentBeforeHub},
+		{"the hub installs an agent itself, by the kubeconfig of a cluster", false, clusterIsImported},
 	}
 }
