@@ -117,6 +117,23 @@ func leaderDeleted(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(err, e.fleetIsWell(ctx))
 }
 
+func drainLeavesOneHub(ctx context.Context, e *env) (string, error) {
+	if _, err := e.sh(ctx, e.hub, `helm -n cattle-fleet-system upgrade --wait --set controller.replicas=2 --reuse-values fleet fleet/fleet`); err != nil {
+		return "", err
+	}
+	// There is no other node, so the second replica waits for the first in vain.
+	_, err := e.sh(ctx, e.hub, "kubectl drain hub-node-0 --ignore-daemonsets --delete-emptydir-data --timeout=10s")
+	if err == nil || !strings.Contains(err.Error(), "disruption budget") {
+		return "", fmt.Errorf("the drain was not held up: %w", err)
+	}
+	_, err = e.sh(ctx, e.hub, `
+test "$(kubectl -n cattle-fleet-system get deployment fleet-controller -o 'jsonpath={.status.readyReplicas}')" = 1
+kubectl uncordon hub-node-0
+kubectl -n cattle-fleet-system rollout status deployment/fleet-controller --timeout=60s
+helm -n cattle-fleet-system rollback --wait fleet 1`)
+	return "", errors.Join(err, e.fleetIsWell(ctx))
+}
+
 func agentUpgradedAndRolledBack(ctx context.Context, e *env) (string, error) {
 	_, err := e.sh(ctx, e.two, `
 helm -n cattle-fleet-system upgrade --wait --timeout 60s --reuse-values --set debug=true fleet-agent fleet/fleet-agent

@@ -18,6 +18,7 @@ func scenarios() []scenario {
 		{"a hub whose container is killed goes on", false, hubContainerKilled},
 		{"a hub whose pod is deleted goes on", false, hubPodDeleted},
 		{"of two replicas of the hub, the other one takes over when the leader's pod is deleted", false, leaderDeleted},
+		{"a drain of its node does not take both replicas of the hub", false, drainLeavesOneHub},
 		{"helm upgrade and rollback of an agent leave one member, joined", false, agentUpgradedAndRolledBack},
 		{"an agent whose node is drained waits, and goes on when it is uncordoned", false, nodeDrained},
 		{"a node whose kubelet stopped is not counted as ready, and its agent is not lost", false, kubeletStopped},
