@@ -40,11 +40,6 @@ func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 	return figure, errors.Join(err, e.fleetIsWell(ctx))
 }
 
-func hubContainerKilled(ctx context.Context, e *env) (string, error) {
-	figure, err := e.killContainer(ctx, e.hub, hubPod, "fleet-controller")
-	return figure, errors.Join(err, e.fleetIsWell(ctx))
-}
-
 // killContainer kills a Pod's program and waits until the kubelet has started it again and it is ready.
 func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app string) (string, error) {
 	pod, err := e.sh(ctx, c, findPod)
@@ -78,60 +73,6 @@ func signalProcess(signal syscall.Signal, variable string) error {
 		return syscall.Kill(pid, signal)
 	}
 	return fmt.Errorf("no process has %s in its environment", variable)
-}
-
-func hubPodDeleted(ctx context.Context, e *env) (string, error) {
-	began := time.Now()
-	if _, err := e.sh(ctx, e.hub, `kubectl -n cattle-fleet-system delete pod -l app=fleet-controller
-kubectl -n cattle-fleet-system rollout status deployment/fleet-controller --timeout=60s`); err != nil {
-		return "", err
-	}
-	return "new pod ready after " + seconds(began), e.fleetIsWell(ctx)
-}
-
-func leaderDeleted(ctx context.Context, e *env) (string, error) {
-	const leader = "kubectl -n cattle-fleet-system get lease muster-hub -o 'jsonpath={.spec.holderIdentity}'"
-	if _, err := e.sh(ctx, e.hub, hubAddress+`helm -n cattle-fleet-system upgrade --wait --set controller.replicas=2 --reuse-values fleet fleet/fleet`); err != nil {
-		return "", err
-	}
-	first, err := e.sh(ctx, e.hub, leader)
-	if err != nil {
-		return "", err
-	}
-	pod, _, _ := strings.Cut(first, "_")
-	began := time.Now()
-	if _, err := e.sh(ctx, e.hub, "kubectl -n cattle-fleet-system delete pod --wait=false "+pod); err != nil {
-		return "", err
-	}
-	err = eventually(ctx, "another leads", func() error {
-		now, err := e.sh(ctx, e.hub, leader)
-		if err == nil && (now == "" || now == first) {
-			err = fmt.Errorf("the leader is %q", now)
-		}
-		return err
-	})
-	figure := "another leads after " + seconds(began)
-	if err == nil {
-		_, err = e.sh(ctx, e.hub, "helm -n cattle-fleet-system rollback --wait fleet 1")
-	}
-	return figure, errors.Join(err, e.fleetIsWell(ctx))
-}
-
-func drainLeavesOneHub(ctx context.Context, e *env) (string, error) {
-	if _, err := e.sh(ctx, e.hub, `helm -n cattle-fleet-system upgrade --wait --set controller.replicas=2 --reuse-values fleet fleet/fleet`); err != nil {
-		return "", err
-	}
-	// There is no other node, so the second replica waits for the first in vain.
-	_, err := e.sh(ctx, e.hub, "kubectl drain hub-node-0 --ignore-daemonsets --delete-emptydir-data --timeout=10s")
-	if err == nil || !strings.Contains(err.Error(), "disruption budget") {
-		return "", fmt.Errorf("the drain was not held up: %w", err)
-	}
-	_, err = e.sh(ctx, e.hub, `
-test "$(kubectl -n cattle-fleet-system get deployment fleet-controller -o 'jsonpath={.status.readyReplicas}')" = 1
-kubectl uncordon hub-node-0
-kubectl -n cattle-fleet-system rollout status deployment/fleet-controller --timeout=60s
-helm -n cattle-fleet-system rollback --wait fleet 1`)
-	return "", errors.Join(err, e.fleetIsWell(ctx))
 }
 
 func agentUpgradedAndRolledBack(ctx context.Context, e *env) (string, error) {
@@ -230,6 +171,10 @@ func setLink(link, state string) error {
 }
 
 func hubSwitchedOff(ctx context.Context, e *env) (string, error) {
+	leader, err := e.leader(ctx)
+	if err != nil {
+		return "", err
+	}
 	if _, err := e.sh(ctx, nil, "localkube down hub --dir clusters"); err != nil {
 		return "", err
 	}
@@ -239,10 +184,10 @@ func hubSwitchedOff(ctx context.Context, e *env) (string, error) {
 		return "", err
 	}
 	figure := "cluster up after " + seconds(began)
-	if _, err := e.sh(ctx, e.hub, "kubectl -n cattle-fleet-system rollout status deployment/fleet-controller --timeout=120s"); err != nil {
+	if err := e.anotherLeads(ctx, leader); err != nil {
 		return "", err
 	}
-	return figure + ", hub after " + seconds(began), e.fleetIsWell(ctx)
+	return figure + ", the hub leads after " + seconds(began), e.fleetIsWell(ctx)
 }
 
 // fleetIsWell waits until all three members are ready and have beaten from now on.
