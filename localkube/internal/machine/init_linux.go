@@ -32,7 +32,7 @@ func Init(kubelet string) int {
 	for range died {
 		for {
 			pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-			if err == unix.EINTR { //nolint:errorlint // a system call returns the number itself
+			if err == unix.EINTR {
 				continue
 			}
 			if err != nil || pid <= 0 {

@@ -72,7 +72,7 @@ func configureInside(pid int, ip netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("opening the machine's network: %w", err)
 	}
-	defer namespace.Close()
+	defer func() { _ = namespace.Close() }() // It was only read.
 	inside, err := netlink.NewHandleAt(namespace)
 	if err != nil {
 		return fmt.Errorf("opening the machine's network: %w", err)
@@ -107,8 +107,11 @@ func disconnect(id string) error {
 		}
 	}
 	bridge, err := netlink.LinkByName(bridgeName)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	}
 	if err != nil {
-		return nil // There is none: nothing to take away.
+		return fmt.Errorf("finding bridge %s: %w", bridgeName, err)
 	}
 	links, err := netlink.LinkList()
 	if err != nil {
