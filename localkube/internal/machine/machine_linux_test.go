@@ -18,7 +18,7 @@ func TestWhatIsMissingIsNamedWithItsPackage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"only root can make the namespaces", "use sudo",
-		"bridge (package containernetworking-plugins), host-local (package containernetworking-plugins)",
+		"bridge, host-local, loopback, portmap (package containernetworking-plugins)",
 		"apt-get install --no-install-recommends ",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -50,19 +49,28 @@ func find(user int, path string, directories []string) (Programs, error) {
 	if user != 0 {
 		problems = append(problems, errors.New("only root can make the namespaces, mounts and cgroups of a node with containers: use sudo"))
 	}
-	missing := missingPrograms(&found, directories)
-	if len(missing) > 0 {
-		var names, packages []string
-		for _, m := range missing {
-			names = append(names, fmt.Sprintf("%s (package %s)", m.program, m.debian))
-			if !slices.Contains(packages, m.debian) {
-				packages = append(packages, m.debian)
-			}
-		}
-		problems = append(problems, fmt.Errorf("this machine has no %s; on Debian and Ubuntu: apt-get install --no-install-recommends %s",
-			strings.Join(names, ", "), strings.Join(packages, " ")))
+	if missing := missingPrograms(&found, directories); len(missing) > 0 {
+		problems = append(problems, howToInstall(missing))
 	}
 	return found, errors.Join(problems...)
+}
+
+// howToInstall names what is missing by package.
+func howToInstall(missing []requirement) error {
+	var packages []string
+	programs := map[string][]string{}
+	for _, m := range missing {
+		if programs[m.debian] == nil {
+			packages = append(packages, m.debian)
+		}
+		programs[m.debian] = append(programs[m.debian], m.program)
+	}
+	var parts []string
+	for _, name := range packages {
+		parts = append(parts, fmt.Sprintf("%s (package %s)", strings.Join(programs[name], ", "), name))
+	}
+	return fmt.Errorf("this machine has no %s; on Debian and Ubuntu: apt-get install --no-install-recommends %s",
+		strings.Join(parts, "; "), strings.Join(packages, " "))
 }
 
 func missingPrograms(found *Programs, directories []string) []requirement {
