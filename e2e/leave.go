@@ -32,6 +32,43 @@ helm -n full install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" 
 	return "", errors.Join(err, e.removeNamespace(ctx, e.two, "full"))
 }
 
+func policyRefuses(ctx context.Context, e *env) (string, error) {
+	if _, err := e.sh(ctx, e.two, restricted("refused")+`kubectl apply -f - <<END
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-agents}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: "false", message: agents are not welcome here}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-agents}
+spec:
+  policyName: no-agents
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: refused}}}
+END`); err != nil {
+		return "", err
+	}
+	// An API server takes a moment to apply a new policy.
+	const denied = "agents are not welcome here"
+	if err := e.expect(ctx, e.two, "kubectl -n refused run x --image=x --dry-run=server 2>&1 || true", denied); err != nil {
+		return "", err
+	}
+	_, err := e.sh(ctx, e.two, hubAddressOf(e)+`
+helm -n refused install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=refused \
+  member-agent fleet/charts/member-agent`)
+	if err == nil {
+		return "", errors.New("helm says that an agent without a Pod has joined")
+	}
+	if err := e.expect(ctx, e.two, "kubectl -n refused get events -o 'jsonpath={.items[*].message}'", denied); err != nil {
+		return "", err
+	}
+	_, err = e.sh(ctx, e.two, "kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy no-agents")
+	return "", errors.Join(err, e.removeNamespace(ctx, e.two, "refused"))
+}
+
 // hubAddressOf is hubAddress for a script on one cluster.
 func hubAddressOf(e *env) string {
 	return strings.ReplaceAll(hubAddress, "kubectl --context hub", "kubectl --kubeconfig "+e.hub.kubeconfig)

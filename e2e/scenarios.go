@@ -26,6 +26,7 @@ func scenarios() []scenario {
 		{"a hub whose machine was switched off finds its members again", false, hubSwitchedOff},
 		{"an image that is missing fails `helm install --wait`, and the Pod's events say why", false, imageMissing},
 		{"a quota that forbids the agent fails `helm install --wait`, and an event says why", false, quotaForbids},
+		{"an admission policy that refuses the agent fails `helm install --wait`, and an event says why", false, policyRefuses},
 		{"agents stayed within a limit of 64 MiB all the time", false, memoryHeld},
 		{"leave.sh takes the MemberCluster out, and its agent with it", false, memberClusterLeaves},
 		{"a Cluster that is deleted leaves nothing on the hub, and its agent is uninstalled", false, clusterIsDeleted},
