@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-GENERATED := api charts/fleet-crd
+GENERATED := api charts/fleet-crd charts/fleet-agent/crds charts/member-agent/crds
 # The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
@@ -65,7 +65,8 @@ images: ## OCI archives of the hub's and the agent's images in images/, for amd6
 
 .PHONY: bench
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about ten minutes
-	@for name in Token Agent BurstNative BurstLegacy Members Import; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@go test ./internal/hub/placement/scheduling -run '^$$' -bench .
 
 .PHONY: lint
 lint: ## check format and style of all modules

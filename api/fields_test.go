@@ -14,8 +14,9 @@ import (
 	"github.com/muster-fleet/muster/api/crds"
 )
 
-// upstream lists every upstream field of the kinds that take part in registration, as path:type (wire facts §1.2 to §1.5 and, for the
-// report, kubefleet §1.5), and all of a ClusterProfile. Fields of core types (tolerations, affinity, resources) are listed by their first level only.
+// upstream lists every upstream field, as path:type (wire facts §1.2 to §1.9 and §1.11 and, for the report, kubefleet §1.5), and all of a
+// ClusterProfile. What can be a number or a text has no type. Fields of core types (tolerations, affinity, resources) are listed by their first
+// level only.
 var upstream = map[string]string{
 	"fleet.cattle.io_clusterregistrationtokens.yaml": `
 		spec.ttl:string status.expires:string status.secretName:string`,
@@ -51,6 +52,47 @@ var upstream = map[string]string{
 		status.agent.lastSeen:string status.agent.namespace:string status.agent.readyNodes:integer status.agent.nonReadyNodes:integer
 		status.agent.readyNodeNames:array status.agent.nonReadyNodeNames:array status.agent.version:string
 		status.scheduled:boolean status.activeSchedule:boolean`,
+	"fleet.cattle.io_bundles.yaml": `
+		spec.paused:boolean spec.rolloutStrategy:object spec.rolloutStrategy.maxUnavailable: spec.rolloutStrategy.maxUnavailablePartitions:
+		spec.rolloutStrategy.autoPartitionSize: spec.rolloutStrategy.autoPartitionThreshold:integer spec.rolloutStrategy.maxNew:integer
+		spec.rolloutStrategy.partitions:array spec.rolloutStrategy.partitions[].name:string spec.rolloutStrategy.partitions[].maxUnavailable:
+		spec.resources:array spec.resources[].name:string spec.resources[].content:string spec.resources[].encoding:string
+		spec.targetCustomizationMode:string spec.targets:array spec.targets[].name:string spec.targets[].doNotDeploy:boolean
+		spec.targetRestrictions:array spec.targetRestrictions[].name:string spec.dependsOn:array spec.dependsOn[].name:string
+		spec.dependsOn[].selector:object spec.dependsOn[].acceptedStates:array spec.contentsId:string spec.helmOpOptions:object
+		spec.valuesHash:string spec.targets[].clusterName:string spec.targets[].clusterSelector:object spec.targets[].clusterGroup:string
+		spec.targets[].clusterGroupSelector:object spec.targetRestrictions[].clusterName:string
+		spec.targetRestrictions[].clusterSelector:object spec.targetRestrictions[].clusterGroup:string
+		spec.targetRestrictions[].clusterGroupSelector:object spec.rolloutStrategy.partitions[].clusterName:string
+		spec.rolloutStrategy.partitions[].clusterSelector:object spec.rolloutStrategy.partitions[].clusterGroup:string
+		spec.rolloutStrategy.partitions[].clusterGroupSelector:object status.conditions:array status.conditions[].type:string
+		status.conditions[].status:string status.conditions[].lastUpdateTime:string status.conditions[].lastTransitionTime:string
+		status.conditions[].reason:string status.conditions[].message:string status.summary:object status.summary.notReady:integer
+		status.summary.waitApplied:integer status.summary.errApplied:integer status.summary.outOfSync:integer status.summary.modified:integer
+		status.summary.ready:integer status.summary.pending:integer status.summary.desiredReady:integer status.summary.nonReadyResources:array
+		status.summary.nonReadyResources[].name:string status.summary.nonReadyResources[].bundleState:string
+		status.summary.nonReadyResources[].message:string status.summary.nonReadyResources[].modifiedStatus:array
+		status.summary.nonReadyResources[].nonReadyStatus:array status.newlyCreated:integer status.unavailable:integer
+		status.unavailablePartitions:integer status.maxUnavailable:integer status.maxUnavailablePartitions:integer status.partitions:array
+		status.display:object status.display.readyClusters:string status.display.state:string status.resourceKey:array
+		status.ociReference:string status.observedGeneration:integer status.resourcesSha256Sum:string` + below("spec", options) + below("spec.targets[]", options),
+	"fleet.cattle.io_bundledeployments.yaml": `
+		spec.paused:boolean spec.stagedOptions:object spec.stagedDeploymentID:string spec.options:object spec.deploymentID:string
+		spec.dependsOn:array spec.correctDrift:object spec.ociContents:boolean spec.helmChartOptions:object spec.valuesHash:string
+		spec.downstreamResourcesGeneration:integer spec.offSchedule:boolean spec.waitingForValues:boolean status.conditions:array
+		status.conditions[].type:string status.conditions[].status:string status.conditions[].lastUpdateTime:string
+		status.conditions[].lastTransitionTime:string status.conditions[].reason:string status.conditions[].message:string
+		status.appliedDeploymentID:string status.release:string status.ready:boolean status.nonModified:boolean status.nonReadyStatus:array
+		status.modifiedStatus:array status.modifiedStatus[].kind:string status.modifiedStatus[].apiVersion:string
+		status.modifiedStatus[].namespace:string status.modifiedStatus[].name:string status.modifiedStatus[].missing:boolean
+		status.modifiedStatus[].exist:boolean status.modifiedStatus[].delete:boolean status.modifiedStatus[].patch:string
+		status.incompleteState:boolean status.display:object status.display.deployed:string status.display.monitored:string
+		status.display.state:string status.syncGeneration:integer status.resources:array status.resourceCounts:object
+		status.downstreamResourcesGeneration:integer status.resourceCounts.ready:integer status.resourceCounts.desiredReady:integer
+		status.resourceCounts.waitApplied:integer status.resourceCounts.modified:integer status.resourceCounts.orphaned:integer
+		status.resourceCounts.missing:integer status.resourceCounts.unknown:integer status.resourceCounts.notReady:integer` + below("spec.options", options) + below("spec.stagedOptions", options),
+	"fleet.cattle.io_contents.yaml":                "content:string sha256sum:string status.referenceCount:integer",
+	"fleet.cattle.io_bundlenamespacemappings.yaml": "bundleSelector:object namespaceSelector:object",
 	"fleet.cattle.io_clustergroups.yaml": `
 		spec.selector:object status.clusterCount:integer status.nonReadyClusterCount:integer status.nonReadyClusters:array
 		status.conditions:array status.summary:object status.display:object status.display.readyClusters:string
@@ -68,6 +110,18 @@ var upstream = map[string]string{
 		status.resourceUsage.capacity:object status.resourceUsage.allocatable:object status.resourceUsage.available:object
 		status.resourceUsage.observationTime:string status.namespaces:object status.agentStatus:array status.agentStatus[].type:string
 		status.agentStatus[].conditions:array status.agentStatus[].lastReceivedHeartbeat:string`,
+	"placement.kubernetes-fleet.io_clusterresourceplacements.yaml": upstreamPlacement,
+	"placement.kubernetes-fleet.io_resourceplacements.yaml":        upstreamPlacement,
+	"placement.kubernetes-fleet.io_works.yaml": `
+		spec.workload:object spec.workload.manifests:array spec.applyStrategy:object status.conditions:array status.manifestConditions:array
+		status.manifestConditions[].identifier:object status.manifestConditions[].identifier.ordinal:integer
+		status.manifestConditions[].identifier.group:string status.manifestConditions[].identifier.version:string
+		status.manifestConditions[].identifier.kind:string status.manifestConditions[].identifier.resource:string
+		status.manifestConditions[].identifier.namespace:string status.manifestConditions[].identifier.name:string
+		status.manifestConditions[].conditions:array status.manifestConditions[].driftDetails:object
+		status.manifestConditions[].diffDetails:object`,
+	"placement.kubernetes-fleet.io_appliedworks.yaml": `
+		spec.workName:string spec.workNamespace:string status.appliedResources:array`,
 	"multicluster.x-k8s.io_clusterprofiles.yaml": `
 		spec.displayName:string spec.clusterManager:object spec.clusterManager.name:string status.conditions:array status.version:object
 		status.version.kubernetes:string status.properties:array status.properties[].name:string status.properties[].value:string
@@ -75,6 +129,49 @@ var upstream = map[string]string{
 		status.accessProviders[].cluster:object status.credentialProviders:array status.credentialProviders[].name:string
 		status.credentialProviders[].cluster:object`,
 }
+
+// options are the fields of BundleDeploymentOptions, which stand in several places.
+const options = `
+		yaml:object yaml.overlays:array kustomize:object kustomize.dir:string defaultNamespace:string namespace:string helm:object
+		helm.chart:string helm.repo:string helm.releaseName:string helm.version:string helm.timeoutSeconds:integer helm.maxHistory:integer
+		helm.values:object helm.templateValues:object helm.valuesFrom:array helm.valuesFiles:array helm.force:boolean
+		helm.takeOwnership:boolean helm.waitForJobs:boolean helm.atomic:boolean helm.disablePreProcess:boolean helm.disableDNS:boolean
+		helm.skipSchemaValidation:boolean helm.disableDependencyUpdate:boolean serviceAccount:string createNamespace:boolean
+		forceSyncGeneration:integer diff:object diff.comparePatches:array keepResources:boolean deleteNamespace:boolean ignore:object
+		ignore.conditions:array correctDrift:object correctDrift.enabled:boolean correctDrift.force:boolean
+		correctDrift.keepFailHistory:boolean namespaceLabels:object namespaceAnnotations:object deleteCRDResources:boolean
+		downstreamResources:array downstreamResources[].kind:string downstreamResources[].name:string overwrites:array
+		allowedTargetNamespaceSelector:object`
+
+func below(path, fields string) string {
+	return " " + path + "." + strings.Join(strings.Fields(fields), " "+path+".")
+}
+
+// upstreamPlacement lists the fields that both kinds of placements have (kubefleet §4.1).
+const upstreamPlacement = `
+		spec.resourceSelectors:array spec.resourceSelectors[].group:string spec.resourceSelectors[].version:string
+		spec.resourceSelectors[].kind:string spec.resourceSelectors[].name:string spec.resourceSelectors[].labelSelector:object
+		spec.resourceSelectors[].selectionScope:string spec.policy:object spec.policy.placementType:string spec.policy.clusterNames:array
+		spec.policy.numberOfClusters:integer spec.policy.affinity.clusterAffinity:object
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].labelSelector:object
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].propertySelector.matchExpressions[].name:string
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].propertySelector.matchExpressions[].operator:string
+		spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[].propertySelector.matchExpressions[].values:array
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].weight:integer
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.labelSelector:object
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.propertySorter.name:string
+		spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.propertySorter.sortOrder:string
+		spec.policy.topologySpreadConstraints[].maxSkew:integer spec.policy.topologySpreadConstraints[].topologyKey:string
+		spec.policy.topologySpreadConstraints[].whenUnsatisfiable:string spec.policy.tolerations[].key:string
+		spec.policy.tolerations[].operator:string spec.policy.tolerations[].value:string spec.policy.tolerations[].effect:string
+		spec.strategy.type:string spec.strategy.rollingUpdate.maxUnavailable: spec.strategy.rollingUpdate.maxSurge:
+		spec.strategy.rollingUpdate.unavailablePeriodSeconds:integer spec.strategy.applyStrategy.type:string
+		spec.strategy.applyStrategy.whenToApply:string spec.strategy.applyStrategy.whenToTakeOver:string
+		spec.strategy.applyStrategy.comparisonOption:string spec.strategy.applyStrategy.allowCoOwnership:boolean
+		spec.strategy.deleteStrategy.propagationPolicy:string spec.strategy.reportBackStrategy:object spec.revisionHistoryLimit:integer
+		spec.statusReportingScope:string status.selectedResources:array status.observedResourceIndex:string
+		status.placementStatuses:array status.placementStatuses[].clusterName:string status.placementStatuses[].conditions:array
+		status.conditions:array`
 
 func TestEveryUpstreamFieldIsThereWithItsType(t *testing.T) {
 	for file, list := range upstream {
@@ -102,6 +199,10 @@ func TestColumns(t *testing.T) {
 		"fleet.cattle.io_clusterregistrationtokens.yaml": {
 			"Secret-Name .status.secretName", "Expires .status.expires", "Registrations .status.registrations", "Age .metadata.creationTimestamp",
 		},
+		"fleet.cattle.io_bundles.yaml": {"BundleDeployments-Ready .status.display.readyClusters", `Status .status.conditions[?(@.type=="Ready")].message`},
+		"fleet.cattle.io_bundledeployments.yaml": {
+			"Deployed .status.display.deployed", "Monitored .status.display.monitored", `Status .status.conditions[?(@.type=="Ready")].message`,
+		},
 		"fleet.cattle.io_clustergroups.yaml": {
 			"Clusters-Ready .status.display.readyClusters", "Bundles-Ready .status.display.readyBundles", `Status .status.conditions[?(@.type=="Ready")].message`,
 		},
@@ -112,6 +213,14 @@ func TestColumns(t *testing.T) {
 			`Node-Count .status.properties.kubernetes-fleet\.io/node-count.value`, "Available-CPU .status.resourceUsage.available.cpu",
 			"Available-Memory .status.resourceUsage.available.memory", "Allocatable-CPU .status.resourceUsage.allocatable.cpu",
 			"Allocatable-Memory .status.resourceUsage.allocatable.memory",
+		},
+		"placement.kubernetes-fleet.io_clusterresourceplacements.yaml": {
+			"Gen .metadata.generation", `Scheduled .status.conditions[?(@.type=="ClusterResourcePlacementScheduled")].status`,
+			`Scheduled-Gen .status.conditions[?(@.type=="ClusterResourcePlacementScheduled")].observedGeneration`,
+			`Applied .status.conditions[?(@.type=="ClusterResourcePlacementApplied")].status`,
+			`Available .status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status`,
+			`Available-Gen .status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].observedGeneration`,
+			"Members .status.members", "Age .metadata.creationTimestamp", "Status .status.message",
 		},
 	} {
 		for _, version := range read(t, file).Spec.Versions {
@@ -127,7 +236,10 @@ func TestColumns(t *testing.T) {
 }
 
 func TestBothVersionsHaveTheSameFieldsAndV1beta1IsStored(t *testing.T) {
-	for _, file := range []string{"cluster.kubernetes-fleet.io_internalmemberclusters.yaml", "cluster.kubernetes-fleet.io_memberclusters.yaml"} {
+	for file := range upstream {
+		if !strings.Contains(file, ".kubernetes-fleet.io") {
+			continue
+		}
 		fields := map[string][]string{}
 		for _, version := range read(t, file).Spec.Versions {
 			all := map[string]bool{}

@@ -81,16 +81,22 @@ func (r *rig) end(command *exec.Cmd) {
 // rss is the resident memory of a process in MiB.
 func (r *rig) rss(command *exec.Cmd) float64 {
 	r.b.Helper()
+	return r.memory(command, "VmRSS:")
+}
+
+// memory is a line of the status of a process in MiB.
+func (r *rig) memory(command *exec.Cmd, field string) float64 {
+	r.b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Process.Pid))
 	r.check(err)
 	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(line, field); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
 			r.check(err)
 			return kib / 1024
 		}
 	}
-	r.b.Fatal("no VmRSS")
+	r.b.Fatalf("no %s", field)
 	return 0
 }
 

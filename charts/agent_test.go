@@ -3,6 +3,7 @@ package charts_test
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,6 +210,8 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		"RoleBinding cattle-fleet-system/fleet-agent",
 		"ClusterRole /fleet-agent-system-fleet-agent-role",
 		"ClusterRoleBinding /fleet-agent-system-fleet-agent-role-binding",
+		"ClusterRole /fleet-agent-delivery",
+		"ClusterRoleBinding /fleet-agent-delivery",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
@@ -216,6 +219,23 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 	labels, _, _ := unstructured.NestedStringMap(out.object(t, "Deployment", "fleet-agent").Object, "spec", "template", "metadata", "labels")
 	if diff := cmp.Diff(map[string]string{"app": "fleet-agent"}, labels); diff != "" {
 		t.Errorf("pod labels (-want +got):\n%s", diff)
+	}
+}
+
+func TestAgentThatDoesNotDeliverGetsNoRightToAndIsTold(t *testing.T) {
+	out := agent(valuesOfToken(t), "apiServerURL=https://hub", "fleetAgent.delivery=false").mustRender(t)
+	for _, object := range out.objects {
+		if object.GetName() == "fleet-agent-delivery" {
+			t.Errorf("there is a %s fleet-agent-delivery", object.GetKind())
+		}
+	}
+	pod, _, _ := unstructured.NestedMap(out.object(t, "Deployment", "fleet-agent").Object, "spec", "template", "spec")
+	container := pod["containers"].([]any)[0].(map[string]any)
+	told := slices.ContainsFunc(container["env"].([]any), func(entry any) bool {
+		return cmp.Equal(entry, map[string]any{"name": "DELIVERY", "value": "false"})
+	})
+	if !told {
+		t.Errorf("environment %v", container["env"])
 	}
 }
 

@@ -3,6 +3,7 @@ package charts_test
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -49,6 +50,43 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 				t.Errorf("config (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatPlacementsMaySelectIsReadOnlyAndUpToTheAdmin(t *testing.T) {
+	readable := func(out release) map[string]bool {
+		all := map[string]bool{}
+		rules, _, err := unstructured.NestedSlice(out.object(t, "ClusterRole", "fleet-controller-placement").Object, "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range rules {
+			fields := rule.(map[string]any)
+			if diff := cmp.Diff([]any{"get", "list", "watch"}, fields["verbs"]); diff != "" {
+				t.Errorf("verbs of %v (-want +got):\n%s", fields, diff)
+			}
+			for _, group := range fields["apiGroups"].([]any) {
+				for _, resource := range fields["resources"].([]any) {
+					all[fmt.Sprintf("%s.%s", resource, group)] = true
+				}
+			}
+		}
+		return all
+	}
+	usual := readable(hub("").mustRender(t))
+	if !usual["deployments.apps"] || !usual["configmaps."] || usual["*.*"] || usual["widgets.example.com"] {
+		t.Errorf("by default placements may select %v", usual)
+	}
+	if more := readable(hub("placement: {extraResources: [{apiGroups: [example.com], resources: [widgets]}]}").mustRender(t)); len(more) != len(usual)+1 || !more["widgets.example.com"] {
+		t.Errorf("with widgets added placements may select %v", more)
+	}
+	if only := readable(hub("placement: {resources: [{apiGroups: [''], resources: [configmaps]}]}").mustRender(t)); len(only) != 1 {
+		t.Errorf("with only ConfigMaps placements may select %v", only)
+	}
+	for _, object := range hub("", "placement.enabled=false").mustRender(t).objects {
+		if object.GetName() == "fleet-controller-placement" {
+			t.Errorf("%s is there although placement is off", object.GetKind())
+		}
 	}
 }
 
@@ -167,21 +205,29 @@ func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(names) == 0 || len(rendered.objects) != len(names) {
-		t.Errorf("the chart renders %d objects, the API has %d", len(rendered.objects), len(names))
-	}
+	onMembers := 0
 	for _, name := range names {
+		copies := []string{"fleet-crd/templates/" + name}
+		if strings.Contains(name, "_appliedworks") { // the one kind that members serve
+			copies = []string{"fleet-agent/crds/" + name, "member-agent/crds/" + name}
+			onMembers++
+		}
 		original, err := fs.ReadFile(crds.FS, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		inChart, err := fs.ReadFile(charts.FS, "fleet-crd/templates/"+name)
-		if name == sharedCRD { // between two lines that say when
-			inChart = bytes.TrimSuffix(inChart[bytes.Index(inChart, []byte("---\n")):], []byte("{{- end }}\n"))
+		for _, path := range copies {
+			inChart, err := fs.ReadFile(charts.FS, path)
+			if name == sharedCRD { // between two lines that say when
+				inChart = bytes.TrimSuffix(inChart[bytes.Index(inChart, []byte("---\n")):], []byte("{{- end }}\n"))
+			}
+			if err != nil || string(inChart) != string(original) {
+				t.Errorf("charts/%s is not api/crds/%s (%v); run make generate", path, name, err)
+			}
 		}
-		if err != nil || string(inChart) != string(original) {
-			t.Errorf("charts/fleet-crd/templates/%s is not api/crds/%s (%v); run make generate", name, name, err)
-		}
+	}
+	if onMembers != 1 || len(rendered.objects) != len(names)-onMembers {
+		t.Errorf("the chart renders %d objects, the API has %d, %d of them on members", len(rendered.objects), len(names), onMembers)
 	}
 	for _, object := range rendered.objects {
 		if object.GetAnnotations()["helm.sh/resource-policy"] != "keep" {

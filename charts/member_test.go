@@ -63,6 +63,8 @@ func environment(container map[string]any) map[string]any {
 func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 	out := helm{chart: "member-agent", namespace: "default", release: "member-agent", set: howTo}.mustRender(t)
 	want := []string{
+		"ClusterRole /member-agent-delivery",
+		"ClusterRoleBinding /member-agent-delivery",
 		"Deployment fleet-system/member-agent",
 		"Namespace /fleet-system",
 		"ServiceAccount fleet-system/member-agent-sa",
@@ -144,6 +146,33 @@ func TestMemberAgentKeepsWhatTheHubToldInOneConfigMapOfItsNamespace(t *testing.T
 	}
 	if diff := cmp.Diff(want, rules); diff != "" || role.GetNamespace() != "agents" {
 		t.Errorf("role in %s (-want +got):\n%s", role.GetNamespace(), diff)
+	}
+}
+
+// TestRightToDeliverIsExactlyThis must change whenever the agent gets a right or loses one.
+func TestRightToDeliverIsExactlyThis(t *testing.T) {
+	out := member("namespace=agents").mustRender(t)
+	rules, _, _ := unstructured.NestedSlice(out.object(t, "ClusterRole", "member-agent-delivery").Object, "rules")
+	want := []any{
+		map[string]any{"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete"}},
+		map[string]any{"apiGroups": []any{"rbac.authorization.k8s.io"}, "resources": []any{"roles", "clusterroles"}, "verbs": []any{"bind", "escalate"}},
+	}
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	subjects, _, _ := unstructured.NestedSlice(out.object(t, "ClusterRoleBinding", "member-agent-delivery").Object, "subjects")
+	if got := subjects[0].(map[string]any); got["name"] != "member-agent-sa" || got["namespace"] != "agents" {
+		t.Errorf("bound is %v", got)
+	}
+	without := member("delivery=false").mustRender(t)
+	if names := strings.Join(without.names(), " "); strings.Contains(names, "delivery") || !strings.Contains(without.notes, "delivery is false") {
+		t.Errorf("switched off, there is %s; notes:\n%s", names, without.notes)
+	}
+	if got := environment(without.container(t, "member-agent"))["DELIVERY"]; got != "false" {
+		t.Errorf("the agent is told %v", got)
+	}
+	if strings.Contains(out.notes, "delivery") {
+		t.Errorf("notes:\n%s", out.notes)
 	}
 }
 

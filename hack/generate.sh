@@ -27,9 +27,15 @@ for file in api/crds/*_*.yaml; do
 done
 gofmt -w api
 
-# The chart holds copies, because go:embed does not follow links out of it.
+# The charts hold copies, because go:embed does not follow links out of them. AppliedWork is the one kind that members serve. It stands in
+# crds/, which Helm installs unless it is there, so that both agents' charts and KubeFleet's can be on one cluster, and never deletes.
 rm -f charts/fleet-crd/templates/*.yaml
 cp api/crds/*.yaml charts/fleet-crd/templates/
+for chart in member-agent fleet-agent; do
+  mkdir -p charts/$chart/crds
+  cp charts/fleet-crd/templates/*_appliedworks.yaml charts/$chart/crds/
+done
+rm charts/fleet-crd/templates/*_appliedworks.yaml
 
 # This kind is not ours alone: the chart installs it where nobody has, and upgrades it only where it is the chart's own.
 shared=clusterprofiles.multicluster.x-k8s.io

@@ -33,6 +33,8 @@ type Options struct {
 	Namespace string
 	// Hostname is that of the agent's Pod.
 	Hostname string
+	// Delivery is how an agent that registers deploys.
+	Delivery Delivery
 	// Membership is set for an agent of a MemberCluster; without it the agent registers.
 	Membership *Membership
 	// Log gets one line per change of state.
@@ -47,6 +49,7 @@ type Options struct {
 // Agent is one agent. The fields from current on belong to the loop of Run.
 type Agent struct {
 	hostname string
+	delivery Delivery
 	log      logr.Logger
 	clock    clock.Clock
 	member   *local.Cluster
@@ -76,7 +79,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		hostname: o.Hostname, log: o.Log, clock: o.Clock, member: member,
+		hostname: o.Hostname, delivery: o.Delivery, log: o.Log, clock: o.Clock, member: member,
 		standing:  &standing{log: o.Log},
 		changed:   make(chan struct{}, 1),
 		clusterID: o.clusterID,

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
@@ -28,7 +27,7 @@ const (
 // flags are those of the command.
 type flags struct {
 	kubeconfig, namespace, health, metrics string
-	debug                                  bool
+	debug, delivery                        bool
 
 	member      Membership
 	tokenSecret string
@@ -85,6 +84,8 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 	set.StringVar(&f.tokenSecret, "hub-token-secret", firstOf(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
 	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")
+	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
+		"deploy what the hub places on the cluster, by the program "+deployer.Program+" beside this one (default: env DELIVERY, else true)")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command
 }
@@ -111,7 +112,7 @@ func (f flags) run(ctx context.Context) error {
 		debug.SetGCPercent(50)
 	}
 	log := logging.New(f.debug)
-	member, err := memberConfig(f.kubeconfig)
+	member, err := local.Config(f.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,11 @@ func (f flags) run(ctx context.Context) error {
 	if name := os.Getenv("HOSTNAME"); name != "" {
 		hostname = name
 	}
-	agent, err := New(Options{Member: member, Namespace: f.namespace, Hostname: hostname, Membership: membership, Log: log})
+	delivery, err := f.deliveryOptions()
+	if err != nil {
+		return err
+	}
+	agent, err := New(Options{Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log})
 	if err != nil {
 		return err
 	}
@@ -136,6 +141,22 @@ func (f flags) run(ctx context.Context) error {
 	agent.Run(ctx)
 	log.Info("agent stopped")
 	return nil
+}
+
+// deliveryOptions say how the deployer is started.
+func (f flags) deliveryOptions() (Delivery, error) {
+	path, err := deployer.Beside()
+	if err != nil {
+		return Delivery{}, err
+	}
+	arguments := []string{"--namespace=" + f.namespace}
+	if f.kubeconfig != "" {
+		arguments = append(arguments, "--kubeconfig="+f.kubeconfig)
+	}
+	if f.debug {
+		arguments = append(arguments, "--debug")
+	}
+	return Delivery{Path: path, Arguments: arguments, Off: !f.delivery}, nil
 }
 
 // membership is what the flags say about a MemberCluster; nil if nothing.
@@ -157,28 +178,4 @@ func firstOf(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// memberConfig reaches the cluster that joins.
-func memberConfig(kubeconfig string) (*rest.Config, error) {
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	if kubeconfig == "" {
-		kubeconfig = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-		rules = &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(kubeconfig)}
-	}
-	if kubeconfig != "" {
-		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-		if err != nil {
-			return nil, fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
-		}
-		return config, nil
-	}
-	config, err := rest.InClusterConfig()
-	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, errors.New("--kubeconfig or env KUBECONFIG is required outside of a Pod: the kubeconfig of the cluster that joins")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the Pod's service account: %w", err)
-	}
-	return config, nil
 }

@@ -31,6 +31,8 @@ type door interface {
 	spent(begun string) string
 	// parts is what an agent at work does besides beating and reporting.
 	parts(r *runner) []func(context.Context)
+	// deliver deploys what the hub placed on the cluster, until ctx ends.
+	deliver(ctx context.Context, r *runner)
 	// tidy tells that what follow follows may have changed.
 	tidy()
 	// source names the object that holds the credential.

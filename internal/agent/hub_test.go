@@ -237,6 +237,8 @@ func memberRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"internalmemberclusters/status"}, ResourceNames: []string{"my-cluster"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{naming.MemberServiceAccount}, Verbs: []string{"create"}},
+		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundledeployments"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"bundledeployments/status"}, Verbs: []string{"patch"}},
 	}
 }
 

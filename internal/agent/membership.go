@@ -171,6 +171,8 @@ func (d *membership) spent(begun string) string { return begun }
 
 func (*membership) tidy() {}
 
+func (*membership) deliver(context.Context, *runner) {}
+
 func (*membership) parts(*runner) []func(context.Context) { return nil }
 
 // refused tells a token that the hub does not know from one for which it has nothing, which may change at any moment.

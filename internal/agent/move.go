@@ -194,6 +194,7 @@ func (m *mover) move(ctx context.Context, to address) error {
 	from := m.session.Server()
 	m.session.Move(session.Hub)
 	poke(m.moved)
+	poke(m.renewed)
 	m.log.Info("moved to another address of the hub", "from", from, "to", to.server, "agentTLSMode", to.mode)
 	m.standing.say(m.joined())
 	return nil

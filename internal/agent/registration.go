@@ -119,6 +119,8 @@ func (d *registration) spent(begun string) string {
 	return begun
 }
 
+func (*registration) deliver(ctx context.Context, r *runner) { r.deliver(ctx) }
+
 func (d *registration) tidy() { poke(d.tidyUp) }
 
 func (d *registration) parts(r *runner) []func(context.Context) {

@@ -34,6 +34,8 @@ type runner struct {
 	// periods, asks, moves and hubs hold the newest value only.
 	periods chan time.Duration
 	asks    chan *clusterv1beta1.InternalMemberCluster
+	// renewed tells of a new credential, or another address of the hub.
+	renewed chan struct{}
 	moves   chan *clusterv1beta1.InternalMemberCluster
 	hubs    chan clusterv1beta1.HubInUse
 
@@ -56,6 +58,7 @@ func (a *Agent) work(ctx context.Context, session *remote.Session, token string)
 		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1), moved: make(chan struct{}, 1), hub: inUse(session.Target()),
 		moves: make(chan *clusterv1beta1.InternalMemberCluster, 1), hubs: make(chan clusterv1beta1.HubInUse, 1),
 		periods: make(chan time.Duration, 1), asks: make(chan *clusterv1beta1.InternalMemberCluster, 1),
+		renewed: make(chan struct{}, 1),
 	}
 	r.use(session.Credential)
 	if err := r.identify(ctx); err != nil {
@@ -120,6 +123,8 @@ func (r *runner) prove(ctx context.Context) (*remote.Session, remote.Verdict, er
 func (r *runner) beat(ctx context.Context) {
 	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
 	defer reporting.stop()
+	delivering := &part{run: func(ctx context.Context) { r.door.deliver(ctx, r) }}
+	defer delivering.stop()
 	r.mu.Lock()
 	pace := r.pace
 	r.mu.Unlock()
@@ -134,10 +139,12 @@ func (r *runner) beat(ctx context.Context) {
 				heartbeats.WithLabelValues("accepted").Inc()
 				r.standing.beat(r.joined())
 				reporting.start(ctx)
+				delivering.start(ctx)
 				return
 			case errors.As(err, &rival):
-				// One reports, the one that beats.
+				// One reports and deploys, the one that beats.
 				reporting.stop()
+				delivering.stop()
 				r.standing.enter(Standby, rival.Error())
 				return
 			}
@@ -207,6 +214,7 @@ func (r *runner) change(ctx context.Context, edit func(*identity.Credential)) er
 func (r *runner) use(credential identity.Credential) {
 	r.held.Store(&credential)
 	r.session.SetToken(credential.Token)
+	poke(r.renewed)
 	expires := 0.0
 	if at := identity.ReadClaims(credential.Token).Expires; !at.IsZero() {
 		expires = float64(at.Unix())

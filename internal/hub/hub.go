@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -38,15 +40,18 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/registration"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -139,6 +144,11 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
+		func() error { return addPlacement(ctx, mgr, judge, recorder) },
+		func() error {
+			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
+		},
+		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
 		func() error {
 			if served, err := servesProfiles(mgr); err != nil || !served {
 				return err
@@ -161,6 +171,20 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	return nil
 }
 
+// addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own.
+func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judge, recorder events.EventRecorder) error {
+	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for any kind: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for discovery: %w", err)
+	}
+	return placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
+		Judge: judge, Dynamic: reader, Discovery: kinds}).Register(ctx, mgr)
+}
+
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
 func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, namespace string) error {
 	secrets, err := importer.NewSecretCache(mgr)
@@ -171,13 +195,16 @@ func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Cont
 		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
 }
 
-// cacheOptions keeps what the hub did not make out of memory.
+// cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
 func cacheOptions(namespace string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
 		DefaultTransform: lean,
 		ByObject: map[client.Object]cache.ByObject{
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
+			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
+			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
+			&placement.Work{}:            {Transform: placer.Slim},
 			&corev1.Namespace{}:          managed,
 			&corev1.ServiceAccount{}:     managed,
 			&corev1.Secret{}:             managed,
@@ -211,12 +238,19 @@ func withoutAnswer(o any) (any, error) {
 // requireCRDs says what to do where the kinds of the fleet are not served.
 func requireCRDs(mapper meta.RESTMapper) error {
 	for _, gvk := range []schema.GroupVersionKind{
+		fleet.GroupVersion.WithKind("Bundle"),
+		fleet.GroupVersion.WithKind("BundleDeployment"),
+		fleet.GroupVersion.WithKind("BundleNamespaceMapping"),
 		fleet.GroupVersion.WithKind("Cluster"),
+		fleet.GroupVersion.WithKind("ClusterGroup"),
 		fleet.GroupVersion.WithKind("ClusterRegistration"),
 		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
+		fleet.GroupVersion.WithKind("Content"),
 		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
 		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
 		placement.GroupVersion.WithKind("Work"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacement"),
+		placement.GroupVersion.WithKind("ResourcePlacement"),
 	} {
 		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
 			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())

@@ -182,7 +182,7 @@ func TestTheSeedsYAMLMakesAMemberAndTheHubNeverDialsInAgain(t *testing.T) {
 	})
 	status := cluster.Status
 	if status.AgentDeployedGeneration == nil || status.AgentConfigChanged || !status.AgentMigrated || status.Import.ClusterID != i.clusterID ||
-		status.APIServerURL != i.cluster.Config.Host || status.GarbageCollectionInterval.Duration != 15*time.Minute {
+		status.Import.APIServerURL != i.cluster.Config.Host || status.GarbageCollectionInterval.Duration != 15*time.Minute {
 		t.Errorf("the status is %+v", status)
 	}
 
@@ -487,7 +487,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		{name: "not-allowed", reason: "SecretNamespaceNotAllowed", says: `kubeConfigSecretNamespace "kube-system" is not an allowed Fleet namespace`,
 			cluster: func(c *fleet.Cluster) { c.Spec.KubeConfigSecretNamespace = "kube-system" }},
 		{name: "no-url", reason: "APIServerURLMissing", says: "missing apiServerURL in fleet config for cluster auto registration", secret: func(s *corev1.Secret) { delete(s.Data, "apiServerURL") }},
-		{name: "bad-settings", reason: "InvalidSettings", says: "apiServerURL is", secret: func(s *corev1.Secret) { s.Data["apiServerURL"] = []byte("hub") }},
+		{name: "bad-settings", reason: "InvalidSettings", says: "want https://host", secret: func(s *corev1.Secret) { s.Data["apiServerURL"] = []byte("hub") }},
 	} {
 		secret := i.secret(c.name, []byte(good))
 		if c.secret != nil {

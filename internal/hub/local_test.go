@@ -36,7 +36,7 @@ func TestTheHubIsAMemberOfItsOwnFleet(t *testing.T) {
 	i.imported("local", "Imported")
 	m.start()
 	cluster := f.untilReady("local", "Ready")
-	if cluster.Labels["name"] != "local" || cluster.Status.APIServerURL != testkube.Start(t, "hub").Config.Host {
-		t.Errorf("the local cluster is %v and was sent to %s", cluster.Labels, cluster.Status.APIServerURL)
+	if cluster.Labels["name"] != "local" || cluster.Status.Import.APIServerURL != testkube.Start(t, "hub").Config.Host {
+		t.Errorf("the local cluster is %v and was sent to %s", cluster.Labels, cluster.Status.Import.APIServerURL)
 	}
 }

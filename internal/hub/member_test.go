@@ -17,6 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -133,8 +134,10 @@ func (f fixture) tryAll(what string, c client.Client, namespace, report string) 
 		&clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(report), Spec: clusterv1beta1.InternalMemberClusterSpec{State: "Join"}},
 		&corev1.ServiceAccount{ObjectMeta: meta(naming.MemberServiceAccount)},
 		&corev1.Secret{ObjectMeta: meta("agent-token")},
+		&placement.Work{ObjectMeta: meta("crp-work")},
 		&rbacv1.RoleBinding{ObjectMeta: meta("muster-member"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "muster-member", APIGroup: rbacv1.GroupName}},
 		&fleet.BundleDeployment{ObjectMeta: meta("x")},
+		&placement.Work{ObjectMeta: meta("x")},
 	} {
 		what := fmt.Sprintf("%s: %T", what, o)
 		empty := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))

@@ -356,7 +356,7 @@ func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing
 	work := &works.Items[0]
 	work.Finalizers = []string{"kubernetes-fleet.io/work-cleanup"}
 	m.check(m.agent.Update(ctx, work))
-	work.Status.Raw = []byte(`{"conditions":[{"type":"Applied","status":"True"}]}`)
+	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionTrue, Reason: "AllManifestsApplied", LastTransitionTime: metav1.Now()}}
 	m.check(m.agent.Status().Update(ctx, work))
 	m.check(m.agent.Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "joined"}, Reason: "InternalMemberClusterJoined",

@@ -31,7 +31,9 @@ const (
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
 	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
-	HeartbeatLease         = "heartbeat"
+	HeartbeatLease = "heartbeat"
+	// LabelMember, on the history of a release downstream, is the UID of the report of the member that it was delivered to.
+	LabelMember            = "muster/member"
 	credentialSecretPrefix = "c-"
 )
 

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -43,6 +44,21 @@ func TestAgentDoesNotImportTheHub(t *testing.T) {
 			if within(path, module+pair[1]) {
 				t.Errorf("%s imports %s; what both need belongs into a package of its own", from, path)
 			}
+		}
+	}
+}
+
+// TestAgentDoesNotLinkHelm: what deploys is a program of its own, because Helm alone would double the agent's memory.
+func TestAgentDoesNotLinkHelm(t *testing.T) {
+	command := exec.Command("go", "list", "-deps", "./cmd/muster-agent")
+	command.Dir = root
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("listing what the agent links: %v\n%s", err, out)
+	}
+	for path := range strings.Lines(string(out)) {
+		if path = strings.TrimSpace(path); within(path, "helm.sh/helm/v4") || within(path, module+"/internal/deploy") {
+			t.Errorf("the agent links %s; only cmd/muster-deployer may", path)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,9 +79,41 @@ func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	}
 	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace, "{{ .Values.inventory.namespace | quote }}", `"fleet-inventory"`)
 	applyAll(ctx, t, cl, values.Replace(string(rbac)))
+	allowPlacement(ctx, t, cl)
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"}
 	return config
+}
+
+// allowPlacement gives the hub the rights by which the chart lets placements select, with the chart's own values.
+func allowPlacement(ctx context.Context, t testing.TB, cl client.Client) {
+	t.Helper()
+	text, err := charts.FS.ReadFile("fleet/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defaults struct {
+		Placement struct {
+			Resources []rbacv1.PolicyRule `json:"resources"`
+		} `json:"placement"`
+	}
+	if err := yaml.Unmarshal(text, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	const name = "fleet-controller-placement"
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: defaults.Placement.Resources}
+	for i := range role.Rules {
+		role.Rules[i].Verbs = []string{"get", "list", "watch"}
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: naming.SystemNamespace, Name: "fleet-controller"}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := cl.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // applyAll applies every document of a YAML file and returns the names of its objects.

@@ -5,8 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// BundleDeployment is one Bundle on one Cluster, in the member namespace. Upstream agents list them to try
-// their credential; what is in them is passed through untyped until the hub writes them itself.
+// BundleDeployment is one Bundle on one Cluster, in the member namespace, under the Bundle's name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,15 +19,159 @@ type BundleDeployment struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Spec runtime.RawExtension `json:"spec,omitempty"`
+	Spec BundleDeploymentSpec `json:"spec,omitempty"`
+	// Whatever an upstream agent writes is kept, known or not.
 	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Status BundleDeploymentStatus `json:"status,omitempty"`
+}
+
+// BundleDeploymentSpec is written by the hub.
+type BundleDeploymentSpec struct {
+	// Paused keeps the agent's hands off.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// StagedOptions are what the Bundle wants; they become options when the rollout lets them.
+	// +optional
+	StagedOptions BundleDeploymentOptions `json:"stagedOptions,omitempty"`
+	// StagedDeploymentID is the deployment ID of what the Bundle wants.
+	// +optional
+	// +nullable
+	StagedDeploymentID string `json:"stagedDeploymentID,omitempty"`
+	// Options are what the agent deploys with. Their values are in the Secret of the BundleDeployment's name.
+	// +optional
+	Options BundleDeploymentOptions `json:"options,omitempty"`
+	// DeploymentID is what the agent deploys: the name of a Content, `:`, and the hash of the options.
+	// +optional
+	// +nullable
+	DeploymentID string `json:"deploymentID,omitempty"`
+	// DependsOn are Bundles that have to be there on this Cluster first.
+	// +optional
+	// +nullable
+	DependsOn []BundleRef `json:"dependsOn,omitempty"`
+	// CorrectDrift undoes changes made downstream.
+	// +optional
+	// +nullable
+	CorrectDrift *CorrectDrift `json:"correctDrift,omitempty"`
+	// OCIContents says that the resources are in a registry instead of a Content.
+	// +optional
+	OCIContents bool `json:"ociContents,omitempty"`
+	// HelmChartOptions is set by a HelmOp.
+	// +optional
+	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
-	Status runtime.RawExtension `json:"status,omitempty"`
+	HelmChartOptions *runtime.RawExtension `json:"helmChartOptions,omitempty"`
+	// ValuesHash is the hash of the values in the Secret of the BundleDeployment's name; empty if there is no such Secret.
+	// +optional
+	// +nullable
+	ValuesHash string `json:"valuesHash,omitempty"`
+	// DownstreamResourcesGeneration changes when what is to be copied downstream did.
+	// +optional
+	DownstreamResourcesGeneration int64 `json:"downstreamResourcesGeneration,omitempty"`
+	// OffSchedule keeps the agent's hands off outside of a Schedule.
+	// +optional
+	OffSchedule bool `json:"offSchedule,omitempty"`
+	// WaitingForValues keeps the agent's hands off until the values Secret is written.
+	// +optional
+	WaitingForValues bool `json:"waitingForValues,omitempty"`
+}
+
+// BundleDeploymentStatus is written by the agent. The hub shows it and decides the rollout by it, and trusts nothing else in it.
+type BundleDeploymentStatus struct {
+	// Conditions: Installed, Deployed, Monitored, Ready.
+	// +optional
+	// +nullable
+	Conditions []Condition `json:"conditions,omitempty"`
+	// AppliedDeploymentID is the deployment ID that was deployed last.
+	// +optional
+	// +nullable
+	AppliedDeploymentID string `json:"appliedDeploymentID,omitempty"`
+	// Release is the Helm release downstream, as `namespace/name:version`.
+	// +optional
+	// +nullable
+	Release string `json:"release,omitempty"`
+	// Ready says that all resources are ready.
+	// +optional
+	// +nullable
+	Ready bool `json:"ready,omitempty"`
+	// NonModified says that no resource was changed downstream.
+	// +optional
+	// +nullable
+	NonModified bool `json:"nonModified,omitempty"`
+	// NonReadyStatus names resources that are not ready.
+	// +optional
+	// +nullable
+	NonReadyStatus []NonReadyStatus `json:"nonReadyStatus,omitempty"`
+	// ModifiedStatus names resources that were changed downstream.
+	// +optional
+	// +nullable
+	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
+	// IncompleteState says that the two lists were cut off.
+	// +optional
+	// +nullable
+	IncompleteState bool `json:"incompleteState,omitempty"`
+	// Display is what the columns of `kubectl get` show.
+	// +optional
+	// +nullable
+	Display BundleDeploymentDisplay `json:"display,omitempty"`
+	// SyncGeneration is options.forceSyncGeneration of the last deployment.
+	// +optional
+	// +nullable
+	SyncGeneration *int64 `json:"syncGeneration,omitempty"`
+	// Resources that were deployed.
+	// +optional
+	// +nullable
+	Resources []DeployedResource `json:"resources,omitempty"`
+	// ResourceCounts counts them by state.
+	// +optional
+	// +nullable
+	ResourceCounts ResourceCounts `json:"resourceCounts,omitempty"`
+	// DownstreamResourcesGeneration is the one of the spec that was copied last.
+	// +optional
+	// +nullable
+	DownstreamResourcesGeneration *int64 `json:"downstreamResourcesGeneration,omitempty"`
+}
+
+// BundleDeploymentDisplay is made for the columns of `kubectl get bundledeployments`.
+type BundleDeploymentDisplay struct {
+	// Deployed is the status of the condition Deployed, and its message if it is not True.
+	// +optional
+	// +nullable
+	Deployed string `json:"deployed,omitempty"`
+	// Monitored is the status of the condition Monitored, and its message if it is not True.
+	// +optional
+	// +nullable
+	Monitored string `json:"monitored,omitempty"`
+	// State is a bundle state.
+	// +optional
+	// +nullable
+	State string `json:"state,omitempty"`
+}
+
+// DeployedResource is a resource of a release.
+type DeployedResource struct {
+	// Kind of the resource.
+	// +optional
+	// +nullable
+	Kind string `json:"kind,omitempty"`
+	// APIVersion of the resource.
+	// +optional
+	// +nullable
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Namespace of the resource.
+	// +optional
+	// +nullable
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the resource.
+	// +optional
+	// +nullable
+	Name string `json:"name,omitempty"`
+	// CreatedAt is the RFC 3339 time at which it was created.
+	// +optional
+	// +nullable
+	CreatedAt string `json:"createdAt,omitempty"`
 }
 
 // BundleDeploymentList is a list of BundleDeployments.
@@ -39,42 +182,4 @@ type BundleDeploymentList struct {
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []BundleDeployment `json:"items"`
-}
-
-// Content holds the resources of a Bundle under the hash of what they are.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:resource:path=contents,scope=Cluster
-type Content struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// Content is the gzip of the JSON of the resources.
-	// +optional
-	// +nullable
-	Content []byte `json:"content,omitempty"`
-	// SHA256Sum is the hexadecimal digest of the uncompressed bytes.
-	// +optional
-	SHA256Sum string `json:"sha256sum,omitempty"`
-	// +optional
-	Status ContentStatus `json:"status,omitempty"`
-}
-
-// ContentStatus is written by the hub.
-type ContentStatus struct {
-	// ReferenceCount is the number of BundleDeployments that use the Content.
-	// +optional
-	ReferenceCount int `json:"referenceCount,omitempty"`
-}
-
-// ContentList is a list of Contents.
-//
-// +kubebuilder:object:root=true
-type ContentList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Content `json:"items"`
 }

@@ -18,7 +18,9 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ClusterGroup{}, &ClusterGroupList{},
 		&ClusterRegistration{}, &ClusterRegistrationList{},
 		&ClusterRegistrationToken{}, &ClusterRegistrationTokenList{},
+		&Bundle{}, &BundleList{},
 		&BundleDeployment{}, &BundleDeploymentList{},
+		&BundleNamespaceMapping{}, &BundleNamespaceMappingList{},
 		&Content{}, &ContentList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

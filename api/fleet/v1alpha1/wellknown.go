@@ -24,6 +24,24 @@ const (
 	AnnotationRequester = "muster/requester"
 	// FinalizerCluster on a Cluster lets the hub clean up before the Cluster goes.
 	FinalizerCluster = "fleet.cattle.io/cluster-finalizer"
+	// LabelClusterDisplayName on a Cluster is another name by which targets may call it.
+	LabelClusterDisplayName = "management.cattle.io/cluster-display-name"
+	// LabelClusterNamespace on a BundleDeployment is the workspace of its Cluster.
+	LabelClusterNamespace = "fleet.cattle.io/cluster-namespace"
+	// LabelBundleName on a BundleDeployment is the name of its Bundle.
+	LabelBundleName = "fleet.cattle.io/bundle-name"
+	// LabelBundleNamespace on a BundleDeployment is the workspace of its Bundle.
+	LabelBundleNamespace = "fleet.cattle.io/bundle-namespace"
+	// LabelContentName on a BundleDeployment is the Content that it is to deploy.
+	LabelContentName = "fleet.cattle.io/content-name"
+	// LabelRepoName on a Bundle and its BundleDeployments is the GitRepo that it came from.
+	LabelRepoName = "fleet.cattle.io/repo-name"
+	// LabelCommit on a Bundle and its BundleDeployments is the commit that it came from.
+	LabelCommit = "fleet.cattle.io/commit"
+	// FinalizerBundle on a Bundle lets the hub take its BundleDeployments away first.
+	FinalizerBundle = "fleet.cattle.io/bundle-finalizer"
+	// FinalizerBundleDeployment is upstream's on BundleDeployments. Muster's hub does not set it, and removes it where it stands.
+	FinalizerBundleDeployment = "fleet.cattle.io/bundle-deployment-finalizer"
 )
 
 // Types of Secrets in the wire protocol.
@@ -32,12 +50,48 @@ const (
 	SecretTypeValues = "fleet.cattle.io/cluster-registration-values"
 	// SecretTypeCredential is the Secret that answers an upstream agent.
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
+	// SecretTypeDeployment is the Secret with the values of a BundleDeployment.
+	SecretTypeDeployment = "fleet.cattle.io/bundle-deployment/v1alpha1"
+)
+
+// Keys of the Secret with the values of a BundleDeployment; each holds a JSON object.
+const (
+	// KeyValues are the values of options.
+	KeyValues = "values"
+	// KeyStagedValues are the values of stagedOptions.
+	KeyStagedValues = "stagedValues"
+)
+
+// Values of encoding in a BundleResource.
+const (
+	// EncodingPlain is text as it is.
+	EncodingPlain = ""
+	// EncodingGzip is the base64 of the gzip of the file.
+	EncodingGzip = "base64+gz"
+)
+
+// Values of targetCustomizationMode in a Bundle.
+const (
+	// FirstMatch takes the options of the first target that matches; it is the default.
+	FirstMatch = "FirstMatch"
+	// AllMatches merges the options of all targets that match, in order.
+	AllMatches = "AllMatches"
 )
 
 // Types of conditions.
 const (
 	// ConditionReady is the condition that the Status columns show.
 	ConditionReady = "Ready"
+	// ConditionProcessed on a Bundle or ClusterGroup says whether the hub could make sense of it.
+	ConditionProcessed = "Processed"
+	// ConditionSupported on a Bundle is False if it uses a field that Muster does not implement, and names it.
+	ConditionSupported = "Supported"
+	// ConditionInstalled on a BundleDeployment says whether the release is installed.
+	ConditionInstalled = "Installed"
+	// ConditionDeployed on a BundleDeployment says whether the deployment was carried out.
+	ConditionDeployed = "Deployed"
+	// ConditionMonitored on a BundleDeployment says whether the resources are watched.
+	ConditionMonitored = "Monitored"
 	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret.
 	ConditionImported = "Imported"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.

@@ -7,27 +7,119 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Work is what a member has to apply, in its member namespace. A KubeFleet member agent watches Works before it joins; what is in
-// them is passed through untyped until the hub writes them itself.
+// Work is what a member has to apply, in its member namespace on the hub. Its spec, labels and annotations are the hub's, its status and
+// one finalizer those of the member's agent. Fields that an unmodified KubeFleet member agent writes and that are not listed are kept.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=works,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Work struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Spec runtime.RawExtension `json:"spec,omitempty"`
+	Spec WorkSpec `json:"spec,omitempty"`
+	// +optional
+	Status WorkStatus `json:"status,omitempty"`
+}
+
+// WorkSpec is written by the hub only.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type WorkSpec struct {
+	// Workload is what to apply.
+	// +optional
+	Workload WorkloadTemplate `json:"workload,omitempty"`
+	// ApplyStrategy is how to apply it; default: as the member's agent does by default.
+	// +optional
+	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+	// DeleteStrategy is what becomes of it when the Work goes; default: it is removed. A Muster addition: other agents always remove it.
+	// +optional
+	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
+}
+
+// WorkloadTemplate is what to apply.
+type WorkloadTemplate struct {
+	// Manifests in the order in which they are applied.
+	// +optional
+	Manifests []Manifest `json:"manifests,omitempty"`
+}
+
+// Manifest is one object of any kind.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type Manifest struct {
+	// RawExtension is the object as JSON.
+	runtime.RawExtension `json:",inline"`
+}
+
+// WorkStatus is written by the member's agent only.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type WorkStatus struct {
+	// Conditions: Applied and Available, of all manifests together.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ManifestConditions has an entry per manifest.
+	// +optional
+	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
+}
+
+// ManifestCondition says how one manifest is.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type ManifestCondition struct {
+	// Identifier says which manifest.
+	// +optional
+	Identifier WorkResourceIdentifier `json:"identifier,omitempty"`
+	// Conditions: Applied and Available, of this manifest.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// DriftDetails is in what the object on the member has departed from the manifest since it was applied, as the agent words it.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
-	Status runtime.RawExtension `json:"status,omitempty"`
+	DriftDetails *runtime.RawExtension `json:"driftDetails,omitempty"`
+	// DiffDetails is in what an object that was not applied differs from the manifest, as the agent words it.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	DiffDetails *runtime.RawExtension `json:"diffDetails,omitempty"`
+}
+
+// WorkResourceIdentifier names the object of a manifest.
+type WorkResourceIdentifier struct {
+	// Ordinal is the index of the manifest in the Work.
+	// +required
+	Ordinal int `json:"ordinal"`
+	// Group of the API, empty for core.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Version of the API.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Resource is the plural by which the API serves it; empty if the member does not serve the kind.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+	// Namespace of the object, empty if its kind has none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
 }
 
 // WorkList is a list of Works.

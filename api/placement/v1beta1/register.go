@@ -13,7 +13,12 @@ var GroupVersion = schema.GroupVersion{Group: "placement.kubernetes-fleet.io", V
 var AddToScheme = (&runtime.SchemeBuilder{addKnownTypes}).AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Work{}, &WorkList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&Work{}, &WorkList{},
+		&AppliedWork{}, &AppliedWorkList{},
+		&ClusterResourcePlacement{}, &ClusterResourcePlacementList{},
+		&ResourcePlacement{}, &ResourcePlacementList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -35,7 +35,8 @@ func newScheme() *runtime.Scheme {
 		&corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
 	s.AddKnownTypes(coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{})
 	s.AddKnownTypes(authenticationv1.SchemeGroupVersion, &authenticationv1.TokenRequest{})
-	s.AddKnownTypes(fleet.GroupVersion, &fleet.ClusterRegistration{}, &fleet.ClusterRegistrationList{})
+	s.AddKnownTypes(fleet.GroupVersion, &fleet.ClusterRegistration{}, &fleet.ClusterRegistrationList{},
+		&fleet.BundleDeployment{}, &fleet.BundleDeploymentList{}, &fleet.Content{}, &fleet.ContentList{})
 	s.AddKnownTypes(clusterv1beta1.GroupVersion, &clusterv1beta1.InternalMemberCluster{}, &clusterv1beta1.InternalMemberClusterList{})
 	for _, version := range []schema.GroupVersion{
 		corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion,

@@ -2,13 +2,16 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -28,17 +31,46 @@ func Follow[T Object, L runtime.Object](
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
-			w, err := resource.Watch(ctx, options)
-			if ctx.Err() == nil {
-				outcome(err)
-			}
-			return w, err
+			return resource.Watch(ctx, options)
 		},
+	}
+	var example T
+	follow(ctx, listWatch, example, store, outcome)
+}
+
+// FollowMetadata does so for the metadata of all objects of a kind in a namespace, whatever else they hold.
+func FollowMetadata(
+	ctx context.Context, c *Connection, resource schema.GroupVersionResource, namespace string, store cache.ReflectorStore, outcome func(error),
+) error {
+	all, err := metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
+	if err != nil {
+		return fmt.Errorf("preparing the metadata client of %s: %w", c.config.Host, err)
+	}
+	objects := all.Resource(resource).Namespace(namespace)
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, options)
+		},
+	}
+	follow(ctx, listWatch, &metav1.PartialObjectMetadata{}, store, outcome)
+	return nil
+}
+
+func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
+	begin := listWatch.WatchFuncWithContext
+	listWatch.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		w, err := begin(ctx, options)
+		if ctx.Err() == nil {
+			outcome(err)
+		}
+		return w, err
 	}
 	// Whoever follows says what failed in its own words; the reflector would say it again, at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, watchAgain := logr.Discard(), retry.Watch()
-	var example T
 	reflector := cache.NewReflectorWithOptions(listWatch, example, store, cache.ReflectorOptions{
 		Logger:  &silent,
 		Name:    "follow",

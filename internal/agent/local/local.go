@@ -99,6 +99,17 @@ func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, ou
 	client.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
 
+// Delivered says whether releases are left of what was delivered to a member, given the UID of its report.
+func (c *Cluster) Delivered(ctx context.Context, member string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	secrets, err := c.Secrets.List(ctx, metav1.ListOptions{LabelSelector: naming.LabelMember + "=" + member, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("listing the releases in namespace %s: %w", c.Namespace, err)
+	}
+	return len(secrets.Items) > 0, nil
+}
+
 // Store writes a Secret of the agent's namespace, whether or not it exists.
 func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

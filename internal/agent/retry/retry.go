@@ -38,6 +38,11 @@ func Refused() wait.Backoff {
 	return wait.Backoff{Duration: 15 * time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
+// Failed is for a deployment that failed, which somebody may have to mend: 2 s to 5 min.
+func Failed() wait.Backoff {
+	return wait.Backoff{Duration: 2 * time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.1, Steps: never}
+}
+
 // Moving is for another address of the hub, which the agent can do without: 1 s to 5 min.
 func Moving() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}

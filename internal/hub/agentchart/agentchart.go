@@ -55,6 +55,14 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("rendering the agent's chart: %s", sentence(err))
 	}
 	objects := []*unstructured.Unstructured{namespaceObject(namespace)}
+	for _, crd := range loaded.CRDObjects() {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(crd.File.Data, &object.Object); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", crd.Filename, err)
+		}
+		withoutHook(object)
+		objects = append(objects, object)
+	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasSuffix(path, ".yaml") {
 			continue

@@ -95,7 +95,8 @@ func TestTheManifestIsTheChartsInAnOrderThatCanBeApplied(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Namespace", "ConfigMap", "Secret", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Deployment"}
+	want := []string{"Namespace", "CustomResourceDefinition", "ConfigMap", "Secret", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding",
+		"ClusterRole", "ClusterRoleBinding", "ClusterRole", "ClusterRoleBinding", "Deployment"}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

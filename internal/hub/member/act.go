@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -240,30 +239,10 @@ func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
 		return err
 	}
-	if err := c.releaseWorks(ctx, member); err != nil {
+	if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
 		return err
 	}
 	return member.DeleteNamespace(ctx, c.Client, c.Live)
-}
-
-// releaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever.
-func (c *Controller) releaseWorks(ctx context.Context, member membership.Member) error {
-	var works placement.WorkList
-	if err := c.Live.List(ctx, &works, client.InNamespace(member.Namespace)); err != nil {
-		return fmt.Errorf("listing the works of %s: %w", member.Namespace, err)
-	}
-	for i := range works.Items {
-		work := &works.Items[i]
-		if len(work.Finalizers) == 0 {
-			continue
-		}
-		before := work.DeepCopy()
-		work.Finalizers = nil
-		if err := c.Client.Patch(ctx, work, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
-		}
-	}
-	return nil
 }
 
 // recordLeftovers keeps, after the record is gone, that a member was removed without its agent's answer.

@@ -129,15 +129,15 @@ func (i Identity) grants(namespaceUID types.UID) []client.Object {
 			Subjects:   subjects,
 		}
 	}
-	if i.Kind == Native {
-		return []client.Object{bind(memberRole)}
-	}
 	content := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: i.meta("", naming.SafeConcat(i.Namespace, "content")),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contentRole},
 		Subjects:   subjects,
 	}
 	content.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: i.Namespace, UID: namespaceUID}}
+	if i.Kind == Native {
+		return []client.Object{bind(memberRole), content}
+	}
 	// Upstream agents write their beat into the status of their Cluster.
 	beat := &rbacv1.Role{
 		ObjectMeta: i.meta(i.Workspace, i.Namespace),

@@ -18,6 +18,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -156,6 +157,26 @@ func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live clien
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
 	if err := c.Delete(ctx, object, client.Preconditions{UID: &namespace.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %s: %w", namespace.Name, err)
+	}
+	return nil
+}
+
+// ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever.
+func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.Reader) error {
+	var works placement.WorkList
+	if err := live.List(ctx, &works, client.InNamespace(m.Namespace)); err != nil {
+		return fmt.Errorf("listing the works of %s: %w", m.Namespace, err)
+	}
+	for i := range works.Items {
+		work := &works.Items[i]
+		if len(work.Finalizers) == 0 {
+			continue
+		}
+		before := work.DeepCopy()
+		work.Finalizers = nil
+		if err := c.Patch(ctx, work, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,41 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Content holds the resources of a Bundle under the hash of what they are.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=contents,scope=Cluster
+type Content struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Content is the gzip of the JSON of the resources.
+	// +optional
+	// +nullable
+	Content []byte `json:"content,omitempty"`
+	// SHA256Sum is the hexadecimal digest of the uncompressed bytes.
+	// +optional
+	SHA256Sum string `json:"sha256sum,omitempty"`
+	// +optional
+	Status ContentStatus `json:"status,omitempty"`
+}
+
+// ContentStatus is written by the hub.
+type ContentStatus struct {
+	// ReferenceCount is upstream's number of BundleDeployments that use the Content; Muster counts by index and does not write it.
+	// +optional
+	ReferenceCount int `json:"referenceCount,omitempty"`
+}
+
+// ContentList is a list of Contents.
+//
+// +kubebuilder:object:root=true
+type ContentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Content `json:"items"`
+}

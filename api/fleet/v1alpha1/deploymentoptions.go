@@ -1,0 +1,298 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// BundleDeploymentOptions is how the resources of a Bundle become a release downstream. Every field is omitted when empty: the
+// deployment ID is the hash of the JSON.
+type BundleDeploymentOptions struct {
+	// DefaultNamespace is where resources go that name no namespace, and the release itself. Default `default`.
+	// +optional
+	// +nullable
+	DefaultNamespace string `json:"defaultNamespace,omitempty"`
+	// TargetNamespace (`namespace`) forces all resources into one namespace; a cluster-scoped resource is then an error.
+	// +optional
+	// +nullable
+	TargetNamespace string `json:"namespace,omitempty"`
+	// Kustomize says which kustomization to build.
+	// +optional
+	// +nullable
+	Kustomize *KustomizeOptions `json:"kustomize,omitempty"`
+	// Helm says how the release is installed.
+	// +optional
+	// +nullable
+	Helm *HelmOptions `json:"helm,omitempty"`
+	// ServiceAccount of the agent's namespace downstream that the deployment acts as.
+	// +optional
+	// +nullable
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// CreateNamespace says whether the release's namespace is created; default true.
+	// +optional
+	// +nullable
+	CreateNamespace *bool `json:"createNamespace,omitempty"`
+	// ForceSyncGeneration deploys again when it changes.
+	// +optional
+	ForceSyncGeneration int64 `json:"forceSyncGeneration,omitempty"`
+	// YAML says which overlays apply to plain YAML.
+	// +optional
+	// +nullable
+	YAML *YAMLOptions `json:"yaml,omitempty"`
+	// Diff says which differences are no drift.
+	// +optional
+	// +nullable
+	Diff *DiffOptions `json:"diff,omitempty"`
+	// KeepResources leaves the resources downstream when the deployment goes.
+	// +optional
+	KeepResources bool `json:"keepResources,omitempty"`
+	// DeleteNamespace deletes the release's namespace when the deployment goes.
+	// +optional
+	DeleteNamespace bool `json:"deleteNamespace,omitempty"`
+	// IgnoreOptions (`ignore`) says what does not count against readiness.
+	// +optional
+	// +nullable
+	IgnoreOptions *IgnoreOptions `json:"ignore,omitempty"`
+	// CorrectDrift undoes changes made downstream.
+	// +optional
+	// +nullable
+	CorrectDrift *CorrectDrift `json:"correctDrift,omitempty"`
+	// NamespaceLabels are put on the release's namespace.
+	// +optional
+	// +nullable
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+	// NamespaceAnnotations are put on the release's namespace.
+	// +optional
+	// +nullable
+	NamespaceAnnotations map[string]string `json:"namespaceAnnotations,omitempty"`
+	// DeleteCRDResources lets an upgrade or removal delete CustomResourceDefinitions and with them their objects.
+	// +optional
+	DeleteCRDResources bool `json:"deleteCRDResources,omitempty"`
+	// DownstreamResources are Secrets and ConfigMaps of the Bundle's namespace to copy downstream.
+	// +optional
+	// +nullable
+	DownstreamResources []DownstreamResource `json:"downstreamResources,omitempty"`
+	// Overwrites are other releases' resources that this one may take.
+	// +optional
+	// +nullable
+	Overwrites []OverwrittenResource `json:"overwrites,omitempty"`
+	// AllowedTargetNamespaceSelector limits the namespaces downstream that may be deployed to.
+	// +optional
+	// +nullable
+	AllowedTargetNamespaceSelector *metav1.LabelSelector `json:"allowedTargetNamespaceSelector,omitempty"`
+}
+
+// YAMLOptions is for Bundles of plain YAML.
+type YAMLOptions struct {
+	// Overlays are directories below `overlays/` whose files replace or patch those of the Bundle, in order.
+	// +optional
+	// +nullable
+	Overlays []string `json:"overlays,omitempty"`
+}
+
+// KustomizeOptions is for Bundles with a kustomization.
+type KustomizeOptions struct {
+	// Dir is the directory of the kustomization, relative to the Bundle; default its root.
+	// +optional
+	// +nullable
+	Dir string `json:"dir,omitempty"`
+}
+
+// HelmOptions is how a release is made.
+type HelmOptions struct {
+	// Chart is the directory of the chart in the Bundle, or its name in repo.
+	// +optional
+	// +nullable
+	Chart string `json:"chart,omitempty"`
+	// Repo is the URL of the chart repository.
+	// +optional
+	// +nullable
+	Repo string `json:"repo,omitempty"`
+	// ReleaseName of the release; default derived from the Bundle's name.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:MaxLength=53
+	ReleaseName string `json:"releaseName,omitempty"`
+	// Version of the chart, or a range of versions.
+	// +optional
+	// +nullable
+	Version string `json:"version,omitempty"`
+	// TimeoutSeconds, in seconds, that the release may take to become ready; default 0: it is not waited for.
+	// +optional
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
+	// Values of the chart. Strings may hold templates between `${` and `}`.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *runtime.RawExtension `json:"values,omitempty"`
+	// TemplateValues are values whose text is a template; the result is parsed as YAML.
+	// +optional
+	// +nullable
+	TemplateValues map[string]string `json:"templateValues,omitempty"`
+	// ValuesFrom names ConfigMaps and Secrets downstream with further values.
+	// +optional
+	// +nullable
+	ValuesFrom []ValuesFrom `json:"valuesFrom,omitempty"`
+	// ValuesFiles are values files of the Bundle, in order.
+	// +optional
+	// +nullable
+	ValuesFiles []string `json:"valuesFiles,omitempty"`
+	// Force replaces what cannot be updated.
+	// +optional
+	Force bool `json:"force,omitempty"`
+	// TakeOwnership adopts resources that exist and belong to nobody or to another release.
+	// +optional
+	TakeOwnership bool `json:"takeOwnership,omitempty"`
+	// MaxHistory is how many revisions are kept; default decided by the agent.
+	// +optional
+	MaxHistory int `json:"maxHistory,omitempty"`
+	// WaitForJobs waits for Jobs too, up to timeoutSeconds.
+	// +optional
+	WaitForJobs bool `json:"waitForJobs,omitempty"`
+	// Atomic rolls a failed upgrade back.
+	// +optional
+	Atomic bool `json:"atomic,omitempty"`
+	// DisablePreProcess leaves templates in values alone.
+	// +optional
+	DisablePreProcess bool `json:"disablePreProcess,omitempty"`
+	// DisableDNS forbids charts to look up host names.
+	// +optional
+	DisableDNS bool `json:"disableDNS,omitempty"`
+	// SkipSchemaValidation does not check values against the chart's schema.
+	// +optional
+	SkipSchemaValidation bool `json:"skipSchemaValidation,omitempty"`
+	// DisableDependencyUpdate does not download charts that the chart depends on.
+	// +optional
+	DisableDependencyUpdate bool `json:"disableDependencyUpdate,omitempty"`
+}
+
+// ValuesFrom names one source of values downstream; one of its fields is set.
+type ValuesFrom struct {
+	// ConfigMapKeyRef is a key of a ConfigMap.
+	// +optional
+	// +nullable
+	ConfigMapKeyRef *KeySelector `json:"configMapKeyRef,omitempty"`
+	// SecretKeyRef is a key of a Secret.
+	// +optional
+	// +nullable
+	SecretKeyRef *KeySelector `json:"secretKeyRef,omitempty"`
+}
+
+// KeySelector is a key of a ConfigMap or Secret.
+type KeySelector struct {
+	// Name of the object.
+	// +optional
+	// +nullable
+	Name string `json:"name,omitempty"`
+	// Namespace of the object; default the release's.
+	// +optional
+	// +nullable
+	Namespace string `json:"namespace,omitempty"`
+	// Key in the object; default `values.yaml`.
+	// +optional
+	// +nullable
+	Key string `json:"key,omitempty"`
+}
+
+// DiffOptions says which differences are no drift.
+type DiffOptions struct {
+	// ComparePatches are applied to both sides before they are compared.
+	// +optional
+	// +nullable
+	ComparePatches []ComparePatch `json:"comparePatches,omitempty"`
+}
+
+// ComparePatch leaves parts of a resource out of the comparison.
+type ComparePatch struct {
+	// Kind of the resource.
+	// +optional
+	// +nullable
+	Kind string `json:"kind,omitempty"`
+	// APIVersion of the resource.
+	// +optional
+	// +nullable
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Namespace of the resource.
+	// +optional
+	// +nullable
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the resource.
+	// +optional
+	// +nullable
+	Name string `json:"name,omitempty"`
+	// Operations of a JSON patch; `ignore` alone leaves the whole resource out.
+	// +optional
+	// +nullable
+	Operations []Operation `json:"operations,omitempty"`
+	// JSONPointers to leave out.
+	// +optional
+	// +nullable
+	JSONPointers []string `json:"jsonPointers,omitempty"`
+}
+
+// Operation is one of a JSON patch.
+type Operation struct {
+	// Op is `remove`, `add`, `replace` or `ignore`.
+	// +optional
+	// +nullable
+	Op string `json:"op,omitempty"`
+	// Path is a JSON pointer.
+	// +optional
+	// +nullable
+	Path string `json:"path,omitempty"`
+	// Value for `add` and `replace`, as text.
+	// +optional
+	// +nullable
+	Value string `json:"value,omitempty"`
+}
+
+// IgnoreOptions says what does not count against readiness.
+type IgnoreOptions struct {
+	// Conditions are matched field by field against those of a resource; one that matches is left out.
+	// +optional
+	// +nullable
+	Conditions []map[string]string `json:"conditions,omitempty"`
+}
+
+// CorrectDrift undoes changes made downstream.
+type CorrectDrift struct {
+	// Enabled switches it on.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// Force replaces what cannot be corrected in place.
+	// +optional
+	Force bool `json:"force,omitempty"`
+	// KeepFailHistory keeps the revisions of failed corrections.
+	// +optional
+	KeepFailHistory bool `json:"keepFailHistory,omitempty"`
+}
+
+// DownstreamResource is a Secret or ConfigMap to copy downstream.
+type DownstreamResource struct {
+	// Kind is Secret or ConfigMap.
+	// +optional
+	// +nullable
+	Kind string `json:"kind,omitempty"`
+	// Name of it.
+	// +optional
+	// +nullable
+	Name string `json:"name,omitempty"`
+}
+
+// OverwrittenResource is a resource of another release that this one may take.
+type OverwrittenResource struct {
+	// Kind of the resource.
+	// +optional
+	// +nullable
+	Kind string `json:"kind,omitempty"`
+	// Namespace of the resource.
+	// +optional
+	// +nullable
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the resource.
+	// +optional
+	// +nullable
+	Name string `json:"name,omitempty"`
+}

@@ -1,0 +1,44 @@
+package v1beta1
+
+// Labels, annotations, finalizers, condition types and reasons of the wire protocol.
+const (
+	// LabelParentCRP on a Work names the ClusterResourcePlacement, or the ResourcePlacement, that it is of.
+	LabelParentCRP = "kubernetes-fleet.io/parent-CRP"
+	// LabelParentNamespace on a Work is the namespace of the ResourcePlacement that it is of.
+	LabelParentNamespace = "kubernetes-fleet.io/parent-placement-namespace"
+	// LabelParentBinding on a Work names the decision that placed it: the placement and the member.
+	LabelParentBinding = "kubernetes-fleet.io/parent-resource-binding"
+	// LabelResourceIndex on a Work is the observedResourceIndex of the placement when the Work was written.
+	LabelResourceIndex = "kubernetes-fleet.io/parent-resource-snapshot-index"
+	// AnnotationResourceSnapshot on a Work names the selection of resources that it holds a part of.
+	AnnotationResourceSnapshot = "kubernetes-fleet.io/parent-resource-snapshot-name"
+	// FinalizerWork on a Work lets the member's agent remove what it applied first. The agent sets it.
+	FinalizerWork = "kubernetes-fleet.io/work-cleanup"
+	// FinalizerPlacement on a placement lets the hub remove its Works first.
+	FinalizerPlacement = "kubernetes-fleet.io/crp-cleanup"
+
+	// ConditionApplied on a Work and its manifests says whether they are on the member.
+	ConditionApplied = "Applied"
+	// ConditionAvailable on a Work and its manifests says whether what was applied works.
+	ConditionAvailable = "Available"
+
+	// ReasonAllApplied and the others are the reasons of these conditions on a Work.
+	ReasonAllApplied      = "AllManifestsApplied"
+	ReasonSomeNotApplied  = "SomeManifestsAreNotApplied"
+	ReasonAllAvailable    = "AllManifestsAvailable"
+	ReasonSomeUnavailable = "SomeManifestsAreNotAvailable"
+	// ReasonNotTrackable of Available=True: the agent does not know when a kind among the manifests is available.
+	ReasonNotTrackable = "WorkNotTrackable"
+
+	// ConditionScheduled on an entry of placementStatuses says whether the member is picked, and why. On the placement itself this and the
+	// other types stand behind ClusterResourcePlacement or ResourcePlacement.
+	ConditionScheduled = "Scheduled"
+	// ConditionRolloutStarted says whether the member was asked for the resources as they are now.
+	ConditionRolloutStarted = "RolloutStarted"
+	// ConditionOverridden is always true: nothing is overridden.
+	ConditionOverridden = "Overridden"
+	// ConditionWorkSynchronized says whether the Works of the member are written.
+	ConditionWorkSynchronized = "WorkSynchronized"
+	// ConditionSupported on a placement is False while it asks for something that Muster does not do, and names the fields.
+	ConditionSupported = "Supported"
+)

@@ -1,0 +1,12 @@
+// Command muster-deployer makes the Helm releases of a cluster what the hub says; muster-agent starts it.
+package main
+
+import (
+	"os"
+
+	"github.com/muster-fleet/muster/internal/deploy"
+)
+
+func main() {
+	os.Exit(deploy.Main())
+}

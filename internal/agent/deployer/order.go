@@ -1,0 +1,55 @@
+// Package deployer runs the program muster-deployer as long as there is something to deploy, and tells it for whom.
+//
+// Its invariant: the agent does not link what deploys, so that its memory is its own; the credential reaches the program over its standard
+// input and nowhere else; whatever becomes of the program, the heartbeat goes on; and when the agent ends, by whatever cause, so does the program.
+package deployer
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/muster-fleet/muster/internal/agent/remote"
+)
+
+// Program is the name of the program, beside the agent's own.
+const Program = "muster-deployer"
+
+// maxOrder is how long a line may be; a CA bundle is the longest part of it.
+const maxOrder = 4 << 20
+
+// Order is a line of the program's standard input. The hub and the token of the last one count; the rest never changes.
+type Order struct {
+	// Hub is whom to dial.
+	Hub remote.Target `json:"hub"`
+	// Token is the bearer token.
+	Token string `json:"token"`
+	// Namespace is the member namespace, Name that of the report in it, Member the report's UID.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Member    string `json:"member"`
+}
+
+// Send writes an order.
+func (o Order) Send(to io.Writer) error {
+	if err := json.NewEncoder(to).Encode(o); err != nil {
+		return fmt.Errorf("telling %s: %w", Program, err)
+	}
+	return nil
+}
+
+// Receive reads orders and hands them on, until the agent closes its end.
+func Receive(from io.Reader, take func(Order)) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxOrder)
+	for lines.Scan() {
+		var order Order
+		if err := json.Unmarshal(lines.Bytes(), &order); err != nil {
+			// The error of the parser may quote the token.
+			return fmt.Errorf("a line of standard input is no order of an agent")
+		}
+		take(order)
+	}
+	return lines.Err()
+}

@@ -1,0 +1,190 @@
+package deployer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+)
+
+// fixture is a supervisor whose program is a script.
+type fixture struct {
+	*Supervisor
+	t       *testing.T
+	dir     string
+	token   atomic.Pointer[string]
+	renewed chan struct{}
+	said    chan string
+	ended   chan struct{}
+	cancel  context.CancelFunc
+}
+
+func newFixture(t *testing.T, script string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, dir: t.TempDir(), renewed: make(chan struct{}, 1), said: make(chan string, 100), ended: make(chan struct{})}
+	f.renew("first")
+	path := filepath.Join(f.dir, Program)
+	if script != "" {
+		script = fmt.Sprintf("#!/bin/sh\ncd %s\necho run >> runs\n%s\n", f.dir, script)
+		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	f.Supervisor = &Supervisor{
+		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: NewPlaced(),
+		Order: func() Order { return Order{Namespace: "m", Token: *f.token.Load()} },
+		Left:  func(context.Context) (bool, error) { return false, nil },
+		Report: func(_ context.Context, names []string, sentence string) {
+			f.said <- strings.Join(names, ",") + ": " + sentence
+		},
+		Log: testr.New(t), Clock: clock.RealClock{},
+	}
+	return f
+}
+
+func (f *fixture) renew(token string) {
+	f.token.Store(&token)
+	select {
+	case f.renewed <- struct{}{}:
+	default:
+	}
+}
+
+func (f *fixture) run(placed ...string) {
+	f.t.Helper()
+	<-f.renewed
+	var list []any
+	for _, name := range placed {
+		list = append(list, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	if err := f.Placed.Replace(list, ""); err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.t.Context())
+	f.cancel = cancel
+	go func() {
+		defer close(f.ended)
+		f.Run(ctx)
+	}()
+	f.t.Cleanup(f.stop)
+}
+
+func (f *fixture) stop() {
+	f.cancel()
+	<-f.ended
+}
+
+func (f *fixture) file(name string) string {
+	text, err := os.ReadFile(filepath.Join(f.dir, name))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func (f *fixture) eventually(what string, check func() error) {
+	f.t.Helper()
+	var err error
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	f.t.Fatalf("%s: %v", what, err)
+}
+
+func (f *fixture) runs(want int) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("%d runs", want), func() error {
+		if got := strings.Count(f.file("runs"), "run"); got != want {
+			return fmt.Errorf("%d", got)
+		}
+		return nil
+	})
+}
+
+func TestProgramIsStartedWithTheFirstDeploymentAndGetsItsCredentialOverStandardInputOnly(t *testing.T) {
+	f := newFixture(t, `env > env; echo "$@" > args; cat > orders`)
+	f.run()
+	f.runs(0)
+	if err := f.Placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+		t.Fatal(err)
+	}
+	tokens := func() (tokens []string) {
+		for line := range strings.Lines(f.file("orders")) {
+			var order Order
+			if err := json.Unmarshal([]byte(line), &order); err == nil {
+				tokens = append(tokens, order.Token)
+			}
+		}
+		return tokens
+	}
+	want := func(all ...string) func() error {
+		return func() error {
+			if got := tokens(); fmt.Sprint(got) != fmt.Sprint(all) {
+				return fmt.Errorf("got %v", got)
+			}
+			return nil
+		}
+	}
+	f.eventually("the order", want("first"))
+	f.renew("second")
+	f.eventually("the renewed credential", want("first", "second"))
+	if strings.Contains(f.file("env")+f.file("args"), "first") || !strings.Contains(f.file("args"), "--namespace=a") {
+		t.Errorf("environment and arguments hold %s %s", f.file("env"), f.file("args"))
+	}
+	f.stop()
+	f.runs(1)
+}
+
+func TestProgramThatCrashesIsStartedAgainAndSaid(t *testing.T) {
+	f := newFixture(t, `[ $(wc -l < runs) -lt 2 ] && exit 3; cat > orders`)
+	f.run("db", "web")
+	if said := <-f.said; !strings.HasPrefix(said, "db,web: ") || !strings.Contains(said, "exit status 3") {
+		t.Errorf("it said %q", said)
+	}
+	f.runs(2)
+	f.eventually("the order", func() error {
+		if f.file("orders") == "" {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+}
+
+func TestMissingProgramIsSaid(t *testing.T) {
+	f := newFixture(t, "")
+	f.run("web")
+	if said := <-f.said; !strings.Contains(said, "web: nothing is deployed on this cluster, because the program muster-deployer is missing") {
+		t.Errorf("it said %q", said)
+	}
+}
+
+func TestProgramThatIsDoneIsStartedAgainWithTheNextDeployment(t *testing.T) {
+	f := newFixture(t, `[ $(wc -l < runs) -lt 2 ] && exit 0; cat > orders`)
+	// Nothing is placed, but something is left of what was.
+	f.Left = func(context.Context) (bool, error) { return true, nil }
+	f.run()
+	f.runs(1)
+	if err := f.Placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.runs(2)
+}
+
+func TestLineThatIsNoOrderIsNotQuoted(t *testing.T) {
+	err := Receive(strings.NewReader(`{"token":"s3cret"`+"\n"), func(Order) { t.Error("it was taken") })
+	if err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}

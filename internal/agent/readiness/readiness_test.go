@@ -1,0 +1,63 @@
+package readiness
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestReadinessFollowsTheObject(t *testing.T) {
+	for name, test := range map[string]struct {
+		object string
+		want   Result
+	}{
+		"a ConfigMap is ready once it is there": {
+			`{apiVersion: v1, kind: ConfigMap}`, Result{State: Ready}},
+		"a role, too": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}`, Result{State: Ready}},
+		"a Deployment that nobody has looked at yet": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1}}`,
+			Result{Progressing, "Deployment generation is 2, but latest observed generation is 1"}},
+		"a Deployment with a pod missing": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 2},
+			  status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1,
+			  conditions: [{type: Available, status: "False"}]}}`,
+			Result{Progressing, "Available: 1/2"}},
+		"a Deployment that gave up": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1},
+			  status: {observedGeneration: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}}`,
+			Result{Failed, "Progress deadline exceeded"}},
+		"a Deployment that has rolled out": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1},
+			  status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1,
+			  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}}`,
+			Result{State: Ready}},
+		"a CRD that is not served yet": {
+			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}`, Result{Progressing, "Install in progress"}},
+		"a custom resource that says nothing": {
+			`{apiVersion: example.com/v1, kind: Widget}`, Result{Untracked, "its kind has no status to go by"}},
+		"a custom resource that is not ready": {
+			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: waits for paint}]}}`,
+			Result{Progressing, "waits for paint"}},
+		"a custom resource that is ready": {
+			`{apiVersion: example.com/v1, kind: Widget, status: {conditions: [{type: Ready, status: "True"}]}}`, Result{State: Ready}},
+		"an object that is being deleted": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}}`, Result{Progressing, "Resource scheduled for deletion"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			text, err := yaml.YAMLToJSON([]byte(test.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := object.UnmarshalJSON(text); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, Of(object)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

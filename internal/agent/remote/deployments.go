@@ -1,0 +1,107 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Deployments are the BundleDeployments of the member namespace.
+type Deployments = client.Resource[*fleet.BundleDeployment, *fleet.BundleDeploymentList]
+
+// Deployments is the client for what the member is to deploy.
+func (m *Member) Deployments() (*Deployments, error) {
+	return client.Of(m.connection, fleet.GroupVersion.WithResource("bundledeployments"), m.Namespace,
+		func() *fleet.BundleDeployment { return &fleet.BundleDeployment{} },
+		func() *fleet.BundleDeploymentList { return &fleet.BundleDeploymentList{} })
+}
+
+// Content reads a Content.
+func (m *Member) Content(ctx context.Context, name string) (*fleet.Content, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	contents, err := client.Of(m.connection, fleet.GroupVersion.WithResource("contents"), "",
+		func() *fleet.Content { return &fleet.Content{} }, func() *fleet.ContentList { return &fleet.ContentList{} })
+	if err != nil {
+		return nil, err
+	}
+	return contents.Get(ctx, name, metav1.GetOptions{})
+}
+
+// Secret reads a Secret of the member namespace.
+func (m *Member) Secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	secrets, err := client.Of(m.connection, corev1.SchemeGroupVersion.WithResource("secrets"), m.Namespace,
+		func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} })
+	if err != nil {
+		return nil, err
+	}
+	return secrets.Get(ctx, name, metav1.GetOptions{})
+}
+
+// ReportDeployment merges a patch into the status of a BundleDeployment.
+func (m *Member) ReportDeployment(ctx context.Context, name string, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	deployments, err := m.Deployments()
+	if err != nil {
+		return err
+	}
+	_, err = deployments.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	return err
+}
+
+// TakenAway makes sure that a BundleDeployment was taken away by itself: that it is not there, by a read that no cache answers, and that the
+// member namespace is the one of a report's UID and is not about to go. The namespace cannot be read, but nothing can be created in one that is
+// being deleted, not even in a dry run.
+func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	deployments, err := m.Deployments()
+	if err != nil {
+		return err
+	}
+	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	if err == nil && deployment.DeletionTimestamp == nil {
+		return fmt.Errorf("the BundleDeployment is there")
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	found, err := m.Reports.Get(ctx, m.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return err
+	case found.UID != report:
+		return fmt.Errorf("the member namespace %s was made anew", m.Namespace)
+	case found.DeletionTimestamp != nil, found.Spec.State == clusterv1beta1.ClusterStateLeave:
+		return fmt.Errorf("the member leaves the fleet")
+	}
+	err = m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
+		Param("dryRun", metav1.DryRunAll).
+		Body(&authenticationv1.TokenRequest{}).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("the member namespace %s takes nothing new: %w", m.Namespace, err)
+	}
+	return nil
+}
+
+// FollowDeployments keeps store equal to the metadata of the BundleDeployments until ctx ends.
+func (m *Member) FollowDeployments(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
+	resource := fleet.GroupVersion.WithResource("bundledeployments")
+	if err := client.FollowMetadata(ctx, m.connection, resource, m.Namespace, store, outcome); err != nil {
+		outcome(err)
+	}
+}

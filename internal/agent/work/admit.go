@@ -1,0 +1,125 @@
+package work
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// strategy is how a Work wants to be applied.
+type strategy struct {
+	// unsupported is what it asks for that this agent does not do, or "".
+	unsupported string
+	// force takes fields from other managers.
+	force        bool
+	coOwned      bool
+	ifNotDrifted bool
+	takeOver     placement.WhenToTakeOver
+}
+
+// strategyOf reads the strategy of a Work. A three-way merge on the client and an apply on the server that takes what it needs come to the
+// same; only an explicit ServerSideApply may be without force.
+func strategyOf(given *placement.ApplyStrategy) strategy {
+	if given == nil {
+		return strategy{force: true, takeOver: placement.TakeOverAlways}
+	}
+	s := strategy{
+		force:        given.Type != placement.ApplyServerSide || given.ServerSideApplyConfig != nil && given.ServerSideApplyConfig.ForceConflicts,
+		coOwned:      given.AllowCoOwnership,
+		ifNotDrifted: given.WhenToApply == placement.ApplyIfNotDrifted,
+		takeOver:     given.WhenToTakeOver,
+	}
+	compares := s.ifNotDrifted || s.takeOver == placement.TakeOverIfNoDiff
+	switch {
+	case given.Type == placement.ApplyReportDiff:
+		s.unsupported = "applyStrategy.type ReportDiff"
+	case given.ComparisonOption == placement.CompareFully && compares:
+		s.unsupported = "applyStrategy.comparisonOption FullComparison"
+	}
+	return s
+}
+
+// admission is whether and how a manifest may be applied to the object that is there.
+type admission struct {
+	// refused is why it may not; its reason is empty if it may.
+	refused outcome
+	// compare is the reason with which it is refused if the object differs from the manifest; empty if that does not matter.
+	compare string
+	force   bool
+	// conflict is the reason if others own fields of the manifest.
+	conflict string
+	// keep are the owners among the agent's own fields that are to stay.
+	keep []metav1.OwnerReference
+}
+
+// owner is the AppliedWork that a manifest is applied under.
+type owner struct {
+	name string
+	uid  types.UID
+}
+
+func (o owner) reference() metav1.OwnerReference {
+	block := true
+	return metav1.OwnerReference{
+		APIVersion: placement.GroupVersion.String(), Kind: "AppliedWork", Name: o.name, UID: o.uid, BlockOwnerDeletion: &block,
+	}
+}
+
+// admit decides whether a manifest may be applied to the object that is there; nil if there is none.
+func admit(m manifest, s strategy, mine owner, is *record) admission {
+	refuse := func(reason, format string, args ...any) admission {
+		return admission{refused: outcome{reason: reason, message: fmt.Sprintf(format, args...)}}
+	}
+	may := admission{force: s.force, conflict: reasonConflict}
+	if is == nil {
+		return may
+	}
+	if is.deleting {
+		return admission{refused: deletion(is)}
+	}
+	own, first := false, ""
+	var stranger string
+	for _, reference := range is.owners {
+		switch {
+		case !isAppliedWork(reference):
+			stranger = reference.Kind + " " + reference.Name
+			continue
+		case reference.Name == mine.name:
+			own = true
+		default:
+			may.keep = append(may.keep, reference)
+		}
+		if first == "" {
+			first = reference.Name
+		}
+	}
+	contested := first != "" && first != mine.name
+	switch {
+	case contested && !s.coOwned:
+		return refuse(reasonOtherWork, "Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first)
+	case contested && is.hash != m.hash:
+		return refuse(reasonOtherWork, "Work %s has applied it already, and with other content: both have to say the same of it", first)
+	case !own && stranger != "" && !s.coOwned:
+		return refuse(reasonOtherOwner, "it is owned by %s: set applyStrategy.allowCoOwnership to apply it nevertheless", stranger)
+	case !own && s.takeOver == placement.TakeOverNever:
+		return refuse(reasonNotTakenOver, "it was there before, and applyStrategy.whenToTakeOver is Never: delete it on the member, or allow that it is taken over")
+	case !own && s.takeOver == placement.TakeOverIfNoDiff:
+		may.compare = reasonNotTakenOver
+	case own && s.ifNotDrifted && is.hash == m.hash:
+		may.compare = reasonDrifted
+	case own && s.ifNotDrifted:
+		may.force, may.conflict = false, reasonDrifted
+	}
+	return may
+}
+
+func deletion(is *record) outcome {
+	result := outcome{reason: reasonBeingDeleted, message: "it is being deleted on the member and will be made anew when it is gone", waits: true}
+	if held := is.heldBy(); len(held) > 0 {
+		result.message = fmt.Sprintf("it is being deleted on the member and waits for finalizer %s: it will be made anew when it is gone", held[0])
+	}
+	return result
+}

@@ -1,0 +1,228 @@
+package work
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-fleet/muster/internal/agent/retry"
+)
+
+// kinds watches the kinds that are applied, and of each only what was applied. It keeps a record per object.
+type kinds struct {
+	objects dynamic.Interface
+	notify  func(before, after *record)
+
+	mu      sync.Mutex
+	ctx     context.Context // nil until run
+	running sync.WaitGroup
+	watched map[schema.GroupVersionResource]*kind
+	users   map[string]map[schema.GroupVersionResource]bool
+}
+
+func newKinds(objects dynamic.Interface, notify func(before, after *record)) *kinds {
+	return &kinds{
+		objects: objects, notify: notify,
+		watched: map[schema.GroupVersionResource]*kind{}, users: map[string]map[schema.GroupVersionResource]bool{},
+	}
+}
+
+// run watches until ctx ends.
+func (k *kinds) run(ctx context.Context) error {
+	k.mu.Lock()
+	k.ctx = ctx
+	for resource, one := range k.watched {
+		k.start(resource, one)
+	}
+	k.mu.Unlock()
+	<-ctx.Done()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.running.Wait()
+	return nil
+}
+
+// use tells which kinds somebody needs from now on; what nobody needs is no longer watched.
+func (k *kinds) use(who string, resources map[schema.GroupVersionResource]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.users[who] = resources
+	if len(resources) == 0 {
+		delete(k.users, who)
+	}
+	needed := map[schema.GroupVersionResource]bool{}
+	for _, used := range k.users {
+		maps.Copy(needed, used)
+	}
+	for resource := range needed {
+		if k.watched[resource] == nil {
+			k.watched[resource] = &kind{notify: k.notify, records: map[types.NamespacedName]*record{}}
+			k.start(resource, k.watched[resource])
+		}
+	}
+	for resource, one := range k.watched {
+		if !needed[resource] {
+			one.cancel()
+			delete(k.watched, resource)
+		}
+	}
+}
+
+// start begins to watch a kind, if this is running. The lock is held.
+func (k *kinds) start(resource schema.GroupVersionResource, one *kind) {
+	one.cancel = func() {}
+	if k.ctx == nil || k.ctx.Err() != nil {
+		return
+	}
+	// What fails to be watched fails to be applied, too, and that is where it is reported.
+	ctx, cancel := context.WithCancel(klog.NewContext(k.ctx, logr.Discard()))
+	one.cancel = cancel
+	of := k.objects.Resource(resource)
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = labelWork
+			list, err := of.List(ctx, options)
+			one.served(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = labelWork
+			watching, err := of.Watch(ctx, options)
+			one.served(err)
+			return watching, err
+		},
+	}
+	silent, again := logr.Discard(), retry.Watch()
+	reflector := cache.NewReflectorWithOptions(listWatch, &unstructured.Unstructured{}, one, cache.ReflectorOptions{
+		Logger: &silent, Name: "applied " + resource.String(), Backoff: &again,
+	})
+	k.running.Go(func() { reflector.RunWithContext(ctx) })
+}
+
+// unserved stands for the version of a kind that the API does not serve.
+const unserved = "unserved"
+
+// sight is what is known of an object without asking.
+type sight string
+
+const (
+	// unsure: the watch is not yet as far as the version that was asked about.
+	unsure sight = "Unsure"
+	// absent: there is no such object with the agent's label.
+	absent sight = "Absent"
+	// present: there is.
+	present sight = "Present"
+)
+
+// look returns what is known of an object, as of the given version or later.
+func (k *kinds) look(resource schema.GroupVersionResource, name types.NamespacedName, since string) (record, sight) {
+	k.mu.Lock()
+	one := k.watched[resource]
+	k.mu.Unlock()
+	if one == nil {
+		return record{}, unsure
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.version == "" || one.version != unserved && since != "" && older(one.version, since) {
+		return record{}, unsure
+	}
+	if found := one.records[name]; found != nil {
+		return *found, present
+	}
+	return record{}, absent
+}
+
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// kind is the store of one watch.
+type kind struct {
+	notify func(before, after *record)
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	records map[types.NamespacedName]*record
+	// version is how far the watch has come; empty before it has begun.
+	version string
+}
+
+// put takes over an object, or with nil that it is gone.
+func (k *kind) put(object *unstructured.Unstructured, gone bool) {
+	is := recordOf(object)
+	k.mu.Lock()
+	was, after := k.records[is.key.NamespacedName], &is
+	if gone {
+		after = nil
+		delete(k.records, is.key.NamespacedName)
+	} else {
+		k.records[is.key.NamespacedName] = after
+	}
+	if k.version != "" && older(k.version, is.version) {
+		k.version = is.version
+	}
+	k.mu.Unlock()
+	k.notify(was, after)
+}
+
+// served learns from the answer whether the kind is still served; if it is not, nothing of it is there.
+func (k *kind) served(err error) {
+	if apierrors.IsNotFound(err) {
+		_ = k.Replace(nil, unserved) // it returns no error
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (k *kind) Add(object any) error {
+	k.put(object.(*unstructured.Unstructured), false)
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (k *kind) Update(object any) error { return k.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (k *kind) Delete(object any) error {
+	k.put(object.(*unstructured.Unstructured), true)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (k *kind) Replace(list []any, version string) error {
+	k.mu.Lock()
+	before := k.records
+	k.records = make(map[types.NamespacedName]*record, len(list))
+	for _, object := range list {
+		r := recordOf(object.(*unstructured.Unstructured))
+		k.records[r.key.NamespacedName] = &r
+	}
+	k.version = version
+	after := maps.Clone(k.records)
+	k.mu.Unlock()
+	for name, r := range after {
+		k.notify(before[name], r)
+		delete(before, name)
+	}
+	for _, r := range before {
+		k.notify(r, nil)
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (k *kind) Resync() error { return nil }

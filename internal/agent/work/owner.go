@@ -1,0 +1,105 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// foresee writes down what is about to be applied, so that an agent which dies before it can write down what it did leaves nothing that
+// nobody knows of. It makes the AppliedWork if there is none.
+func (c *Controller) foresee(ctx context.Context, p *pass, applied *placement.AppliedWork) (*placement.AppliedWork, error) {
+	if applied == nil {
+		applied = &placement.AppliedWork{
+			ObjectMeta: metav1.ObjectMeta{Name: p.work.Name},
+			Spec:       placement.AppliedWorkSpec{WorkName: p.work.Name, WorkNamespace: c.Namespace},
+		}
+		if err := c.member.Create(ctx, applied, client.FieldOwner(fieldOwner)); apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("making AppliedWork %s, which this agent has not seen yet: %w", p.work.Name, err)
+		} else if err != nil {
+			return nil, fmt.Errorf("making AppliedWork %s: %w", p.work.Name, err)
+		}
+		c.written.Store(applied)
+	}
+	known := map[key]bool{}
+	for _, one := range applied.Status.AppliedResources {
+		known[keyOf(one.WorkResourceIdentifier)] = true
+	}
+	list := slices.Clone(applied.Status.AppliedResources)
+	for _, m := range p.manifests {
+		if m.problem == "" && m.resource.Resource != "" && !known[m.key] {
+			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier()})
+		}
+	}
+	return applied, c.enter(ctx, applied, list)
+}
+
+// account removes what the Work no longer has and writes down what it has.
+func (c *Controller) account(ctx context.Context, p *pass, applied *placement.AppliedWork) error {
+	before := map[key]placement.AppliedResource{}
+	for _, one := range applied.Status.AppliedResources {
+		before[keyOf(one.WorkResourceIdentifier)] = one
+	}
+	var list []placement.AppliedResource
+	for _, m := range p.manifests {
+		was, known := before[m.key]
+		delete(before, m.key)
+		switch {
+		case m.problem == "" && m.resource.Resource != "":
+			uid := p.entries[m.key].as.uid
+			if uid == "" {
+				uid = was.UID
+			}
+			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier(), UID: uid})
+		case known:
+			list = append(list, was)
+		}
+	}
+	for _, one := range applied.Status.AppliedResources {
+		if _, dropped := before[keyOf(one.WorkResourceIdentifier)]; !dropped {
+			continue
+		}
+		left, err := c.discard(ctx, applied, one)
+		if err != nil {
+			return err
+		}
+		if left == nil {
+			continue
+		}
+		list = append(list, one)
+		p.left = append(p.left, left.text)
+		if left.refused {
+			p.lookAgain(c.Clock.Now().Add(refusedRetry))
+		}
+	}
+	return c.enter(ctx, applied, list)
+}
+
+// enter writes the list of what was applied, if it is another.
+func (c *Controller) enter(ctx context.Context, applied *placement.AppliedWork, list []placement.AppliedResource) error {
+	before := applied.DeepCopy()
+	applied.Status.AppliedResources = list
+	if equality.Semantic.DeepEqual(before.Status, applied.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.member.Status().Patch(ctx, applied, patch, client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("writing the status of AppliedWork %s: %w", applied.Name, err)
+	}
+	c.written.Store(applied)
+	return nil
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

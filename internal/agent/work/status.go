@@ -1,0 +1,164 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/readiness"
+)
+
+// Reasons of the condition Applied of a Work that is not being applied, and of the condition Available of a manifest.
+const (
+	reasonNameTaken    = "AppliedWorkOfAnotherHub"
+	reasonClearing     = "AppliedWorkBeingDeleted"
+	reasonRemoving     = "Removing"
+	reasonNotApplied   = "ManifestNotApplied"
+	reasonAvailable    = "ManifestAvailable"
+	reasonNotYet       = "ManifestNotAvailableYet"
+	reasonFailed       = "ManifestFailed"
+	reasonNotTrackable = "ManifestNotTrackable"
+)
+
+// verdict is one condition.
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// describe computes the status of a Work. It is the only place that sets it.
+func (c *Controller) describe(state State, work *placement.Work, applied *placement.AppliedWork, p *pass, left Remaining) placement.WorkStatus {
+	status := *work.Status.DeepCopy()
+	now := metav1.NewTime(c.Clock.Now())
+	set := func(conditions *[]metav1.Condition, kind string, v verdict) {
+		meta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: work.Generation, LastTransitionTime: now,
+		})
+	}
+	not := func(reason, message string) {
+		set(&status.Conditions, placement.ConditionApplied, verdict{metav1.ConditionFalse, reason, message})
+	}
+	switch state {
+	case Applying:
+		before := map[key][]metav1.Condition{}
+		for _, old := range status.ManifestConditions {
+			before[keyOf(old.Identifier)] = old.Conditions
+		}
+		status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
+		for _, m := range p.manifests {
+			one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(before[m.key])}
+			set(&one.Conditions, placement.ConditionApplied, p.shown[m.ordinal].applied())
+			set(&one.Conditions, placement.ConditionAvailable, p.shown[m.ordinal].available())
+			status.ManifestConditions = append(status.ManifestConditions, one)
+		}
+		set(&status.Conditions, placement.ConditionApplied, p.applied())
+		set(&status.Conditions, placement.ConditionAvailable, p.available())
+	case Foreign:
+		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", applied.Name, applied.Spec.WorkNamespace))
+	case Clearing:
+		not(reasonClearing, fmt.Sprintf("AppliedWork %s is being deleted on the member; all is applied anew when it and what it owns are gone", applied.Name))
+	case Removing, Abandoning:
+		not(reasonRemoving, left.String())
+	case Removed, Gone:
+	}
+	return status
+}
+
+func (s shown) applied() verdict {
+	if s.outcome.failed() {
+		return verdict{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
+	}
+	return verdict{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says"}
+}
+
+func (s shown) available() verdict {
+	is := s.record.readiness
+	switch {
+	case s.outcome.failed():
+		return verdict{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
+	case is.State == readiness.Failed:
+		return verdict{metav1.ConditionFalse, reasonFailed, is.Message}
+	case is.State == readiness.Progressing:
+		return verdict{metav1.ConditionFalse, reasonNotYet, is.Message}
+	case is.State == readiness.Untracked:
+		return verdict{metav1.ConditionTrue, reasonNotTrackable, is.Message}
+	}
+	return verdict{metav1.ConditionTrue, reasonAvailable, "it works"}
+}
+
+// applied sums up whether all manifests are applied.
+func (p *pass) applied() verdict {
+	text, failed := p.sum(shown.applied)
+	switch {
+	case failed > 0:
+		return verdict{metav1.ConditionFalse, placement.ReasonSomeNotApplied, fmt.Sprintf("%d of %d not applied: %s", failed, len(p.manifests), text)}
+	case len(p.left) > 0:
+		return verdict{metav1.ConditionTrue, placement.ReasonAllApplied, "what is no longer in the Work is not gone yet: " + someOf(p.left)}
+	}
+	return verdict{metav1.ConditionTrue, placement.ReasonAllApplied, fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
+}
+
+// available sums up whether all manifests are available.
+func (p *pass) available() verdict {
+	text, failed := p.sum(shown.available)
+	if failed > 0 {
+		return verdict{metav1.ConditionFalse, placement.ReasonSomeUnavailable, fmt.Sprintf("%d of %d not available: %s", failed, len(p.manifests), text)}
+	}
+	for _, m := range p.manifests {
+		if v := p.shown[m.ordinal].available(); v.reason == reasonNotTrackable {
+			return verdict{metav1.ConditionTrue, placement.ReasonNotTrackable, fmt.Sprintf("all are applied, and nothing says whether %s works: %s", m.key, v.message)}
+		}
+	}
+	return verdict{metav1.ConditionTrue, placement.ReasonAllAvailable, fmt.Sprintf("%d of %d available", len(p.manifests), len(p.manifests))}
+}
+
+// sum counts the manifests that a verdict is not true of, and names the first few.
+func (p *pass) sum(judge func(shown) verdict) (string, int) {
+	const named = 3
+	var texts []string
+	failed := 0
+	for _, m := range p.manifests {
+		if v := judge(p.shown[m.ordinal]); v.status != metav1.ConditionTrue {
+			if failed++; failed <= named {
+				texts = append(texts, fmt.Sprintf("%s: %s", m, v.message))
+			}
+		}
+	}
+	if failed > named {
+		texts = append(texts, fmt.Sprintf("and %d more", failed-named))
+	}
+	return strings.Join(texts, "; "), failed
+}
+
+// report writes the status of a Work, if it is another.
+func (c *Controller) report(ctx context.Context, work *placement.Work, status placement.WorkStatus) error {
+	before := work.DeepCopy()
+	work.Status = status
+	if equality.Semantic.DeepEqual(before.Status, work.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.hub.Status().Patch(ctx, work, patch, client.FieldOwner(fieldOwner)); err != nil {
+		return client.IgnoreNotFound(wrap(err, "writing the status of Work %s", work.Name))
+	}
+	c.written.Store(work)
+	was, is := conditionOf(before.Status), conditionOf(work.Status)
+	if was != is {
+		c.Log.Info("Work", "work", work.Name, "from", was, "to", is)
+	}
+	return nil
+}
+
+func conditionOf(status placement.WorkStatus) string {
+	if applied := meta.FindStatusCondition(status.Conditions, placement.ConditionApplied); applied != nil {
+		return applied.Reason
+	}
+	return "New"
+}

@@ -1,0 +1,148 @@
+// Package delivery is what hub and agent have to agree on to deliver a Bundle: how its files are packed into a Content, how that is named,
+// and how a deployment is identified.
+//
+// Its invariant: the functions are pure, and the same input gives the same name and ID in every version.
+package delivery
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// MaxContent is how many bytes a Content may unpack to, so that a small one cannot fill the memory of whoever reads it.
+const MaxContent = 64 << 20
+
+// maxName is how long the name of a Content is.
+const maxName = 63
+
+// payload is what a Content holds.
+type payload struct {
+	Resources []fleet.BundleResource `json:"resources"`
+}
+
+// Pack makes the Content of some resources, without labels.
+func Pack(resources []fleet.BundleResource) (*fleet.Content, error) {
+	plain, err := line(payload{Resources: resources})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the resources: %w", err)
+	}
+	packed, err := zip(plain)
+	if err != nil {
+		return nil, fmt.Errorf("compressing the resources: %w", err)
+	}
+	content := &fleet.Content{Content: packed, SHA256Sum: digest(plain)}
+	content.Name = contentName(content.SHA256Sum)
+	return content, nil
+}
+
+// Unpack returns the resources in a Content, after it has made sure that they are what the Content's name and sum promise.
+func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
+	plain, err := unzip(content.Content)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing Content %s: %w", content.Name, err)
+	}
+	sum := digest(plain)
+	if name := contentName(sum); name != content.Name || (content.SHA256Sum != "" && content.SHA256Sum != sum) {
+		return nil, fmt.Errorf("what Content %s holds was changed since it was made: its hash is %s", content.Name, sum)
+	}
+	var unpacked payload
+	if err := json.Unmarshal(plain, &unpacked); err != nil {
+		return nil, fmt.Errorf("decoding Content %s: %w", content.Name, err)
+	}
+	return unpacked.Resources, nil
+}
+
+func contentName(sum string) string { return ("s-" + sum)[:maxName] }
+
+// File returns the bytes of a resource as its encoding says.
+func File(resource fleet.BundleResource) ([]byte, error) {
+	switch resource.Encoding {
+	case fleet.EncodingPlain:
+		return []byte(resource.Content), nil
+	case fleet.EncodingGzip:
+		packed, err := base64.StdEncoding.DecodeString(resource.Content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: it is not the base64 that its encoding says: %w", resource.Name, err)
+		}
+		plain, err := unzip(packed)
+		if err != nil {
+			return nil, fmt.Errorf("%s: it is not the gzip that its encoding says: %w", resource.Name, err)
+		}
+		return plain, nil
+	}
+	return nil, fmt.Errorf("%s: its encoding %q is unknown; known are none and %s", resource.Name, resource.Encoding, fleet.EncodingGzip)
+}
+
+// DeploymentID identifies what a BundleDeployment deploys: a Content and the options, those with their values.
+func DeploymentID(contentName string, options fleet.BundleDeploymentOptions) (string, error) {
+	encoded, err := line(options)
+	if err != nil {
+		return "", fmt.Errorf("encoding the options: %w", err)
+	}
+	return contentName + ":" + digest(encoded), nil
+}
+
+// ContentName is the name of the Content in a deployment ID.
+func ContentName(deploymentID string) string {
+	name, _, _ := strings.Cut(deploymentID, ":")
+	return name
+}
+
+// ValuesHash is spec.valuesHash of a BundleDeployment: the hash of the values in its Secret, followed by the staged ones.
+func ValuesHash(secret map[string][]byte) string {
+	if len(secret[fleet.KeyValues])+len(secret[fleet.KeyStagedValues]) == 0 {
+		return ""
+	}
+	return digest(append(bytes.Clone(secret[fleet.KeyValues]), secret[fleet.KeyStagedValues]...))
+}
+
+// line is the JSON of something and a newline, as upstream hashes it.
+func line(of any) ([]byte, error) {
+	var buffer bytes.Buffer
+	err := json.NewEncoder(&buffer).Encode(of)
+	return buffer.Bytes(), err
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func zip(plain []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := writer.Write(plain); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+func unzip(packed []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := io.ReadAll(io.LimitReader(reader, MaxContent+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(plain) > MaxContent {
+		return nil, fmt.Errorf("it unpacks to more than %d MiB", MaxContent>>20)
+	}
+	return plain, nil
+}

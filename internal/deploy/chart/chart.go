@@ -1,0 +1,215 @@
+// Package chart makes the Helm chart of a Bundle out of its files: a chart directory as it is, plain YAML and what kustomize builds wrapped
+// into a chart of their own.
+//
+// Its invariant: it is pure, reads nothing but the files of the Bundle, and an error names the file and, for YAML, the line.
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+)
+
+// Files are the files of a Bundle by path.
+type Files map[string][]byte
+
+// Unsupported is a field that asks for something which is not implemented.
+type Unsupported struct {
+	// Field is the path of it in the BundleDeployment.
+	Field string
+	// Instead says what to do.
+	Instead string
+}
+
+// Error says so.
+func (u *Unsupported) Error() string {
+	return fmt.Sprintf("%s is not implemented by this agent: %s", u.Field, u.Instead)
+}
+
+// Decode returns the files of a Bundle.
+func Decode(resources []fleet.BundleResource) (Files, error) {
+	files := Files{}
+	for i, resource := range resources {
+		name := path.Clean(strings.TrimPrefix(resource.Name, "/"))
+		if resource.Name == "" {
+			name = fmt.Sprintf("manifest-%03d.yaml", i)
+		}
+		if strings.HasPrefix(name, "../") {
+			return nil, fmt.Errorf("resource %s lies outside of the Bundle", resource.Name)
+		}
+		if _, twice := files[name]; twice {
+			return nil, fmt.Errorf("the Bundle has two resources named %s", name)
+		}
+		data, err := delivery.File(resource)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = data
+	}
+	return files, nil
+}
+
+// Build makes the chart and its values but for those that come from elsewhere. The name is that of a chart that is made up here, the
+// version that of the content.
+func Build(files Files, name, version string, options fleet.BundleDeploymentOptions) (*helm.Chart, map[string]any, error) {
+	helmOptions := fleet.HelmOptions{}
+	if options.Helm != nil {
+		helmOptions = *options.Helm
+	}
+	dir, found := chartDir(files, helmOptions.Chart)
+	switch {
+	case !found && (helmOptions.Repo != "" || helmOptions.Chart != ""):
+		field := "spec.options.helm.repo"
+		if helmOptions.Repo == "" {
+			field = "spec.options.helm.chart"
+		}
+		return nil, nil, &Unsupported{Field: field, Instead: "put the files of the chart into the Bundle's resources"}
+	case found && options.Kustomize != nil && options.Kustomize.Dir != "":
+		return nil, nil, &Unsupported{Field: "spec.options.kustomize", Instead: "a Bundle is a Helm chart or a kustomization, not both"}
+	}
+	values, err := valuesOf(files, helmOptions.ValuesFiles)
+	if err != nil {
+		return nil, nil, err
+	}
+	var made *helm.Chart
+	if found {
+		made, err = load(files, dir)
+	} else {
+		made, err = wrap(files, name, version, options)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return made, values, nil
+}
+
+// chartDir finds the chart among the files: where the options say, else the Chart.yaml that is nearest to the root.
+func chartDir(files Files, wanted string) (string, bool) {
+	if wanted != "" {
+		dir := path.Clean(wanted)
+		_, found := files[path.Join(dir, "Chart.yaml")]
+		return dir, found
+	}
+	best, found := "", false
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Base(name) != "Chart.yaml" {
+			continue
+		}
+		if dir := path.Dir(name); !found || strings.Count(dir, "/") < strings.Count(best, "/") || dir == "." {
+			best, found = dir, true
+		}
+	}
+	return best, found
+}
+
+func load(files Files, dir string) (*helm.Chart, error) {
+	var buffered []*archive.BufferedFile
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		inside, ok := below(name, dir)
+		if !ok {
+			continue
+		}
+		buffered = append(buffered, &archive.BufferedFile{Name: inside, Data: files[name]})
+	}
+	made, err := loader.LoadFiles(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart in directory %s of the Bundle: %w", dir, err)
+	}
+	for _, dependency := range made.Metadata.Dependencies {
+		if !slices.ContainsFunc(made.Dependencies(), func(c *helm.Chart) bool { return c.Name() == dependency.Name }) {
+			return nil, fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is made",
+				made.Name(), dependency.Name)
+		}
+	}
+	// What was loaded is in the other fields; a release is stored with the chart, and twice is too much.
+	made.Raw = nil
+	return made, nil
+}
+
+// below is the path relative to a directory.
+func below(name, dir string) (string, bool) {
+	if dir == "." || dir == "" {
+		return name, true
+	}
+	return strings.CutPrefix(name, dir+"/")
+}
+
+var notInVersion = regexp.MustCompile(`[^0-9A-Za-z-]`)
+
+// wrap puts manifests into a chart. Templates in them are text.
+func wrap(files Files, name, version string, options fleet.BundleDeploymentOptions) (*helm.Chart, error) {
+	manifests, err := manifestsOf(files, options)
+	if err != nil {
+		return nil, err
+	}
+	made := &helm.Chart{Metadata: &helm.Metadata{
+		APIVersion: helm.APIVersionV2, Name: name, Version: "v0.0.0+" + notInVersion.ReplaceAllString(version, "-"),
+	}}
+	for _, file := range slices.Sorted(maps.Keys(manifests)) {
+		if err := checkYAML(file, manifests[file]); err != nil {
+			return nil, err
+		}
+		made.Templates = append(made.Templates, escaped(file, manifests[file]))
+	}
+	return made, nil
+}
+
+func manifestsOf(files Files, options fleet.BundleDeploymentOptions) (Files, error) {
+	dir, kustomize := kustomization(files, options.Kustomize)
+	if kustomize {
+		built, err := runKustomize(files, dir)
+		if err != nil {
+			return nil, err
+		}
+		return Files{"kustomized.yaml": built}, nil
+	}
+	overlaid, err := overlay(files, options.YAML)
+	if err != nil {
+		return nil, err
+	}
+	for name := range overlaid {
+		if !isManifest(name) {
+			delete(overlaid, name)
+		}
+	}
+	return overlaid, nil
+}
+
+func isManifest(name string) bool {
+	if base := path.Base(name); base == "fleet.yaml" || strings.HasPrefix(base, ".") {
+		return false
+	}
+	switch path.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+// valuesOf merges values files of the Bundle, later ones over earlier ones.
+func valuesOf(files Files, names []string) (map[string]any, error) {
+	merged := map[string]any{}
+	for _, name := range names {
+		data, found := files[path.Clean(name)]
+		if !found {
+			return nil, fmt.Errorf("spec.options.helm.valuesFiles names %s, which is not among the resources of the Bundle", name)
+		}
+		var values map[string]any
+		if err := yaml.Unmarshal(data, &values); err != nil {
+			return nil, fmt.Errorf("reading the values file %s: %w", name, err)
+		}
+		merged = loader.MergeMaps(merged, values)
+	}
+	return merged, nil
+}

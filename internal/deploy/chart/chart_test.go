@@ -1,0 +1,147 @@
+package chart
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/engine"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+const (
+	web   = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  key: one\n"
+	chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+)
+
+// render is what a chart renders to, without the name of the chart in the paths.
+func render(t *testing.T, made *helm.Chart, values map[string]any) map[string]string {
+	t.Helper()
+	all, err := util.ToRenderValues(made, values, common.ReleaseOptions{Name: "r", Namespace: "n"}, common.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := engine.Render(made, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := map[string]string{}
+	for name, text := range rendered {
+		_, name, _ = strings.Cut(name, "/templates/")
+		short[name] = text
+	}
+	return short
+}
+
+func TestFilesBecomeTheChartThatTheyMean(t *testing.T) {
+	for name, row := range map[string]struct {
+		files   Files
+		options fleet.BundleDeploymentOptions
+		want    map[string]string
+	}{
+		"plain YAML is taken as it is, templates in it are text": {
+			files: Files{"a/web.yaml": []byte(web + "  t: \"{{ .Values.x }} {{`a`}}\"\n"), "README.md": []byte("x"), "fleet.yaml": []byte("x: [")},
+			want:  map[string]string{"a/web.yaml": web + "  t: \"{{ .Values.x }} {{`a`}}\"\n"},
+		},
+		"a chart is taken as it is, with values files": {
+			files: Files{
+				"Chart.yaml": []byte(chart), "templates/a.yaml": []byte("v: {{ .Values.a }}{{ .Values.b }}"),
+				"values.yaml": []byte("a: 1\nb: 1\n"), "dev.yaml": []byte("b: 2\n"),
+			},
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}},
+			want:    map[string]string{"a.yaml": "v: 12"},
+		},
+		"a chart may be in a directory": {
+			files: Files{"charts/web/Chart.yaml": []byte(chart), "charts/web/templates/a.yaml": []byte("v: 1"), "web.yaml": []byte(web)},
+			want:  map[string]string{"a.yaml": "v: 1"},
+		},
+		"an overlay replaces, adds and patches; the others do not count": {
+			files: Files{
+				"web.yaml": []byte(web), "db.yaml": []byte(web), "overlays/dev/db.yaml": []byte("apiVersion: v1\nkind: Secret\n"),
+				"overlays/dev/web_patch.yaml": []byte("data:\n  key: two\n"), "overlays/prod/extra.yaml": []byte("x: ["),
+			},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
+			want: map[string]string{
+				"db.yaml":  "apiVersion: v1\nkind: Secret\n",
+				"web.yaml": `{"apiVersion":"v1","data":{"key":"two"},"kind":"ConfigMap","metadata":{"name":"web"}}`,
+			},
+		},
+		"a kustomization is built": {
+			files: Files{
+				"base/kustomization.yaml": []byte("resources: [web.yaml]\n"), "base/web.yaml": []byte(web),
+				"dev/kustomization.yaml": []byte("resources: [../base]\nnamePrefix: dev-\n"),
+			},
+			options: fleet.BundleDeploymentOptions{Kustomize: &fleet.KustomizeOptions{Dir: "dev"}},
+			want:    map[string]string{"kustomized.yaml": "apiVersion: v1\ndata:\n  key: one\nkind: ConfigMap\nmetadata:\n  name: dev-web\n"},
+		},
+	} {
+		made, values, err := Build(row.files, "web", "s-1", row.options)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(row.want, render(t, made, values)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestUnusableFilesAreNamed(t *testing.T) {
+	for name, row := range map[string]struct {
+		files   Files
+		options fleet.BundleDeploymentOptions
+		want    string
+		field   string
+	}{
+		"YAML that is none": {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line "},
+		"no kind":           {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind"},
+		"no object":         {files: Files{"a.yaml": []byte("- a\n")}, want: "a.yaml, line 1: this is no Kubernetes object"},
+		"a missing values file": {
+			files:   Files{"Chart.yaml": []byte(chart)},
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}}, want: "valuesFiles names dev.yaml",
+		},
+		"a missing dependency": {
+			files: Files{"Chart.yaml": []byte(chart + "dependencies: [{name: db, version: 1.0.0, repository: https://x}]\n")}, want: "chart web depends on chart db",
+		},
+		"a missing overlay": {
+			files: Files{"a.yaml": []byte(web)}, options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}},
+			want: "overlays names dev",
+		},
+		"a patch of nothing": {
+			files:   Files{"overlays/dev/a_patch.yaml": []byte("x: 1")},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays/dev/a_patch.yaml patches a.yaml, which is not",
+		},
+		"a missing kustomization": {
+			files:   Files{"a.yaml": []byte(web)},
+			options: fleet.BundleDeploymentOptions{Kustomize: &fleet.KustomizeOptions{Dir: "dev"}}, want: "building the kustomization in directory dev",
+		},
+		"a chart from a repository": {
+			files:   Files{},
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "https://x", Chart: "web"}}, want: "not implemented", field: "spec.options.helm.repo",
+		},
+	} {
+		_, _, err := Build(row.files, "web", "s-1", row.options)
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want %q", name, err, row.want)
+		}
+		var unsupported *Unsupported
+		if errors.As(err, &unsupported); unsupported != nil && unsupported.Field != row.field {
+			t.Errorf("%s: field %s, want %s", name, unsupported.Field, row.field)
+		}
+	}
+}
+
+func TestFilesOfOneNameAreRefused(t *testing.T) {
+	_, err := Decode([]fleet.BundleResource{{Name: "a.yaml"}, {Name: "./a.yaml"}})
+	if err == nil || !strings.Contains(err.Error(), "two resources named a.yaml") {
+		t.Errorf("got %v", err)
+	}
+	if _, err = Decode([]fleet.BundleResource{{Name: "../a.yaml"}}); err == nil || !strings.Contains(err.Error(), "lies outside") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,305 @@
+// Package deploy is the deployer: it makes the Helm releases on a member what the BundleDeployments of its member namespace say, and reports
+// how they are.
+//
+// It is a program of its own, muster-deployer, which the agent starts when the first BundleDeployment arrives, so that neither the memory of
+// Helm nor a runaway chart is the heartbeat's. It writes the status of BundleDeployments on the hub, and releases downstream.
+//
+// Its invariant: a release is touched only if it is not what is wanted, and removed only if its BundleDeployment was taken away from a member
+// namespace that stays; whatever else keeps a BundleDeployment from being seen, a list that failed, another member namespace, one that is
+// being deleted, leaves everything as it is.
+package deploy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/deploy/live"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+const (
+	// workers is how many deployments are worked on at a time; one that waits for a hook holds one.
+	workers = 16
+	// settle lets what happens together be reported together.
+	settle = 300 * time.Millisecond
+	// recorrect is the least time between two corrections.
+	recorrect = 5 * time.Second
+	// breath is how long after a deployment the memory that it took is given back.
+	breath = 10 * time.Second
+	// trimming is in the queue, where names of deployments are, for giving memory back.
+	trimming = ""
+	// patience is how long a deployment goes on, or a kind is listed, before that is reported.
+	patience = 3 * time.Second
+)
+
+// Deployer deploys for one member.
+type Deployer struct {
+	// Cluster is downstream, Hub the member namespace.
+	Cluster *release.Cluster
+	Hub     *remote.Member
+	// Member is the UID of the member's report.
+	Member string
+	Log    logr.Logger
+	Clock  clock.WithTicker
+
+	queue   workqueue.TypedDelayingInterface[string]
+	store   *store
+	watcher *live.Watcher
+
+	mu         sync.Mutex
+	deliveries map[string]*delivery
+	owners     map[live.Key]map[string]bool
+	waiting    map[string]bool
+	busy       int
+	idle       chan struct{}
+}
+
+// delivery is what is remembered of one deployment. Only the worker that has its name changes it, release, set and seen
+// under the lock, because all look at these.
+type delivery struct {
+	// release is nil if there is none, set are its objects once they were looked up.
+	release *release.Summary
+	set     *live.Set
+	// seen says that there was a BundleDeployment since the deployer began.
+	seen    bool
+	failure failure
+	pace    wait.Backoff
+	// correctAt is when drift may be corrected again.
+	correctAt time.Time
+	// state is the last one, written what was reported last.
+	state   State
+	written *fleet.BundleDeploymentStatus
+	// unwatched is since when the objects cannot be looked at.
+	unwatched time.Time
+}
+
+// Run deploys until ctx ends, which leaves what is under way behind, or until nothing is wanted and nothing is left.
+func (d *Deployer) Run(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, d.Log)
+	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: d.Clock})
+	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[live.Key]map[string]bool{}, map[string]bool{}
+	d.idle = make(chan struct{}, 1)
+	d.store = newStore(d.queue.Add, d.reported)
+	d.watcher = live.NewWatcher(d.Cluster, d.changed)
+	if err := d.adopt(ctx); err != nil {
+		return err
+	}
+	deployments, err := d.Hub.Deployments()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	working.Go(func() { client.Follow(ctx, deployments, "", d.store, d.following) })
+	select {
+	case <-ctx.Done():
+	case <-d.store.synced:
+		// Only now is it known what is not wanted any more.
+		d.mu.Lock()
+		for name := range d.deliveries {
+			d.queue.Add(name)
+		}
+		d.mu.Unlock()
+		d.queue.AddAfter(trimming, breath)
+		for range workers {
+			working.Go(func() { d.work(ctx) })
+		}
+	}
+	d.rest()
+	select {
+	case <-ctx.Done():
+	case <-d.idle:
+	}
+	cancel()
+	d.queue.ShutDown()
+	working.Wait()
+	d.watcher.Wait()
+	return nil
+}
+
+// adopt finds what was delivered before. Nothing is deployed before it is known what is there.
+func (d *Deployer) adopt(ctx context.Context) error {
+	for pace := retry.Unreachable(); ; {
+		found, err := d.Cluster.List(ctx)
+		if err == nil {
+			for name, summary := range found {
+				d.deliveries[name] = &delivery{release: &summary, pace: retry.Failed()}
+			}
+			return nil
+		}
+		d.Log.Info("finding releases failing", "reason", err.Error())
+		if err := retry.Wait(ctx, d.Clock, pace.Step()); err != nil {
+			return err
+		}
+	}
+}
+
+// following logs when the hub cannot be asked.
+func (d *Deployer) following(err error) {
+	if err != nil {
+		d.Log.Info("watching BundleDeployments failing", "reason", d.Hub.Explain(err))
+	}
+}
+
+// changed is told of objects downstream.
+func (d *Deployer) changed(key live.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if key.Name != "" {
+		for name := range d.owners[key] {
+			d.queue.AddAfter(name, settle)
+		}
+		return
+	}
+	for name, of := range d.deliveries {
+		if of.set != nil {
+			d.queue.Add(name)
+		}
+	}
+}
+
+// reported is told of a status on the hub: others may have waited for it.
+func (d *Deployer) reported(string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name := range d.waiting {
+		d.queue.Add(name)
+	}
+}
+
+func (d *Deployer) work(ctx context.Context) {
+	for {
+		name, stopped := d.queue.Get()
+		if stopped {
+			return
+		}
+		if ctx.Err() == nil {
+			d.begin()
+			d.reconcile(ctx, name)
+			d.end()
+		}
+		d.queue.Done(name)
+		d.rest()
+	}
+}
+
+func (d *Deployer) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy++
+}
+
+func (d *Deployer) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy--
+}
+
+// rest ends the deployer when there is nothing to do and nothing to watch.
+func (d *Deployer) rest() {
+	wanted := len(d.store.all())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy > 0 || d.queue.Len() > 0 || wanted > 0 {
+		return
+	}
+	for _, of := range d.deliveries {
+		if of.release != nil && (of.seen || of.release.Member == d.Member) {
+			return
+		}
+	}
+	select {
+	case d.idle <- struct{}{}:
+	default:
+	}
+}
+
+// reconcile is observe, decide, act and report for one deployment.
+func (d *Deployer) reconcile(ctx context.Context, name string) {
+	if name == trimming {
+		trim()
+		return
+	}
+	of := d.delivery(name)
+	if d.store.get(name) == nil && of.release == nil {
+		d.forget(name)
+		return
+	}
+	s := d.observe(ctx, name, of)
+	decision := decide(s.observed, d.Clock.Now())
+	d.note(name, of, s, decision)
+	err := d.act(ctx, name, of, s, decision)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		d.fail(name, of, s, err)
+		return
+	}
+	switch decision.State {
+	case Removing, Moving, Deploying, Correcting:
+		of.failure, of.pace = failure{}, retry.Failed()
+		d.queue.Add(name)
+		d.queue.AddAfter(trimming, breath)
+	case Gone, Held, Unsupported, Waiting, Failed, Watching:
+		d.report(ctx, name, of, s, decision)
+		if !decision.Wake.IsZero() {
+			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
+		}
+	}
+}
+
+// note logs a change of state, and whom to wake when another deployment is reported.
+func (d *Deployer) note(name string, of *delivery, s seen, decision decision) {
+	d.mu.Lock()
+	if decision.State == Waiting {
+		d.waiting[name] = true
+	} else {
+		delete(d.waiting, name)
+	}
+	d.mu.Unlock()
+	if of.state != decision.State {
+		d.Log.Info("deployment state", "deployment", name, "from", of.state, "to", decision.State, "reason", decision.Reason)
+		of.state = decision.State
+	}
+	if s.unwatched == "" {
+		of.unwatched = time.Time{}
+	}
+}
+
+// fail remembers why an attempt failed, and has it looked at again at once, which reports it.
+func (d *Deployer) fail(name string, of *delivery, s seen, err error) {
+	if of.failure.of != s.generation {
+		of.pace = retry.Failed()
+	}
+	reason, message := d.explain(err)
+	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.pace.Step())}
+	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)
+	d.queue.Add(name)
+}
+
+func (d *Deployer) delivery(name string) *delivery {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.deliveries[name] == nil {
+		d.deliveries[name] = &delivery{pace: retry.Failed()}
+	}
+	return d.deliveries[name]
+}
+
+func (d *Deployer) forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.deliveries, name)
+	delete(d.waiting, name)
+}

@@ -1,0 +1,247 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+func TestChartGetsItsValuesFromEverywhere(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "more", Namespace: r.target}, Data: map[string][]byte{"values.yaml": []byte("b: secret\nc: secret\n")}})
+	files := []fleet.BundleResource{
+		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"), file("values.yaml", "a: chart\nb: chart\nc: chart\n"),
+		file("values.schema.json", `{"properties":{"a":{"type":"string"}}}`),
+		file("templates/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  key: {{ .Values.a }}-{{ .Values.b }}-{{ .Values.c }}\n"),
+	}
+	options := fleet.BundleDeploymentOptions{DefaultNamespace: r.target, Helm: &fleet.HelmOptions{
+		ReleaseName: "named", ValuesFrom: []fleet.ValuesFrom{{SecretKeyRef: &fleet.KeySelector{Name: "more"}}},
+	}}
+	values := map[string][]byte{fleet.KeyValues: []byte(`{"c":"options"}`)}
+	r.placeWith("web", func(spec *fleet.BundleDeploymentSpec) { spec.ValuesHash = contents.ValuesHash(values) }, options, files...)
+	r.until("web", fleet.StateErrApplied, "reading the values in secret "+r.member+"/web on the hub")
+	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: r.member}, Type: fleet.SecretTypeDeployment, Data: values})
+	r.eventually("all values arrive", func() error {
+		if got, err := r.data("web"); got != "chart-secret-options" {
+			return fmt.Errorf("the data is %q, %v", got, err)
+		}
+		return nil
+	})
+	found := r.until("web", fleet.StateReady)
+	if want := r.target + "/named:"; !strings.HasPrefix(found.Status.Release, want) {
+		t.Errorf("release %s, want %s", found.Status.Release, want)
+	}
+	options.Helm.Values = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
+	options.Helm.ValuesFrom = nil
+	r.place("bad", options, files...)
+	r.until("bad", fleet.StateErrApplied, "at '/a'")
+	options.Helm.SkipSchemaValidation, options.Helm.ReleaseName = true, "bad"
+	r.place("bad", options, append(files[:3:3], file("templates/bad.yaml", "{{ fail \"as it should\" }}"))...)
+	r.until("bad", fleet.StateErrApplied, "as it should")
+}
+
+func TestKindAndItsObjectComeInOneBundle(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	group := r.target + ".example.com"
+	crd := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: wheels.%[1]s
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {plural: wheels, singular: wheel, kind: Wheel, listKind: WheelList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, group)
+	r.place("wheels", fleet.BundleDeploymentOptions{}, file("b.yaml", crd), file("a.yaml", "apiVersion: "+group+"/v1\nkind: Wheel\nmetadata:\n  name: one\n"))
+	found := r.until("wheels", fleet.StateReady)
+	if found.Status.ResourceCounts.Ready != 2 {
+		t.Errorf("counts %+v", found.Status.ResourceCounts)
+	}
+}
+
+func TestObjectOfTwoBundlesIsNamedWithBoth(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.place("first", fleet.BundleDeploymentOptions{}, configMap("shared", "one"))
+	r.until("first", fleet.StateReady)
+	r.place("second", fleet.BundleDeploymentOptions{}, configMap("shared", "two"))
+	r.until("second", fleet.StateErrApplied, "ConfigMap "+r.target+"/shared, which Bundle second wants, belongs to Bundle first", "takeOwnership")
+	r.place("second", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}, configMap("shared", "two"))
+	r.until("second", fleet.StateReady)
+	r.until("first", fleet.StateModified, "was taken by another release")
+}
+
+func TestBadInputIsNamed(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.place("yaml", fleet.BundleDeploymentOptions{}, file("a/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n"))
+	r.place("field", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  porst: []\n"))
+	r.place("kind", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: example.com/v1\nkind: Wheel\nmetadata:\n  name: web\n"))
+	r.place("scope", fleet.BundleDeploymentOptions{TargetNamespace: r.target}, file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: scope-of-all\n"))
+	r.place("chart", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "https://example.com", Chart: "web"}}, configMap("a", "a"))
+	r.place("account", fleet.BundleDeploymentOptions{ServiceAccount: "nobody"}, configMap("b", "b"))
+	no := false
+	r.place("nowhere", fleet.BundleDeploymentOptions{DefaultNamespace: "not-there", CreateNamespace: &no}, configMap("c", "c"))
+	r.place("fence", fleet.BundleDeploymentOptions{AllowedTargetNamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}},
+		configMap("fence", "fence"))
+	r.placeWith("oci", func(spec *fleet.BundleDeploymentSpec) { spec.OCIContents = true }, fleet.BundleDeploymentOptions{}, configMap("d", "d"))
+
+	packed, err := contents.Pack([]fleet.BundleResource{configMap("evil", r.target)})
+	r.check(err)
+	other, err := contents.Pack([]fleet.BundleResource{configMap("good", r.target)})
+	r.check(err)
+	packed.Name = other.Name
+	r.create(packed)
+	r.place("tampered", fleet.BundleDeploymentOptions{}, configMap("good", r.target))
+
+	r.until("yaml", fleet.StateErrApplied, "a/web.yaml is no valid YAML", "line 3")
+	r.until("field", fleet.StateErrApplied, "porst")
+	r.until("kind", fleet.StateErrApplied, `no matches for kind "Wheel"`)
+	r.until("scope", fleet.StateErrApplied, "Namespace scope-of-all is cluster-scoped")
+	r.until("chart", fleet.StateErrApplied, "spec.options.helm.repo is not implemented")
+	r.until("account", fleet.StateErrApplied, "service account "+r.agent+"/nobody, which spec.options.serviceAccount names, does not exist")
+	r.until("nowhere", fleet.StateErrApplied, "namespace not-there does not exist")
+	r.until("fence", fleet.StateErrApplied, "namespace "+r.target+" may not be deployed to", "team=web")
+	found := r.until("oci", fleet.StateErrApplied, "spec.ociContents is not implemented")
+	if supported := kube.FindCondition(found.Status.Conditions, fleet.ConditionSupported); supported == nil || supported.Status != corev1.ConditionFalse {
+		t.Errorf("condition Supported is %+v", supported)
+	}
+	r.until("tampered", fleet.StateErrApplied, "was changed since it was made")
+	if _, err := r.data("evil"); !apierrors.IsNotFound(err) {
+		t.Errorf("what was tampered with is deployed: %v", err)
+	}
+}
+
+func TestDeploymentThatWaitsHoldsNoOtherUp(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	hook := file("hook.yaml", `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: never
+  annotations: {"helm.sh/hook": pre-install}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: a, image: nowhere.example.com/a}]}
+`)
+	r.place("hook", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TimeoutSeconds: 6}}, hook, configMap("behind", "one"))
+	r.placeWith("after", func(spec *fleet.BundleDeploymentSpec) { spec.DependsOn = []fleet.BundleRef{{Name: "base"}} },
+		fleet.BundleDeploymentOptions{}, configMap("after", "one"))
+	r.placeWith("paused", func(spec *fleet.BundleDeploymentSpec) { spec.Paused = true }, fleet.BundleDeploymentOptions{}, configMap("paused", "one"))
+	begun := time.Now()
+	r.place("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
+	r.until("other", fleet.StateReady)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the other one took %s", took)
+	}
+	r.until("hook", fleet.StateWaitApplied, "Helm waits for its hooks")
+	r.until("after", fleet.StateWaitApplied, "waiting for Bundle base, which is not deployed to this cluster")
+	r.place("base", fleet.BundleDeploymentOptions{}, configMap("base", "one"))
+	r.until("after", fleet.StateReady)
+	r.until("hook", fleet.StateErrApplied, "never")
+	if _, err := r.data("paused"); !apierrors.IsNotFound(err) {
+		t.Errorf("what is paused is deployed: %v", err)
+	}
+}
+
+func TestWorkloadThatIsNotReadyIsNamed(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, file("deployment.yaml", `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: a, image: nowhere.example.com/a}]}
+`), configMap("web", "one"))
+	found := r.until("web", fleet.StateNotReady, "Deployment "+r.target+"/web is InProgress", "Available: 0/1")
+	if !found.Status.NonModified || found.Status.Ready || found.Status.ResourceCounts.NotReady != 1 || found.Status.ResourceCounts.Ready != 1 {
+		t.Errorf("status %+v", found.Status)
+	}
+}
+
+func TestNamespaceThatIsGoingIsWaitedFor(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: r.target, Finalizers: []string{"test/hold"}}}
+	r.create(held)
+	r.check(r.kube.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.target}}))
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.until("web", fleet.StateErrApplied, "namespace "+r.target+" is being deleted")
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	r.check(err)
+	r.check(r.kube.Patch(t.Context(), held, client.RawPatch("application/merge-patch+json", patch)))
+	r.until("web", fleet.StateReady)
+}
+
+func TestBundleOfAnAccountDoesNothingThatTheAccountMayNot(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.agent}})
+	r.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.target}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}},
+	}})
+	r.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.target},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "team"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "team", Namespace: r.agent}},
+	})
+	team := fleet.BundleDeploymentOptions{DefaultNamespace: r.target, ServiceAccount: "team"}
+	r.place("may", team, configMap("web", "one"))
+	r.until("may", fleet.StateReady)
+	r.place("secret", team, file("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: web\n"))
+	r.until("secret", fleet.StateErrApplied, `system:serviceaccount:`+r.agent+`:team" cannot`, "secrets")
+	team.Helm = &fleet.HelmOptions{ValuesFrom: []fleet.ValuesFrom{{SecretKeyRef: &fleet.KeySelector{Name: "any", Namespace: r.agent}}}}
+	r.place("values", team, configMap("values", "one"))
+	r.until("values", fleet.StateErrApplied, `:team" cannot get resource "secrets"`)
+	team.Helm, team.NamespaceLabels = nil, map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
+	r.place("label", team, configMap("label", "one"))
+	r.until("label", fleet.StateErrApplied, `:team" cannot patch resource "namespaces"`)
+	r.check(r.kube.Delete(t.Context(), r.get("may")))
+	r.eventually("what it may it also removes", func() error {
+		if _, err := r.data("web"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestThousandObjectsAreCountedAndSomeAreListed(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	var many strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&many, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: many-%d\n", i)
+	}
+	begun := time.Now()
+	r.place("many", fleet.BundleDeploymentOptions{}, file("many.yaml", many.String()))
+	found := r.until("many", fleet.StateReady)
+	t.Logf("ready after %s", time.Since(begun))
+	if counts := found.Status.ResourceCounts; counts.Ready != 1000 || counts.DesiredReady != 1000 || len(found.Status.Resources) != 500 || !found.Status.IncompleteState {
+		t.Errorf("%d are listed, counted %+v", len(found.Status.Resources), counts)
+	}
+	r.check(r.kube.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "many-999", Namespace: r.target}}))
+	r.until("many", fleet.StateModified, "many-999 was deleted downstream")
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package deploy
+
+import "runtime/debug"
+
+// confine leaves the program as it is.
+func confine() error { return nil }
+
+// trim gives memory back.
+func trim() { debug.FreeOSMemory() }

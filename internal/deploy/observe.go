@@ -1,0 +1,188 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/live"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+// seen is what was observed, and what reports and acts need beside it.
+type seen struct {
+	observed
+	// deployment is nil if there is none.
+	deployment *fleet.BundleDeployment
+	// objects are how those of the release are, if it is what is wanted; unwatched says why that could not be found out.
+	objects   live.Observation
+	unwatched string
+}
+
+func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen {
+	deployment := d.store.get(name)
+	s := seen{deployment: deployment, observed: observed{member: d.Member, failure: of.failure, correctAt: of.correctAt}}
+	if deployment != nil {
+		d.mu.Lock()
+		of.seen = true
+		d.mu.Unlock()
+		s.fill(deployment)
+		s.waiting = waitingFor(deployment, d.store.all())
+	}
+	s.seen = of.seen
+	if of.release == nil {
+		return s
+	}
+	s.found, s.release = true, *of.release
+	if deployment != nil && (deployment.Spec.Options.Helm == nil || deployment.Spec.Options.Helm.ReleaseName == "") {
+		// Whoever made the release derived its name, in whatever way.
+		s.name = s.release.Name
+	}
+	if s.wanted && s.held == "" && s.unsupported == "" && s.current() {
+		s.look(ctx, d, of)
+	}
+	return s
+}
+
+// fill adds what the BundleDeployment says.
+func (s *seen) fill(deployment *fleet.BundleDeployment) {
+	spec := deployment.Spec
+	s.wanted = deployment.DeletionTimestamp == nil
+	s.generation = deployment.Generation
+	s.deploymentID, s.syncGeneration = spec.DeploymentID, spec.Options.ForceSyncGeneration
+	s.applied = deployment.Status.AppliedDeploymentID
+	if generation := deployment.Status.SyncGeneration; generation != nil {
+		s.appliedSync = *generation
+	}
+	s.held, s.unsupported = heldBecause(spec), unsupportedIn(spec)
+	s.name, s.namespace = release.Name(deployment.Name), release.Namespace(spec.Options)
+	if helm := spec.Options.Helm; helm != nil && helm.ReleaseName != "" {
+		s.name = helm.ReleaseName
+	}
+	if correct := correction(spec); correct != nil {
+		s.correct = correct.Enabled
+	}
+}
+
+// look asks how the objects of the release are.
+func (s *seen) look(ctx context.Context, d *Deployer, of *delivery) {
+	if err := d.follow(ctx, s.deployment.Name, of); err != nil {
+		s.unwatched = err.Error()
+		return
+	}
+	objects, err := d.watcher.Observe(ctx, of.set, s.deployment.Spec.Options)
+	switch {
+	case err != nil:
+		s.unwatched = err.Error()
+	case objects.Unsynced != "":
+		s.unwatched = objects.Unsynced
+	default:
+		s.objects, s.modified = objects, objects.Changed
+	}
+}
+
+func correction(spec fleet.BundleDeploymentSpec) *fleet.CorrectDrift {
+	if spec.CorrectDrift != nil {
+		return spec.CorrectDrift
+	}
+	return spec.Options.CorrectDrift
+}
+
+func heldBecause(spec fleet.BundleDeploymentSpec) string {
+	switch {
+	case spec.Paused:
+		return "it is paused"
+	case spec.OffSchedule:
+		return "it is outside of its schedule"
+	case spec.WaitingForValues:
+		return "the hub has not written its values yet"
+	case spec.DeploymentID == "":
+		return "the rollout has not reached this cluster yet"
+	}
+	return ""
+}
+
+// unsupportedIn names the first field that asks for what is not implemented.
+func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
+	const notImplemented = " is not implemented by this agent: "
+	switch {
+	case spec.OCIContents:
+		return "spec.ociContents" + notImplemented + "let the hub store the resources as a Content"
+	case spec.HelmChartOptions != nil:
+		return "spec.helmChartOptions" + notImplemented + "put the files of the chart into a Bundle"
+	case len(spec.Options.DownstreamResources) > 0:
+		return "spec.options.downstreamResources" + notImplemented + "put the Secrets and ConfigMaps into the Bundle, or make them downstream"
+	case len(spec.Options.Overwrites) > 0:
+		return "spec.options.overwrites" + notImplemented + "use helm.takeOwnership"
+	}
+	return ""
+}
+
+// waitingFor says which of the deployments that this one depends on is not there yet; empty if all are.
+func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeployment) string {
+	for _, ref := range deployment.Spec.DependsOn {
+		accepted := ref.AcceptedStates
+		if len(accepted) == 0 {
+			accepted = []fleet.BundleState{fleet.StateReady}
+		}
+		matched, sentence := matching(deployment, ref, all)
+		if sentence != "" {
+			return sentence
+		}
+		for _, other := range matched {
+			if state := stateOf(other); !slices.Contains(accepted, state) {
+				return fmt.Sprintf("waiting for Bundle %s, which is %s on this cluster and has to be %v", bundleOf(other), state, accepted)
+			}
+		}
+	}
+	return ""
+}
+
+// matching finds the deployments that a reference means, or says that there is none.
+func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fleet.BundleDeployment) ([]*fleet.BundleDeployment, string) {
+	selector := labels.Nothing()
+	if ref.Selector != nil {
+		parsed, err := metav1.LabelSelectorAsSelector(ref.Selector)
+		if err != nil {
+			return nil, fmt.Sprintf("spec.dependsOn has a selector that is none: %v", err)
+		}
+		selector = parsed
+	}
+	var matched []*fleet.BundleDeployment
+	for _, other := range all {
+		if other.Name == deployment.Name || other.Labels[fleet.LabelBundleNamespace] != deployment.Labels[fleet.LabelBundleNamespace] {
+			continue
+		}
+		if ref.Name != "" && bundleOf(other) == ref.Name || ref.Selector != nil && selector.Matches(labels.Set(other.Labels)) {
+			matched = append(matched, other)
+		}
+	}
+	switch {
+	case len(matched) > 0:
+		return matched, ""
+	case ref.Name != "":
+		return nil, fmt.Sprintf("waiting for Bundle %s, which is not deployed to this cluster", ref.Name)
+	default:
+		return nil, fmt.Sprintf("waiting for Bundles with labels %s, of which none is deployed to this cluster", selector)
+	}
+}
+
+// bundleOf is the name of the Bundle of a deployment.
+func bundleOf(deployment *fleet.BundleDeployment) string {
+	if name := deployment.Labels[fleet.LabelBundleName]; name != "" {
+		return name
+	}
+	return deployment.Name
+}
+
+// stateOf is how a deployment stands by its status.
+func stateOf(deployment *fleet.BundleDeployment) fleet.BundleState {
+	if deployment.Status.AppliedDeploymentID != deployment.Spec.DeploymentID || deployment.Status.Display.State == "" {
+		return fleet.StateWaitApplied
+	}
+	return fleet.BundleState(deployment.Status.Display.State)
+}

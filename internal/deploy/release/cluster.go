@@ -1,0 +1,129 @@
+// Package release installs, upgrades and removes Helm releases, and finds those that were installed before.
+//
+// Its invariant: the histories of releases are in the agent's namespace, as upstream agents keep them, so that what either agent installed
+// the other one finds; an operation that was cut off is taken up again, never left pending.
+package release
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// FieldManager owns what is deployed.
+const FieldManager = "muster-deployer"
+
+func init() { kube.ManagedFieldsManager = FieldManager }
+
+// Cluster is where releases go.
+type Cluster struct {
+	// AgentNamespace is where the histories are.
+	AgentNamespace string
+	// Kube, Dynamic and Mapper act as the agent.
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	Mapper  meta.ResettableRESTMapper
+
+	config    *rest.Config
+	discovery discovery.CachedDiscoveryInterface
+}
+
+// NewCluster prepares access; nothing is sent yet.
+func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	// Deliveries are few and each is a burst; the API server's own fairness limits them.
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
+	}
+	c := &Cluster{AgentNamespace: agentNamespace, config: config}
+	if err := c.clients(client); err != nil {
+		return nil, err
+	}
+	found, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the discovery client of %s: %w", config.Host, err)
+	}
+	c.discovery = memory.NewMemCacheClient(found)
+	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.discovery)
+	return c, nil
+}
+
+func (c *Cluster) clients(client *http.Client) error {
+	var err error
+	if c.Kube, err = kubernetes.NewForConfigAndClient(c.config, client); err != nil {
+		return fmt.Errorf("preparing the clients of %s: %w", c.config.Host, err)
+	}
+	if c.Dynamic, err = dynamic.NewForConfigAndClient(c.config, client); err != nil {
+		return fmt.Errorf("preparing the dynamic client of %s: %w", c.config.Host, err)
+	}
+	return nil
+}
+
+// As is the cluster as an account of the agent's namespace sees it, so that a Bundle which is confined to the account does nothing that the
+// account may not. What kinds there are the agent looks up for all.
+func (c *Cluster) As(account string) (*Cluster, error) {
+	if account == "" {
+		return c, nil
+	}
+	as := *c
+	as.config = rest.CopyConfig(c.config)
+	as.config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + c.AgentNamespace + ":" + account}
+	client, err := rest.HTTPClientFor(as.config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to act as service account %s: %w", account, err)
+	}
+	return &as, as.clients(client)
+}
+
+// configuration is what Helm works with: histories as the agent, objects as acting does.
+func (c *Cluster) configuration(acting *Cluster, namespace string, maxHistory int) *action.Configuration {
+	getter := &getter{cluster: c, config: rest.CopyConfig(acting.config), namespace: namespace}
+	client := kube.New(getter)
+	client.Namespace = namespace
+	client.SetLogger(slog.DiscardHandler)
+	histories := driver.NewSecrets(c.Kube.CoreV1().Secrets(c.AgentNamespace))
+	histories.SetLogger(slog.DiscardHandler)
+	releases := storage.Init(histories)
+	releases.MaxHistory = maxHistory
+	releases.SetLogger(slog.DiscardHandler)
+	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	configuration.RESTClientGetter, configuration.KubeClient, configuration.Releases = getter, client, releases
+	return configuration
+}
+
+// getter lets Helm act on the cluster, with the discovery that all share.
+type getter struct {
+	cluster   *Cluster
+	config    *rest.Config
+	namespace string
+}
+
+func (g *getter) ToRESTConfig() (*rest.Config, error) { return g.config, nil }
+
+func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return g.cluster.discovery, nil
+}
+
+func (g *getter) ToRESTMapper() (meta.RESTMapper, error) { return g.cluster.Mapper, nil }
+
+func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
+	overrides := &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.namespace}}
+	return clientcmd.NewDefaultClientConfig(clientcmdapi.Config{}, overrides)
+}

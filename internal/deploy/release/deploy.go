@@ -1,0 +1,233 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+const (
+	// defaultTimeout is for hooks, and for waiting if a deployment waits without saying how long.
+	defaultTimeout = 5 * time.Minute
+	// defaultHistory is how many revisions are kept.
+	defaultHistory = 2
+	// defaultAccount is what deployments act as that name no account, if it exists.
+	defaultAccount = "fleet-default"
+)
+
+// Request is a release that should be.
+type Request struct {
+	// Bundle is the name of the BundleDeployment.
+	Bundle string
+	// Release is the name of the release, Namespace where its objects go that name none.
+	Release, Namespace string
+	// Chart and Values are what it is made of. Deploy annotates the chart.
+	Chart  *chart.Chart
+	Values map[string]any
+	// Options of the BundleDeployment.
+	Options fleet.BundleDeploymentOptions
+	// DeploymentID is that of the BundleDeployment, Commit the one that it came from, Member the UID of the member's report.
+	DeploymentID, Commit, Member string
+}
+
+func (r Request) helm() fleet.HelmOptions {
+	if r.Options.Helm == nil {
+		return fleet.HelmOptions{}
+	}
+	return *r.Options.Helm
+}
+
+func (r Request) maxHistory() int {
+	if most := r.helm().MaxHistory; most > 0 {
+		return most
+	}
+	return defaultHistory
+}
+
+func (r Request) timeout() time.Duration {
+	if seconds := r.helm().TimeoutSeconds; seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	return defaultTimeout
+}
+
+func (r Request) waits() kube.WaitStrategy {
+	if h := r.helm(); h.TimeoutSeconds > 0 || h.Atomic || h.WaitForJobs {
+		return kube.StatusWatcherStrategy
+	}
+	return kube.HookOnlyStrategy
+}
+
+func (r Request) annotate(agentNamespace, account string) {
+	if r.Chart.Metadata.Annotations == nil {
+		r.Chart.Metadata.Annotations = map[string]string{}
+	}
+	for key, value := range map[string]string{
+		annotationBundle: r.Bundle, annotationAgentNamespace: agentNamespace, annotationServiceAccount: account,
+		annotationKeepResources:   strconv.FormatBool(r.Options.KeepResources),
+		annotationDeleteNamespace: strconv.FormatBool(r.Options.DeleteNamespace),
+		annotationDeploymentID:    r.DeploymentID,
+		annotationSyncGeneration:  strconv.FormatInt(r.Options.ForceSyncGeneration, 10),
+		annotationCommit:          r.Commit,
+	} {
+		r.Chart.Metadata.Annotations[key] = value
+	}
+}
+
+// Deploy installs or upgrades the release. It returns when Helm is done, which is when hooks have ended and, if the options say so, the
+// objects are ready.
+func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
+	as, err := c.actsAs(ctx, r.Options)
+	if err != nil {
+		return Summary{}, err
+	}
+	acting, err := c.As(as)
+	if err != nil {
+		return Summary{}, err
+	}
+	r.annotate(c.AgentNamespace, as)
+	configuration := c.configuration(acting, r.Namespace, r.maxHistory())
+	fresh, err := recoverHistory(configuration, r.Release)
+	if err != nil {
+		return Summary{}, err
+	}
+	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
+	var made *helm.Release
+	if fresh {
+		made, err = install(ctx, configuration, r, after)
+	} else {
+		made, err = upgrade(ctx, configuration, r, after)
+	}
+	if err != nil {
+		return Summary{}, err
+	}
+	return Summary{
+		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,
+		Bundle: r.Bundle, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
+		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member,
+	}, nil
+}
+
+// actsAs is the account that a deployment acts as; empty for the agent's own.
+func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOptions) (string, error) {
+	wanted := account(options, true)
+	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, wanted, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return wanted, nil
+	case apierrors.IsNotFound(err) && options.ServiceAccount == "":
+		return account(options, false), nil
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, does not exist downstream: create it with the rights that the Bundle needs",
+			c.AgentNamespace, wanted)
+	default:
+		return "", fmt.Errorf("reading service account %s/%s: %w", c.AgentNamespace, wanted, err)
+	}
+}
+
+// recoverHistory makes the history of a release one that Helm goes on from, whatever was cut off before, and says whether the release
+// has to be installed because it never was deployed as a whole.
+func recoverHistory(configuration *action.Configuration, name string) (fresh bool, err error) {
+	history, err := configuration.Releases.History(name)
+	if errors.Is(err, driver.ErrReleaseNotFound) || err == nil && len(history) == 0 {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the history of release %s: %w", name, err)
+	}
+	fresh = true
+	for _, entry := range history {
+		revision, ok := entry.(*helm.Release)
+		if !ok {
+			return false, fmt.Errorf("the history of release %s is of an unknown version: %T", name, entry)
+		}
+		switch status := revision.Info.Status; {
+		case status == common.StatusDeployed, status == common.StatusSuperseded:
+			fresh = false
+		case status.IsPending(), status == common.StatusUninstalling:
+			revision.SetStatus(common.StatusFailed, "cut off: the deployer ended before it did; taken up again")
+			if err := configuration.Releases.Update(revision); err != nil {
+				return false, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
+			}
+		}
+	}
+	return fresh, nil
+}
+
+func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
+	h := r.helm()
+	in := action.NewInstall(configuration)
+	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.timeout()
+	// A history without any deployed revision is that of failed first attempts.
+	in.Replace = true
+	in.ForceConflicts, in.TakeOwnership = true, h.TakeOwnership
+	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
+	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
+	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
+	in.Labels = map[string]string{naming.LabelMember: r.Member}
+	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
+	if err != nil {
+		return nil, err
+	}
+	return made.(*helm.Release), nil
+}
+
+func upgrade(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
+	h := r.helm()
+	up := action.NewUpgrade(configuration)
+	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.timeout(), r.maxHistory(), true
+	// What was changed by hand is set back by a new deployment. To replace is the opposite of server-side apply.
+	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
+	up.TakeOwnership = h.TakeOwnership
+	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
+	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
+	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
+	up.Labels = map[string]string{naming.LabelMember: r.Member}
+	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
+	if err != nil {
+		return nil, err
+	}
+	return made.(*helm.Release), nil
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// maxReleaseName is Helm's.
+const maxReleaseName = 53
+
+// Name is the name of the release of a BundleDeployment that names none.
+func Name(bundle string) string {
+	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(bundle), "-"), "-")
+	if len(name) <= maxReleaseName {
+		return name
+	}
+	return strings.TrimRight(name[:maxReleaseName-6], "-") + "-" + naming.KeyHash(bundle)[:5]
+}
+
+// Namespace is where the release of a BundleDeployment goes.
+func Namespace(options fleet.BundleDeploymentOptions) string {
+	switch {
+	case options.TargetNamespace != "":
+		return options.TargetNamespace
+	case options.DefaultNamespace != "":
+		return options.DefaultNamespace
+	default:
+		return metav1.NamespaceDefault
+	}
+}

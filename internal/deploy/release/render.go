@@ -1,0 +1,189 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1" //nolint:gosec // a label's value as upstream makes it; nothing is protected by it
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+const (
+	// LabelSet is on every object that an agent of either kind deployed.
+	LabelSet      = "objectset.rio.cattle.io/hash"
+	annotationSet = "objectset.rio.cattle.io/id"
+)
+
+var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+
+// renderer is the last hand on the manifests before Helm looks at them.
+type renderer struct {
+	ctx context.Context //nolint:containedctx // Helm's interface has none
+	// cluster is as the agent sees it, acting as the account does that the deployment acts as.
+	cluster, acting *Cluster
+	request         Request
+}
+
+// Run implements Helm's post-renderer.
+func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
+	objects, err := parse(rendered.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
+	}
+	// The history of the release holds what was rendered; to hold what it was rendered from too would double it, and a Secret is limited.
+	r.request.Chart.Templates, r.request.Chart.Files, r.request.Chart.Schema = nil, nil, nil
+	set := setOf(r.request.Bundle)
+	var crds []*unstructured.Unstructured
+	brought := false
+	for _, object := range objects {
+		brought = brought || object.GroupVersionKind() == namespaceKind && object.GetName() == r.request.Namespace
+		put(object.GetLabels(), LabelSet, hash(set), object.SetLabels)
+		put(object.GetAnnotations(), annotationSet, set, object.SetAnnotations)
+		if isCRD(object) {
+			crds = append(crds, object)
+			if !r.request.Options.DeleteCRDResources {
+				put(object.GetAnnotations(), kube.ResourcePolicyAnno, kube.KeepPolicy, object.SetAnnotations)
+			}
+		}
+	}
+	if err := r.cluster.prepareNamespace(r.ctx, r.acting, r.request, brought); err != nil {
+		return nil, err
+	}
+	if err := r.establish(objects, crds); err != nil {
+		return nil, err
+	}
+	if target := r.request.Options.TargetNamespace; target != "" {
+		for _, object := range objects {
+			if err := r.force(object, target); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return encode(objects)
+}
+
+// force puts an object into the namespace that the Bundle is confined to.
+func (r *renderer) force(object *unstructured.Unstructured, namespace string) error {
+	kind := object.GroupVersionKind()
+	mapping, err := r.cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("looking up %s: %w", kind, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return fmt.Errorf("%s %s is cluster-scoped, but spec.options.namespace confines the Bundle to namespace %s: take it out of the Bundle, "+
+			"or use defaultNamespace instead", kind.Kind, object.GetName(), namespace)
+	}
+	object.SetNamespace(namespace)
+	return nil
+}
+
+// establish makes the kinds known that the manifests both define and use; Helm could not tell what they are.
+func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
+	if len(crds) == 0 {
+		return nil
+	}
+	unknown := false
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		if _, err := r.cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			unknown = true
+		} else if err != nil {
+			return fmt.Errorf("looking up %s: %w", kind, err)
+		}
+	}
+	if !unknown {
+		return nil
+	}
+	for _, crd := range crds {
+		if err := r.acting.establish(r.ctx, crd, r.request); err != nil {
+			return err
+		}
+	}
+	r.cluster.Mapper.Reset()
+	return nil
+}
+
+func isCRD(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+func put(values map[string]string, key, value string, set func(map[string]string)) {
+	if values == nil {
+		values = map[string]string{}
+	}
+	values[key] = value
+	set(values)
+}
+
+// setOf is the ID that ties objects to a BundleDeployment.
+func setOf(bundle string) string { return "default-" + bundle }
+
+func hash(set string) string {
+	sum := sha1.Sum([]byte(set)) //nolint:gosec // as above
+	return hex.EncodeToString(sum[:])
+}
+
+// parse reads a stream of documents; lists are taken apart.
+func parse(manifest []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case len(object.Object) == 0:
+			continue
+		case !object.IsList():
+			objects = append(objects, object)
+			continue
+		}
+		err = object.EachListItem(func(item runtime.Object) error {
+			objects = append(objects, item.(*unstructured.Unstructured))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func encode(objects []*unstructured.Unstructured) (*bytes.Buffer, error) {
+	var buffer bytes.Buffer
+	for _, object := range objects {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		buffer.WriteString("---\n")
+		buffer.Write(text)
+	}
+	return &buffer, nil
+}
+
+// account is whom a deployment acts as: the one named, else fleet-default if it is there, else the agent itself.
+func account(options fleet.BundleDeploymentOptions, hasDefault bool) string {
+	switch {
+	case options.ServiceAccount != "":
+		return options.ServiceAccount
+	case hasDefault:
+		return defaultAccount
+	default:
+		return ""
+	}
+}

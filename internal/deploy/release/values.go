@@ -1,0 +1,84 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+const defaultValuesKey = "values.yaml"
+
+// ValuesFrom merges values out of Secrets and ConfigMaps downstream, later ones over earlier ones. They are read as the account that the
+// deployment acts as, so that a Bundle learns nothing which that account may not read.
+func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeploymentOptions, namespace string) (map[string]any, error) {
+	merged := map[string]any{}
+	if options.Helm == nil || len(options.Helm.ValuesFrom) == 0 {
+		return merged, nil
+	}
+	as, err := c.actsAs(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	acting, err := c.As(as)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range options.Helm.ValuesFrom {
+		text, from, err := read(ctx, acting.Kube, source, namespace)
+		if err != nil {
+			return nil, err
+		}
+		var values map[string]any
+		if err := yaml.Unmarshal(text, &values); err != nil {
+			// The error of the parser may quote what it could not parse.
+			return nil, fmt.Errorf("%s holds no YAML of values", from)
+		}
+		merged = loader.MergeMaps(merged, values)
+	}
+	return merged, nil
+}
+
+func read(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom, namespace string) (text []byte, from string, err error) {
+	kind, ref := "configmap", source.ConfigMapKeyRef
+	if ref == nil {
+		kind, ref = "secret", source.SecretKeyRef
+	}
+	if ref == nil || ref.Name == "" {
+		return nil, "", fmt.Errorf("an entry of spec.options.helm.valuesFrom names neither a ConfigMap nor a Secret")
+	}
+	if ref.Namespace != "" {
+		namespace = ref.Namespace
+	}
+	key := ref.Key
+	if key == "" {
+		key = defaultValuesKey
+	}
+	from = fmt.Sprintf("key %s of %s %s/%s, which spec.options.helm.valuesFrom names,", key, kind, namespace, ref.Name)
+	found := false
+	if kind == "secret" {
+		secret, getErr := kube.CoreV1().Secrets(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err = getErr; err == nil {
+			text, found = secret.Data[key]
+		}
+	} else {
+		configMap, getErr := kube.CoreV1().ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err = getErr; err == nil {
+			var value string
+			value, found = configMap.Data[key]
+			text = []byte(value)
+		}
+	}
+	if err != nil {
+		return nil, from, fmt.Errorf("reading %s: %w", from, err)
+	}
+	if !found {
+		return nil, from, fmt.Errorf("%s is missing", from)
+	}
+	return text, from, nil
+}

@@ -1,0 +1,150 @@
+package deploy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+// The life of one deployment. What is wanted is the BundleDeployment on the hub, what is there the release downstream:
+//
+//	         BundleDeployment? ──no──► release of this member? ──yes──► Removing ──► Gone
+//	              │ yes                     └─no──► Gone (what is another's is left alone)
+//	    paused, off schedule ──► Held
+//	a field that is not known ──► Unsupported
+//	 release elsewhere, other name ──► Moving (remove, then deploy)
+//	  release as wanted? ──yes──► changed downstream and to be corrected? ──yes──► Correcting
+//	              │ no                 └─no──► Watching
+//	   dependencies missing ──► Waiting
+//	  failed, time not come ──► Failed
+//	              └──► Deploying
+
+// State is where a deployment stands.
+type State string
+
+// The states.
+const (
+	// Gone: nothing is wanted and nothing of this member's is there.
+	Gone State = "Gone"
+	// Removing: the release is uninstalled.
+	Removing State = "Removing"
+	// Held: the hub keeps the agent's hands off.
+	Held State = "Held"
+	// Unsupported: a field asks for what this agent cannot do.
+	Unsupported State = "Unsupported"
+	// Waiting: another deployment has to be there first.
+	Waiting State = "Waiting"
+	// Failed: the last attempt failed and is repeated later.
+	Failed State = "Failed"
+	// Moving: the release is somewhere else, or has another name, and is removed there.
+	Moving State = "Moving"
+	// Deploying: the release is installed or upgraded.
+	Deploying State = "Deploying"
+	// Correcting: what was changed downstream is set back.
+	Correcting State = "Correcting"
+	// Watching: the release is as it should be; its objects are watched.
+	Watching State = "Watching"
+)
+
+// failure is the last attempt, if it failed.
+type failure struct {
+	// of is the generation of the BundleDeployment that was tried.
+	of int64
+	// reason is for the condition.
+	reason, message string
+	retryAt         time.Time
+}
+
+// observed is everything that decides.
+type observed struct {
+	// wanted is false if there is no BundleDeployment or it is being deleted; seen is true if there was one since the deployer began.
+	wanted, seen bool
+	generation   int64
+	// held says why the hub keeps the agent's hands off; unsupported names a field; waiting says for which deployment.
+	held, unsupported, waiting string
+
+	deploymentID   string
+	syncGeneration int64
+	// name and namespace are where the release should be.
+	name, namespace string
+	// applied and appliedSync are what the status says was deployed; it is believed about releases that say nothing themselves.
+	applied     string
+	appliedSync int64
+
+	// found is false if there is no release.
+	found   bool
+	release release.Summary
+	// member is the UID of this member's report.
+	member string
+
+	// modified is how many objects were changed downstream, correct whether that is set back, and correctAt when at the earliest, so that
+	// two who disagree do not do so all the time.
+	modified  int
+	correct   bool
+	correctAt time.Time
+
+	failure failure
+}
+
+// decision is the state, why in a sentence, and when time alone may change it.
+type decision struct {
+	State  State
+	Reason string
+	Wake   time.Time
+}
+
+// decide is total: it has an answer for everything that may be observed.
+func decide(o observed, now time.Time) decision {
+	failed := o.failure.message != "" && (o.failure.of == o.generation || !o.wanted)
+	resting := failed && now.Before(o.failure.retryAt)
+	switch {
+	case !o.wanted && (!o.found || !o.ours()):
+		return decision{State: Gone}
+	case !o.wanted && resting:
+		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
+	case !o.wanted:
+		return decision{State: Removing, Reason: "its BundleDeployment is gone"}
+	case o.held != "":
+		return decision{State: Held, Reason: o.held}
+	case o.unsupported != "":
+		return decision{State: Unsupported, Reason: o.unsupported}
+	case o.current() && o.modified > 0 && o.correct && !resting && now.Before(o.correctAt):
+		return decision{State: Watching, Wake: o.correctAt}
+	case o.current() && o.modified > 0 && o.correct && !resting:
+		return decision{State: Correcting, Reason: fmt.Sprintf("%d objects were changed downstream", o.modified)}
+	case o.current():
+		d := decision{State: Watching}
+		if resting {
+			d.Wake = o.failure.retryAt
+		}
+		return d
+	case o.waiting != "":
+		return decision{State: Waiting, Reason: o.waiting}
+	case resting:
+		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
+	case o.found && o.misplaced():
+		return decision{State: Moving, Reason: fmt.Sprintf("the release has to be %s/%s", o.namespace, o.name)}
+	default:
+		return decision{State: Deploying, Reason: "installing or upgrading release " + o.namespace + "/" + o.name}
+	}
+}
+
+// ours says whether the release may be removed for want of a BundleDeployment: because there was one since the deployer began, or because
+// it was delivered to just this member.
+func (o observed) ours() bool { return o.seen || o.release.Member == o.member }
+
+func (o observed) misplaced() bool {
+	return o.release.Name != o.name || o.release.Namespace != o.namespace
+}
+
+// current says whether the release is what the BundleDeployment wants.
+func (o observed) current() bool {
+	if !o.found || !o.release.Deployed || o.misplaced() {
+		return false
+	}
+	if o.release.DeploymentID == "" {
+		return o.applied == o.deploymentID && o.appliedSync == o.syncGeneration
+	}
+	return o.release.DeploymentID == o.deploymentID && o.release.SyncGeneration == o.syncGeneration
+}

@@ -1,0 +1,155 @@
+package scheduling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// Decision is what was decided of one member, and why.
+type Decision struct {
+	// Member is nil if the policy names one that there is not.
+	Member *Member
+	Name   string
+	Picked bool
+	Score  int
+	// Reason and Message say why.
+	Reason, Message string
+}
+
+// Result is what a policy picks.
+type Result struct {
+	// Decisions in the order of names.
+	Decisions []Decision
+	// Wanted is how many members the policy asks for; for PickAll as many as it picks.
+	Wanted int
+}
+
+// Picked returns the decisions for the members that are picked.
+func (r Result) Picked() []Decision {
+	var picked []Decision
+	for _, d := range r.Decisions {
+		if d.Picked {
+			picked = append(picked, d)
+		}
+	}
+	return picked
+}
+
+// Pick decides of every member. held are the member namespaces that have the placement already; policyChanged says that they were
+// picked by another policy, so that required terms count for them, too.
+func (p *Policy) Pick(members []*Member, held map[string]bool, policyChanged bool) Result {
+	decisions := map[string]*Decision{}
+	var candidates, keep []*Member
+	for _, m := range members {
+		d := &Decision{Member: m, Name: m.Name}
+		decisions[m.Name] = d
+		obstacle := p.reject(m)
+		if held[m.Namespace] && !m.Leaving {
+			dropped := p.drops(m, policyChanged)
+			if dropped == (Obstacle{}) {
+				keep = append(keep, m)
+				d.keep(obstacle)
+				continue
+			}
+			obstacle = dropped
+		}
+		if obstacle != (Obstacle{}) {
+			d.Reason, d.Message = obstacle.Reason, obstacle.Message
+			continue
+		}
+		candidates = append(candidates, m)
+	}
+	wanted := len(keep) + len(candidates)
+	switch p.kind {
+	case placement.PickN:
+		p.pickN(decisions, keep, candidates)
+		wanted = p.number
+	case placement.PickFixed:
+		wanted = len(p.names)
+		p.missing(decisions)
+		fallthrough
+	default:
+		for _, m := range candidates {
+			decisions[m.Name].pick("")
+		}
+	}
+	result := Result{Wanted: wanted}
+	for _, d := range decisions {
+		result.Decisions = append(result.Decisions, *d)
+	}
+	slices.SortFunc(result.Decisions, func(a, b Decision) int { return cmp.Compare(a.Name, b.Name) })
+	return result
+}
+
+// missing says of those that the policy names and that there are not, that there are not.
+func (p *Policy) missing(decisions map[string]*Decision) {
+	for _, name := range p.names {
+		if decisions[name] == nil {
+			decisions[name] = &Decision{Name: name, Reason: ReasonNoSuchMember,
+				Message: fmt.Sprintf("there is no MemberCluster, and no Cluster of a workspace that opts in, called %s", name)}
+		}
+	}
+}
+
+func (d *Decision) pick(message string) {
+	d.Picked, d.Reason, d.Message = true, ReasonPicked, message
+}
+
+// keep is a pick of before. What would stand in the way of a new one is said.
+func (d *Decision) keep(obstacle Obstacle) {
+	if d.pick(""); obstacle != (Obstacle{}) {
+		d.Reason, d.Message = ReasonKept, "picked before and stays so; now it would not be picked: "+obstacle.Message
+	}
+}
+
+// pickN keeps whom it can, and fills up with the best of the candidates, one after another.
+func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Member) {
+	all := slices.Concat(keep, candidates)
+	for i, score := range p.scores(all) {
+		decisions[all[i].Name].Score = score
+	}
+	best := func(a, b *Member) int {
+		return cmp.Or(cmp.Compare(decisions[b.Name].Score, decisions[a.Name].Score), cmp.Compare(a.Name, b.Name))
+	}
+	// Of too many, those go first that would not be picked now.
+	slices.SortFunc(keep, func(a, b *Member) int {
+		return cmp.Or(decisions[a.Name].doubts()-decisions[b.Name].doubts(), best(a, b))
+	})
+	for _, m := range keep[min(p.number, len(keep)):] {
+		d := decisions[m.Name]
+		d.Picked, d.Reason, d.Message = false, ReasonOutranked, fmt.Sprintf("only %d are asked for, and others rank higher than its %d", p.number, d.Score)
+	}
+	keep = keep[:min(p.number, len(keep))]
+	slices.SortFunc(candidates, best)
+	spread, picked := newSpread(p.spread, keep, candidates, best), len(keep)
+	for ; picked < p.number; picked++ {
+		m := spread.next()
+		if m == nil {
+			break
+		}
+		d := decisions[m.Name]
+		d.pick(fmt.Sprintf("score %d", d.Score))
+	}
+	floors := spread.floors()
+	for _, m := range candidates {
+		d := decisions[m.Name]
+		if d.Picked {
+			continue
+		}
+		d.Reason, d.Message = ReasonOutranked, fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or rank higher", d.Score, p.number)
+		if violated := spread.violates(m, floors); picked < p.number {
+			d.Reason, d.Message = ReasonSpread, violated
+		}
+	}
+}
+
+// doubts is 1 of a member that is kept although it would not be picked now.
+func (d *Decision) doubts() int {
+	if d.Reason == ReasonKept {
+		return 1
+	}
+	return 0
+}

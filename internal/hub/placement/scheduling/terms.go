@@ -1,0 +1,153 @@
+package scheduling
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// term is one ClusterSelectorTerm, read once.
+type term struct {
+	labels     labels.Selector
+	properties []requirement
+}
+
+// requirement compares a property.
+type requirement struct {
+	name     string
+	operator placement.PropertySelectorOperator
+	value    string
+}
+
+// preference is one PreferredClusterSelector, read once.
+type preference struct {
+	weight float64
+	labels labels.Selector
+	// sorter is nil if the weight is given whole to whom the labels match.
+	sorter *placement.PropertySorter
+}
+
+func compileTerm(t placement.ClusterSelectorTerm, path string) (term, error) {
+	selector, err := compileLabels(t.LabelSelector, path)
+	if err != nil {
+		return term{}, err
+	}
+	compiled := term{labels: selector}
+	if t.PropertySelector == nil {
+		return compiled, nil
+	}
+	for i, e := range t.PropertySelector.MatchExpressions {
+		at := fmt.Sprintf("%s.propertySelector.matchExpressions[%d]", path, i)
+		if len(e.Values) != 1 {
+			return term{}, fmt.Errorf("%s.values must have exactly one value", at)
+		}
+		if _, err := resource.ParseQuantity(e.Values[0]); err != nil {
+			if _, err := version.ParseGeneric(e.Values[0]); err != nil {
+				return term{}, fmt.Errorf("%s.values[0] is %q, which is not a quantity such as 5 or 8Gi", at, e.Values[0])
+			}
+		}
+		compiled.properties = append(compiled.properties, requirement{name: e.Name, operator: e.Operator, value: e.Values[0]})
+	}
+	return compiled, nil
+}
+
+func compileLabels(selector *metav1.LabelSelector, path string) (labels.Selector, error) {
+	if selector == nil {
+		return labels.Everything(), nil
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, fmt.Errorf("%s.labelSelector: %w", path, err)
+	}
+	return compiled, nil
+}
+
+// miss says what of a term does not hold for a member; "" if all does.
+func (t term) miss(m *Member) string {
+	if !t.labels.Matches(labels.Set(m.Labels)) {
+		return fmt.Sprintf("its labels do not match %q", t.labels.String())
+	}
+	for _, r := range t.properties {
+		have, known := m.property(r.name)
+		if !known {
+			return "it does not report " + r.name
+		}
+		order, err := compare(have, r.value)
+		if err != nil {
+			return fmt.Sprintf("its %s is %s: %v", r.name, have, err)
+		}
+		if !holds(r.operator, order) {
+			return fmt.Sprintf("its %s is %s, not %s %s", r.name, have, r.operator, r.value)
+		}
+	}
+	return ""
+}
+
+// misses says why none of the terms holds; "" if one does, or if there are none.
+func misses(terms []term, m *Member) string {
+	var why []string
+	for _, t := range terms {
+		miss := t.miss(m)
+		if miss == "" {
+			return ""
+		}
+		why = append(why, miss)
+	}
+	return strings.Join(why, "; ")
+}
+
+func holds(operator placement.PropertySelectorOperator, order int) bool {
+	switch operator {
+	case placement.PropertyGreater:
+		return order > 0
+	case placement.PropertyGreaterOrEqual:
+		return order >= 0
+	case placement.PropertyEqual:
+		return order == 0
+	case placement.PropertyNotEqual:
+		return order != 0
+	case placement.PropertyLess:
+		return order < 0
+	case placement.PropertyLessOrEqual:
+		return order <= 0
+	}
+	return false
+}
+
+// compare orders two quantities, or, where the first is none, two versions such as v1.36.3.
+func compare(have, want string) (int, error) {
+	a, err := resource.ParseQuantity(have)
+	if err == nil {
+		b, err := resource.ParseQuantity(want)
+		if err != nil {
+			return 0, fmt.Errorf("it cannot be compared with %s", want)
+		}
+		return a.Cmp(b), nil
+	}
+	v, err := version.ParseGeneric(have)
+	if err != nil {
+		return 0, fmt.Errorf("that is not a quantity")
+	}
+	order, err := v.Compare(want)
+	if err != nil {
+		return 0, fmt.Errorf("it cannot be compared with %s", want)
+	}
+	return order, nil
+}
+
+// tolerates says whether a toleration covers a taint.
+func tolerates(t placement.Toleration, key, value, effect string) bool {
+	if t.Effect != "" && t.Effect != effect {
+		return false
+	}
+	if t.Key != "" && t.Key != key {
+		return false
+	}
+	return t.Operator == placement.TolerationExists || t.Value == value
+}

@@ -1,0 +1,160 @@
+package selection
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestStripLeavesWhatTheAuthorWrote(t *testing.T) {
+	for _, c := range []struct{ name, before, after string }{
+		{"metadata of the server", `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  namespace: n
+  uid: u
+  resourceVersion: "1"
+  generation: 2
+  creationTimestamp: "2026-01-02T03:04:05Z"
+  ownerReferences: [{kind: X}]
+  finalizers: [f]
+  managedFields: []
+  labels: {a: b}
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", mine: x}
+data: {k: v}
+`, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n, labels: {a: b}, annotations: {mine: x}}, data: {k: v}}"},
+		{"addresses of a Service", `
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, type: NodePort, ports: [{port: 80, nodePort: 30000}]}
+status: {loadBalancer: {}}
+`, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, ports: [{port: 80}]}}"},
+		{"a headless Service stays headless", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
+			"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}"},
+		{"the spec of a Namespace", "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}}",
+			"{apiVersion: v1, kind: Namespace, metadata: {name: a}}"},
+		{"the volume of a claim", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: v, storageClassName: s}}",
+			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: s}}"},
+		{"the selector of a Job", `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a, labels: {batch.kubernetes.io/controller-uid: u, mine: x}}
+spec: {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}}, template: {metadata: {labels: {controller-uid: u, mine: x}}}}
+`, "{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {mine: x}}, spec: {template: {metadata: {labels: {mine: x}}}}}"},
+		{"unless its author chose it", "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}"},
+		{"the revision of a Deployment", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: '3'}}, spec: {replicas: 2}}",
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}"},
+		{"the tokens of an account", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: t}], imagePullSecrets: [{name: p}]}",
+			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}]}"},
+	} {
+		before := object(t, c.before)
+		untouched := before.DeepCopy()
+		if diff := cmp.Diff(object(t, c.after).Object, strip(before).Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		if diff := cmp.Diff(untouched.Object, before.Object); diff != "" {
+			t.Errorf("%s: the original was changed:\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestWhatIsNeverPlaced(t *testing.T) {
+	for gvk, want := range map[schema.GroupVersionKind]bool{
+		{Version: "v1", Kind: "Pod"}:                                                                   true,
+		{Version: "v1", Kind: "ConfigMap"}:                                                             false,
+		{Group: "example.com", Version: "v1", Kind: "Node"}:                                            false,
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}:                                   true,
+		{Group: "metrics.k8s.io", Version: "v1", Kind: "NodeMetrics"}:                                  true,
+		{Group: "fleet.cattle.io", Version: "v1alpha1", Kind: "Cluster"}:                               true,
+		{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "Work"}:                     true,
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                                             false,
+		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:               false,
+		{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}:                              true,
+		{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"}:                    true,
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}:                              false,
+		{Group: "notkubernetes-fleet.io", Version: "v1", Kind: "Thing"}:                                false,
+		{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}:               true,
+		{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: "ClusterProfile"}:                  true,
+		{Group: "custom.metrics.k8s.io", Version: "v1beta1", Kind: "MetricValueList"}:                  true,
+		{Group: "events.k8s.io", Version: "v1", Kind: "Event"}:                                         true,
+		{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}:                                  false,
+		{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}:                                 false,
+		{Group: "storage.k8s.io", Version: "v1", Kind: "CSINode"}:                                      true,
+		{Group: "networking.fleet.azure.com", Version: "v1alpha1", Kind: "ServiceExport"}:              false,
+		{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Kind: "InternalMemberCluster"}:      true,
+		{Group: "management.cattle.io", Version: "v3", Kind: "Cluster"}:                                true,
+		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}: false,
+		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}:                           false,
+		{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"}:                           true,
+	} {
+		if got := neverPlaced(gvk) != ""; got != want {
+			t.Errorf("%s: never placed %t, want %t", gvk, got, want)
+		}
+	}
+	managed := map[string]string{"fleet.cattle.io/managed": "true"}
+	for _, c := range []struct {
+		namespace string
+		labels    map[string]string
+		workspace bool
+		want      bool
+	}{
+		{"shop", nil, false, false}, {"default", nil, false, true}, {"kube-public", nil, false, true}, {"fleet-system", nil, false, true}, {"fleet-member-a", nil, false, true},
+		{"cattle-fleet-system", nil, false, true}, {"cattle-fleet-clusters-system", nil, false, true}, {"cluster-x-y", managed, false, true}, {"clusters", nil, true, true}, {"kubernetes", nil, false, false},
+	} {
+		if got := reservedNamespace(c.namespace, c.labels, c.workspace) != ""; got != c.want {
+			t.Errorf("namespace %s: reserved %t, want %t", c.namespace, got, c.want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}":                                                 true,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}":                                                             false,
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}":                                                     true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}":                                                     false,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}":                        true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/cluster-registration-values}":                true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/agent-credential}":                           true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {fleet.cattle.io/managed: 'true'}}}":                        true,
+		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, controller: true}]}}": true,
+		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Application}]}}":                  false,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: '2026-01-02T03:04:05Z'}}":                     true,
+	} {
+		if got := derived(object(t, text)); got != want {
+			t.Errorf("%s: left out %t, want %t", text, got, want)
+		}
+	}
+}
+
+func TestOthersFollowWhatTheyNeed(t *testing.T) {
+	ordered := []string{
+		"{apiVersion: v1, kind: Namespace, metadata: {name: z}}",
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: z}}",
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: z, namespace: a}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: a}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}",
+		"{apiVersion: v1, kind: Service, metadata: {name: a, namespace: b}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: a}}",
+		"{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: a}}",
+	}
+	for i := range ordered[1:] {
+		if a, b := object(t, ordered[i]), object(t, ordered[i+1]); inOrder(a, b) >= 0 || inOrder(b, a) <= 0 {
+			t.Errorf("%s does not come before %s", ordered[i], ordered[i+1])
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+)
+
+var (
+	now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key = types.NamespacedName{Name: "web"}
+)
+
+// world is a ClusterResourcePlacement of one ConfigMap that members a and b may be picked for, and that nobody has.
+func world(t *testing.T, change ...func(*observed)) observed {
+	t.Helper()
+	o := observed{
+		key: key, kind: "ClusterResourcePlacement", generation: 1, spec: &placement.PlacementSpec{},
+		members:  []*scheduling.Member{{Name: "a", Namespace: "ns-a", Labels: map[string]string{"env": "prod"}}, {Name: "b", Namespace: "ns-b", Labels: map[string]string{"env": "prod"}}},
+		holdings: map[string]*holding{}, standing: map[string]standing{},
+	}
+	o.selected.Objects = []*unstructured.Unstructured{configMap("settings", 10)}
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if o.policy, err = scheduling.Compile(o.spec.Policy); err != nil {
+		t.Fatal(err)
+	}
+	if o.parts, err = pack(o.selected.Objects, maxManifests); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// on gives members the placement as it is, all well.
+func on(t *testing.T, members ...string) func(*observed) {
+	return func(o *observed) {
+		parts, err := pack(o.selected.Objects, maxManifests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashOf(parts), hashTerms(o.spec.Policy)
+		for _, m := range members {
+			o.holdings["ns-"+m] = &holding{works: []*placement.Work{placed(t, key, cargo{parts: parts, index: "0"}, 0)}}
+			o.standing["ns-"+m] = standing{applied: verdict{"True", reasonApplied, ""}, available: verdict{"True", reasonAvailable, ""}, works: true}
+		}
+	}
+}
+
+func requiring(label string) func(*observed) {
+	return func(o *observed) {
+		name, value, _ := strings.Cut(label, "=")
+		o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickAll, Affinity: &placement.Affinity{ClusterAffinity: &placement.ClusterAffinity{
+			Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}}}},
+		}}}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	obstacle := func(member int, reason string) func(*observed) {
+		return func(o *observed) {
+			o.members[member].Obstacle = scheduling.Obstacle{Reason: reason, Message: "it is " + reason}
+			o.members[member].Leaving = reason == reasonLeaving
+		}
+	}
+	unlabel := func(o *observed) { o.members[0].Labels = nil }
+	otherTerms := func(o *observed) { o.before.PolicyHash = "others" }
+	more := func(o *observed) { o.selected.Objects = append(o.selected.Objects, configMap("more", 10)) }
+	nothing := func(o *observed) { o.selected.Objects = nil }
+	for _, c := range []struct {
+		name          string
+		seen          observed
+		write, remove string
+		index         string
+	}{
+		{"a new placement goes to all", world(t), "a b", "", "0"},
+		{"what is there is left alone", world(t, on(t, "a", "b")), "", "", "0"},
+		{"whom it lacks gets it", world(t, on(t, "a")), "b", "", "0"},
+		{"a change counts up, one member at a time", world(t, on(t, "a", "b"), more), "a", "", "1"},
+		{"a selector that is wrong changes nothing", world(t, on(t, "a"), func(o *observed) { o.selected.Problem = "wrong" }), "", "", "0"},
+		{"nor does a policy that is wrong", world(t, on(t, "a"), func(o *observed) { o.policyProblem = "wrong" }), "", "", "0"},
+		{"nor ReportDiff", world(t, func(o *observed) {
+			o.spec.Strategy.ApplyStrategy = &placement.ApplyStrategy{Type: placement.ApplyReportDiff}
+		}), "", "", "0"},
+		{"nothing selected is placed nowhere new", world(t, nothing), "", "", "0"},
+		{"and takes away what was placed", world(t, on(t, "a"), nothing), "a", "", "1"},
+		{"a label that goes takes nothing away", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel), "", "", "0"},
+		{"terms that change do", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel, otherTerms), "", "a", "0"},
+		{"a lost member keeps what it has", world(t, on(t, "a", "b"), obstacle(0, reasonLost)), "", "", "0"},
+		{"and gets nothing new", world(t, obstacle(0, reasonLost)), "b", "", "0"},
+		{"a leaving member is left to its agent", world(t, on(t, "a", "b"), more, obstacle(0, reasonLeaving)), "b", "", "1"},
+	} {
+		d := decide(c.seen)
+		got := []string{listed(d.plan.write), listed(d.plan.remove), d.cargo.index}
+		if diff := cmp.Diff([]string{c.write, c.remove, c.index}, got); diff != "" {
+			t.Errorf("%s: write, remove, index (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestTermsAreSettledOnceNobodyHasToLoseIt(t *testing.T) {
+	unlabelled := func(o *observed) { o.members[0].Labels, o.before.PolicyHash = nil, "others" }
+	o := world(t, requiring("env=prod"), on(t, "a", "b"), unlabelled)
+	if d := decide(o); d.settledPolicy != "others" {
+		t.Error("the terms count as settled before the member has lost it")
+	}
+	delete(o.holdings, "ns-a")
+	if d := decide(o); d.settledPolicy != hashTerms(o.spec.Policy) {
+		t.Error("the terms never settle")
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	failing := func(o *observed) {
+		o.standing["ns-a"] = standing{applied: verdict{"False", reasonNotApplied, "ConfigMap n/c: conflict"}, available: verdict{"Unknown", reasonAvailableLater, "not everything is applied"}}
+	}
+	unpicked := func(o *observed) { o.members[1].Labels = map[string]string{} }
+	for _, c := range []struct {
+		name       string
+		seen       observed
+		members    string
+		message    string
+		conditions string // those that are not true
+	}{
+		{"all well", world(t, on(t, "a", "b")), "2/2", "", ""},
+		{"just written", world(t), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"one fails", world(t, on(t, "a", "b"), failing), "1/2", "a: ConfigMap n/c: conflict", "Applied False, Available Unknown"},
+		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }), "0/2",
+			"b: waits for its turn: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"nobody qualifies", world(t, requiring("env=none")), "0/0", `no member qualifies: a: its labels do not match "env=none"; b: its labels do not match "env=none"`, ""},
+		{"a wrong selector", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Problem = "selector 3 is wrong" }), "2/2", "selector 3 is wrong", "Scheduled False"},
+		{"a wrong policy", world(t, func(o *observed) { o.policyProblem = "term 3 is wrong" }), "", "term 3 is wrong", "Scheduled False"},
+		{"nothing selected", world(t, func(o *observed) { o.selected.Objects = nil }), "0/2", "spec.resourceSelectors select nothing that can be placed",
+			"Scheduled False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"too few", world(t, on(t, "a"), unpicked, func(o *observed) {
+			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{"a", "c"}}
+		}), "1/2", "1 of 2 members picked; c: there is no MemberCluster, and no Cluster of a workspace that opts in, called c", "Scheduled False"},
+		{"one loses it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) { o.members[1].Labels, o.before.PolicyHash = nil, "others" }), "1/1", "", ""},
+		{"one has to wait to lose it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) {
+			o.members[1].Labels, o.before.PolicyHash = nil, "others"
+			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
+			o.standing["ns-a"] = standing{applied: verdict{"Unknown", reasonApplyPending, "waits"}, available: verdict{"Unknown", reasonAvailableLater, "waits"}}
+		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.StatusReportingScope = "Elsewhere" }), "2/2",
+			"spec.statusReportingScope Elsewhere: status is on the placement only", "Supported False"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			after := describe(c.seen, decide(c.seen), nil, now)
+			var untrue []string
+			for _, kind := range append([]string{"Supported", "ClusterResourcePlacementScheduled"}, stages...) {
+				if kind != "Supported" {
+					kind = "ClusterResourcePlacement" + strings.TrimPrefix(kind, "ClusterResourcePlacement")
+				}
+				if condition := meta.FindStatusCondition(after.Conditions, kind); condition != nil && condition.Status != metav1.ConditionTrue {
+					untrue = append(untrue, strings.TrimPrefix(kind, "ClusterResourcePlacement")+" "+string(condition.Status))
+				}
+			}
+			if diff := cmp.Diff([]string{c.members, c.message, c.conditions}, []string{after.Members, after.Message, strings.Join(untrue, ", ")}); diff != "" {
+				t.Errorf("members, message, conditions (-want +got):\n%s", diff)
+			}
+			c.seen.before = after
+			if diff := cmp.Diff(after, describe(c.seen, decide(c.seen), nil, now.Add(time.Hour))); diff != "" && c.name != "just written" {
+				t.Errorf("an hour later, with nothing new, the status differs:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
+	o := world(t, func(o *observed) {
+		o.members = nil
+		for i := range 2000 {
+			name := fmt.Sprintf("m-%04d", i)
+			label := "prod"
+			if i%2 == 1 {
+				label = "dev"
+			}
+			o.members = append(o.members, &scheduling.Member{Name: name, Namespace: "ns-" + name, Labels: map[string]string{"env": label}})
+		}
+	}, requiring("env=prod"))
+	var all []string
+	for _, m := range o.members {
+		all = append(all, m.Name)
+	}
+	on(t, all...)(&o)
+	o.standing["ns-m-1998"] = standing{applied: verdict{"False", reasonNotApplied, "no space"}}
+	d := decide(o)
+	after := describe(o, d, nil, now)
+	shown := map[string]bool{}
+	picked := 0
+	for _, s := range after.PlacementStatuses {
+		shown[s.ClusterName] = true
+		if meta.IsStatusConditionTrue(s.Conditions, "Scheduled") {
+			picked++
+		}
+	}
+	if picked != maxShown || !shown["m-1998"] {
+		t.Errorf("%d picked members are shown, the one in trouble %t", picked, shown["m-1998"])
+	}
+	if after.Members != "1999/2000" || after.Message != "m-1998: no space" { // dev holds it, too, and keeps it
+		t.Errorf("it says %s, %s", after.Members, after.Message)
+	}
+}

@@ -1,0 +1,150 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	agent := f.join(values, map[string]any{"clientID": "cross"})
+	name := naming.Cluster("cross")
+	cluster := f.untilReady(name, "Ready")
+	bearer, namespace := agent.credential()
+	agent.stop() // played by hand from here on
+	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
+	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, fmt.Sprintf("%s/%s: there is no MemberCluster, and no Cluster of a workspace that opts in", f.workspace, name))
+
+	var workspace corev1.Namespace
+	f.check(f.get(&workspace, "", f.workspace))
+	metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
+	f.check(f.Update(context.Background(), &workspace))
+	m := &registered{fixture: f, name: name, agent: f.as(bearer)}
+	var work placement.Work
+	f.eventually("its agent reads the Work", func() error {
+		return m.agent.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: crp.Name + "-work"}, &work)
+	})
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "1 members picked")
+	f.check(m.agent.Patch(context.Background(), &work, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, placement.FinalizerWork))))
+	before := work.DeepCopy()
+	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Reason: "R", Message: "not yet", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+	f.check(m.agent.Status().Patch(context.Background(), &work, client.MergeFrom(before)))
+	f.untilSays(crp, "Applied", metav1.ConditionFalse, f.workspace+"/"+name+": not yet")
+	f.refused("it makes a Work", m.agent.Create(context.Background(), &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"}}))
+	f.refused("it deletes a Work", m.agent.Delete(context.Background(), &work))
+
+	f.check(f.Delete(context.Background(), &cluster))
+	f.eventually("the Cluster's namespace goes in spite of the Work", func() error {
+		if err := f.get(&corev1.Namespace{}, "", namespace); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestAMemberThatLeavesGetsNothingNewAndItsPlaceIsFilled(t *testing.T) {
+	f := newFixture(t)
+	a, b := f.joined("leave-a"), f.joined("leave-b")
+	crp := f.crp(`
+resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + f.shop() + `}]
+policy:
+  placementType: PickN
+  numberOfClusters: 1
+  affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}
+`)
+	first, second := a, b
+	f.eventually("one of the two is picked", func() error {
+		works := f.works(crp)
+		if len(works) != 1 {
+			return fmt.Errorf("there are %d Works", len(works))
+		}
+		if works[0].Namespace == b.namespaceName() {
+			first, second = b, a
+		}
+		return nil
+	})
+	first.apply(crp.Name+"-work", "")
+	f.restartHub()
+	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
+
+	record := first.record()
+	f.check(f.Delete(context.Background(), &record))
+	f.eventually("the other has it, too", func() error {
+		if works := f.works(crp); !slices.ContainsFunc(works, func(w placement.Work) bool { return w.Namespace == second.namespaceName() }) {
+			return fmt.Errorf("it is in %d namespaces", len(works))
+		}
+		return nil
+	})
+	f.check(first.answer(metav1.ConditionFalse, "v1"))
+	first.untilGone()
+	f.untilOn(crp, second)
+}
+
+func TestAResourcePlacementPlacesOfItsOwnNamespaceOnly(t *testing.T) {
+	f := newFixture(t)
+	m := f.joined("rp", "env=prod")
+	shop := f.shop()
+	rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}
+	rp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap"}}
+	rp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{m.name}}
+	f.check(f.Create(context.Background(), rp))
+	name := shop + ".settings-work"
+	var work placement.Work
+	f.eventually("the member has the Work", func() error { return f.get(&work, m.namespaceName(), name) })
+	if got := manifests(t, work); len(got) != 1 || got["ConfigMap settings"] == nil || work.Labels[placement.LabelParentNamespace] != shop {
+		t.Errorf("the Work has the labels %v and holds %v", work.Labels, got)
+	}
+	m.apply(name, "")
+	f.eventually("it is available", func() error {
+		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp))
+		if !meta.IsStatusConditionTrue(rp.Status.Conditions, "ResourcePlacementAvailable") {
+			return fmt.Errorf("it says %q", rp.Status.Message)
+		}
+		return nil
+	})
+	f.check(f.Delete(context.Background(), rp))
+	m.remove(name)
+	f.eventually("it is gone", func() error {
+		if err := f.Get(context.Background(), client.ObjectKeyFromObject(rp), rp); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestManyResourcesBecomeSeveralWorks(t *testing.T) {
+	f := newFixture(t)
+	m := f.joined("split", "env=prod")
+	shop := f.shop()
+	for i := range 3 {
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)}, Data: map[string]string{"a": strings.Repeat("x", 600<<10)}}))
+	}
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("there are three Works", func() error {
+		var names []string
+		for _, work := range f.works(crp) {
+			names = append(names, work.Name)
+		}
+		if want := []string{crp.Name + "-1", crp.Name + "-2", crp.Name + "-work"}; !slices.Equal(names, want) {
+			return fmt.Errorf("they are %v, want %v", names, want)
+		}
+		return nil
+	})
+	for i := range 3 {
+		f.check(f.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)}}))
+	}
+	f.untilOn(crp, m)
+}
