@@ -22,7 +22,7 @@ var images = []struct {
 	programs []string
 }{
 	{"muster-hub", []string{"muster-hub"}},
-	{"muster-agent", []string{"muster-agent"}},
+	{"muster-agent", []string{"muster-agent", "muster-deployer"}},
 }
 
 var platforms = []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
