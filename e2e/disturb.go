@@ -29,7 +29,7 @@ func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	figure, err := e.killContainer(ctx, e.one, agentPod, "fleet-agent")
+	figure, err := e.killContainer(ctx, e.one, agentPod, "fleet-agent", "muster-agent")
 	if err != nil {
 		return "", err
 	}
@@ -41,12 +41,12 @@ func agentContainerKilled(ctx context.Context, e *env) (string, error) {
 }
 
 // killContainer kills a Pod's program and waits until the kubelet has started it again and it is ready.
-func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app string) (string, error) {
+func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app, program string) (string, error) {
 	pod, err := e.sh(ctx, c, findPod)
 	if err != nil {
 		return "", err
 	}
-	if err := signalProcess(syscall.SIGKILL, "POD_NAME="+pod); err != nil {
+	if err := killProcess(program, "POD_NAME="+pod); err != nil {
 		return "", err
 	}
 	began := time.Now()
@@ -55,8 +55,8 @@ func (e *env) killContainer(ctx context.Context, c *cluster, findPod, app string
 	return "ready again after " + seconds(began), err
 }
 
-// signalProcess signals the one process that has a variable in its environment.
-func signalProcess(signal syscall.Signal, variable string) error {
+// killProcess kills the process of a program that has a variable in its environment.
+func killProcess(program, variable string) error {
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		return err
@@ -66,13 +66,16 @@ func signalProcess(signal syscall.Signal, variable string) error {
 		if err != nil || !bytes.Contains(append([]byte{0}, environment...), []byte("\x00"+variable+"\x00")) {
 			continue // It ended, or is another.
 		}
+		if name, err := os.ReadFile(filepath.Join(filepath.Dir(path), "comm")); err != nil || strings.TrimSpace(string(name)) != program {
+			continue // Such as a child of it, which has the same environment.
+		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
 			return err
 		}
-		return syscall.Kill(pid, signal)
+		return syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return fmt.Errorf("no process has %s in its environment", variable)
+	return fmt.Errorf("no %s has %s in its environment", program, variable)
 }
 
 func agentUpgradedAndRolledBack(ctx context.Context, e *env) (string, error) {

@@ -31,7 +31,7 @@ func hubContainerKilled(ctx context.Context, e *env) (string, error) {
 		return "", err
 	}
 	began := time.Now()
-	figure, err := e.killContainer(ctx, e.hub, hubPod, "fleet-controller")
+	figure, err := e.killContainer(ctx, e.hub, hubPod, "fleet-controller", "muster-hub")
 	if err != nil {
 		return "", err
 	}
