@@ -3,18 +3,24 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/remote"
 )
 
-// reasonNotRunning is that of the conditions of what is not deployed because the deployer does not run.
+// reasonNotRunning is that of the conditions of what is not deployed or applied because the deployer does not run.
 const reasonNotRunning = "DeployerNotRunning"
 
-// Delivery says how BundleDeployments are carried out.
+// Delivery says how what the hub places is carried out.
 type Delivery struct {
 	// Path is where the program is that does it.
 	Path string
@@ -24,53 +30,112 @@ type Delivery struct {
 	Off bool
 }
 
-// deliver runs the deployer as long as there is something to deploy.
-func (r *runner) deliver(ctx context.Context) {
-	placed := deployer.NewPlaced()
-	supervisor := &deployer.Supervisor{
-		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Order: r.order, Renewed: r.renewed, Placed: placed,
-		Left:   func(ctx context.Context) (bool, error) { return r.member.Delivered(ctx, string(r.session.Report.UID)) },
-		Report: r.undelivered, Log: r.log, Clock: r.clock,
+// deliver runs the deployer as long as something of these kinds is placed.
+func (r *runner) deliver(ctx context.Context, kinds ...deployer.Kind) {
+	var all []*deployer.Placed
+	for _, kind := range kinds {
+		placed := deployer.NewPlaced(kind, r.placed)
+		placed.Report = placedAs[kind].report(r)
+		all = append(all, placed)
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	supervisor := &deployer.Supervisor{
+		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Renewed: r.renewed, Placed: all, Changed: r.placed,
+		Order: func() deployer.Order { return r.order(all) }, Left: func(ctx context.Context) (bool, error) { return r.delivered(ctx, kinds) },
+		Leaves: r.leaves, Empty: r.empty, Log: r.log, Clock: r.clock,
+	}
+	var working sync.WaitGroup
+	defer working.Wait()
+	working.Go(func() {
 		if r.delivery.Off {
-			r.refuse(ctx, placed)
+			r.refuse(ctx, all)
 			return
 		}
 		supervisor.Run(ctx)
-	}()
-	failing := false
-	r.session.FollowDeployments(ctx, placed, func(err error) {
-		if err != nil && !failing {
-			r.log.Info("watching BundleDeployments failing", "reason", r.session.Explain(err))
-		}
-		failing = err != nil
 	})
-	<-ended
+	for _, placed := range all {
+		working.Go(func() { r.follow(ctx, placed) })
+	}
 }
 
-// refuse tells each deployment that nothing comes of it.
-func (r *runner) refuse(ctx context.Context, placed *deployer.Placed) {
+// follow keeps what is placed up to date, and says once that it cannot.
+func (r *runner) follow(ctx context.Context, placed *deployer.Placed) {
+	failing := false
+	r.session.FollowPlaced(ctx, placedAs[placed.Kind].resource, placed, func(err error) {
+		if err != nil && !failing {
+			r.log.Info("watching "+string(placed.Kind)+" failing", "reason", r.session.Explain(err))
+		}
+		if failing && err == nil {
+			poke(r.renewed) // the program may see them now, too
+		}
+		failing = err != nil
+		placed.Followed(err)
+	})
+}
+
+// placedAs says how to follow a kind, and how to tell what is placed as that why nothing comes of it.
+var placedAs = map[deployer.Kind]struct {
+	resource schema.GroupVersionResource
+	report   func(*runner) func(context.Context, map[string]int64, string)
+}{
+	deployer.Bundles: {remote.BundleDeployments, func(r *runner) func(context.Context, map[string]int64, string) { return r.undelivered }},
+	deployer.Works:   {remote.Works, func(r *runner) func(context.Context, map[string]int64, string) { return r.unapplied }},
+}
+
+// delivered says whether anything is left of what was placed.
+func (r *runner) delivered(ctx context.Context, kinds []deployer.Kind) (bool, error) {
+	left, err := r.member.Applied(ctx, r.session.Namespace)
+	if left || err != nil || !slices.Contains(kinds, deployer.Bundles) {
+		return left, err
+	}
+	return r.member.Delivered(ctx, string(r.session.Report.UID))
+}
+
+// refuse tells each that is placed that nothing comes of it.
+func (r *runner) refuse(ctx context.Context, all []*deployer.Placed) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-placed.Changed:
+		case <-r.placed:
 		}
-		r.undelivered(ctx, placed.Names(), "nothing is deployed on this cluster, because its agent was installed with fleetAgent.delivery=false")
+		for _, placed := range all {
+			placed.Report(ctx, placed.Placed(), "nothing is deployed on this cluster, because its agent was installed with "+r.door.deliveryOff())
+		}
 	}
 }
 
-func (r *runner) order() deployer.Order {
-	return deployer.Order{
+func (r *runner) order(all []*deployer.Placed) deployer.Order {
+	order := deployer.Order{
 		Hub: r.session.Target(), Token: r.held.Load().Token, Namespace: r.session.Namespace, Name: r.session.Name, Member: string(r.session.Report.UID),
+		Leave: r.leaves(),
+	}
+	for _, placed := range all {
+		if placed.Offered() {
+			order.Kinds = append(order.Kinds, placed.Kind)
+		}
+	}
+	return order
+}
+
+// unapplied tells Works on the hub why they are not applied; the deployer writes there otherwise.
+func (r *runner) unapplied(ctx context.Context, placed map[string]int64, sentence string) {
+	for name, generation := range placed {
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{
+			Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: reasonNotRunning, Message: sentence,
+			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		}}}})
+		if err == nil {
+			err = r.session.ReportWork(ctx, name, patch)
+		}
+		if err != nil {
+			r.log.Info("reporting a Work failing", "work", name, "reason", r.session.Explain(err))
+			return
+		}
 	}
 }
 
 // undelivered tells on the hub why nothing is deployed; the deployer writes there otherwise.
-func (r *runner) undelivered(ctx context.Context, names []string, sentence string) {
+func (r *runner) undelivered(ctx context.Context, placed map[string]int64, sentence string) {
 	now := r.clock.Now().UTC().Format(time.RFC3339)
 	condition := func(kind string) fleet.Condition {
 		return fleet.Condition{
@@ -83,7 +148,7 @@ func (r *runner) undelivered(ctx context.Context, names []string, sentence strin
 			Deployed: "False: " + sentence, Monitored: "False: " + sentence, State: string(fleet.StateErrApplied),
 		},
 	}})
-	for _, name := range names {
+	for name := range placed {
 		if err == nil {
 			err = r.session.ReportDeployment(ctx, name, patch)
 		}

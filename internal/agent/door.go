@@ -33,6 +33,8 @@ type door interface {
 	parts(r *runner) []func(context.Context)
 	// deliver deploys what the hub placed on the cluster, until ctx ends.
 	deliver(ctx context.Context, r *runner)
+	// deliveryOff is the setting of the chart that switches that off.
+	deliveryOff() string
 	// tidy tells that what follow follows may have changed.
 	tidy()
 	// source names the object that holds the credential.

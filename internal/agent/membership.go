@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
@@ -171,7 +172,10 @@ func (d *membership) spent(begun string) string { return begun }
 
 func (*membership) tidy() {}
 
-func (*membership) deliver(context.Context, *runner) {}
+// deliver carries out Works: there are no Bundles for a MemberCluster.
+func (*membership) deliver(ctx context.Context, r *runner) { r.deliver(ctx, deployer.Works) }
+
+func (*membership) deliveryOff() string { return "delivery=false" }
 
 func (*membership) parts(*runner) []func(context.Context) { return nil }
 

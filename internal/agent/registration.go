@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/local"
@@ -119,7 +120,11 @@ func (d *registration) spent(begun string) string {
 	return begun
 }
 
-func (*registration) deliver(ctx context.Context, r *runner) { r.deliver(ctx) }
+func (*registration) deliver(ctx context.Context, r *runner) {
+	r.deliver(ctx, deployer.Bundles, deployer.Works)
+}
+
+func (*registration) deliveryOff() string { return "fleetAgent.delivery=false" }
 
 func (d *registration) tidy() { poke(d.tidyUp) }
 

@@ -36,8 +36,10 @@ type runner struct {
 	asks    chan *clusterv1beta1.InternalMemberCluster
 	// renewed tells of a new credential, or another address of the hub.
 	renewed chan struct{}
-	moves   chan *clusterv1beta1.InternalMemberCluster
-	hubs    chan clusterv1beta1.HubInUse
+	// placed tells that there may be something else to deliver, departing that a departure has come further.
+	placed, departing chan struct{}
+	moves             chan *clusterv1beta1.InternalMemberCluster
+	hubs              chan clusterv1beta1.HubInUse
 
 	// changing is held while another credential is stored and taken into use.
 	changing sync.Mutex
@@ -47,6 +49,8 @@ type runner struct {
 	asked *clusterv1beta1.InternalMemberCluster
 	left  bool
 	pace  time.Duration
+	// departure is that of a member that leaves.
+	departure departure
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
@@ -58,7 +62,7 @@ func (a *Agent) work(ctx context.Context, session *remote.Session, token string)
 		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1), moved: make(chan struct{}, 1), hub: inUse(session.Target()),
 		moves: make(chan *clusterv1beta1.InternalMemberCluster, 1), hubs: make(chan clusterv1beta1.HubInUse, 1),
 		periods: make(chan time.Duration, 1), asks: make(chan *clusterv1beta1.InternalMemberCluster, 1),
-		renewed: make(chan struct{}, 1),
+		renewed: make(chan struct{}, 1), placed: make(chan struct{}, 1), departing: make(chan struct{}, 1),
 	}
 	r.use(session.Credential)
 	if err := r.identify(ctx); err != nil {
@@ -194,6 +198,7 @@ func (r *runner) reporter() *report.Reporter {
 	defer r.mu.Unlock()
 	return &report.Reporter{
 		Member: r.member, Write: r.session.Member.Report, Start: r.asked, Asks: r.asks, Check: r.checks, Left: r.leave,
+		Departure: r.ready, Departing: r.departing,
 		Hub: r.hub, Hubs: r.hubs, Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace, Clock: r.clock,
 	}
 }
@@ -258,6 +263,7 @@ func (r *runner) listen(ctx context.Context) {
 func (r *runner) hear(asked *clusterv1beta1.InternalMemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.depart(r.asked.Spec, asked.Spec)
 	r.asked = asked
 	if r.left && asked.Spec.State != clusterv1beta1.ClusterStateLeave {
 		r.left = false

@@ -72,18 +72,19 @@ func (d *Deployer) remove(ctx context.Context, name string, of *delivery) error 
 }
 
 func (d *Deployer) takeAway(ctx context.Context, name string, of *delivery) error {
-	var err error
-	if strings.HasPrefix(name, agentBundle) {
-		err = d.Cluster.Forget(*of.release)
-	} else {
-		err = d.Cluster.Remove(ctx, *of.release)
-	}
-	if err != nil {
+	if err := d.uninstall(ctx, name, *of.release); err != nil {
 		return err
 	}
 	d.Log.Info("release removed", "deployment", name, "release", of.release.String(), "kept", of.release.KeepResources)
 	d.hold(name, of, nil)
 	return nil
+}
+
+func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summary) error {
+	if strings.HasPrefix(name, agentBundle) {
+		return d.Cluster.Forget(of)
+	}
+	return d.Cluster.Remove(ctx, of)
 }
 
 // claim notes that a release is this member's, so that it is known as that when its BundleDeployment goes.

@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/work"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/version"
@@ -33,7 +35,7 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   deployer.Program,
 		Short: "Deploy on this cluster what a Muster hub placed on it",
-		Long: deployer.Program + ` makes the Helm releases of a cluster what the BundleDeployments on the hub say.
+		Long: deployer.Program + ` makes the Helm releases of a cluster what the BundleDeployments on the hub say, and applies its Works.
 
 muster-agent starts it when there is something to deploy and tells it over its standard input, line by line, for which hub and with which
 credential. It ends when its standard input does, and when nothing is left to deploy or to watch.`,
@@ -86,37 +88,55 @@ func (f flags) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	first, ended := make(chan deployer.Order, 1), make(chan error, 1)
-	var hub *remote.Member
-	dialled := make(chan struct{})
+	orders, ended := make(chan deployer.Order), make(chan error, 1)
 	go func() {
-		begun := false
-		ended <- deployer.Receive(os.Stdin, func(order deployer.Order) {
-			if !begun {
-				begun = true
-				first <- order
-				<-dialled
-				return
+		err := deployer.Receive(os.Stdin, func(order deployer.Order) {
+			select {
+			case orders <- order:
+			case <-ctx.Done():
 			}
-			follow(log, hub, order)
 		})
+		ended <- err
 		// Without an agent nobody renews the credential, and a new agent starts its own deployer.
 		cancel()
 	}()
-	var order deployer.Order
 	trim()
 	select {
-	case order = <-first:
+	case first := <-orders:
+		return serve(ctx, &duties{config: config, cluster: cluster, log: log, end: cancel}, first, orders)
 	case err := <-ended:
 		return errors.Join(errors.New("standard input ended before an agent said for whom to deploy"), err)
 	case <-ctx.Done():
 		return nil
 	}
-	if hub, err = dial(order); err != nil {
+}
+
+// serve does what the agent orders until there is nothing left to do.
+func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan deployer.Order) error {
+	hub, err := remote.Dial(first.Hub, first.Token, clock.RealClock{})
+	if err != nil {
 		return err
 	}
-	close(dialled)
-	return serve(ctx, log, cluster, hub, order)
+	if d.hub, err = hub.Member(first.Namespace, first.Name); err != nil {
+		return err
+	}
+	d.member, d.answers = first.Member, os.Stdout
+	d.idle, d.left, d.emptying = map[deployer.Kind]bool{}, map[deployer.Kind]work.Remaining{}, make(chan struct{})
+	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
+	for order := first; ; {
+		if d.empties() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
+			d.end() // what was begun cannot be taken back: the agent starts another program if there is more to do
+		}
+		d.take(ctx, order)
+		select {
+		case <-ctx.Done():
+			d.running.Wait()
+			d.log.Info("deployer stopped")
+			return nil
+		case order = <-orders:
+			follow(d.log, d.hub, order)
+		}
+	}
 }
 
 // follow takes over what changed since the last order.
@@ -131,23 +151,4 @@ func follow(log logr.Logger, hub *remote.Member, order deployer.Order) {
 		return
 	}
 	hub.Move(moved)
-}
-
-func dial(order deployer.Order) (*remote.Member, error) {
-	hub, err := remote.Dial(order.Hub, order.Token, clock.RealClock{})
-	if err != nil {
-		return nil, err
-	}
-	return hub.Member(order.Namespace, order.Name)
-}
-
-func serve(ctx context.Context, log logr.Logger, cluster *release.Cluster, hub *remote.Member, order deployer.Order) error {
-	log.Info("deployer started", "version", version.Version, "hub", order.Hub.Server, "namespace", order.Namespace)
-	d := &Deployer{Cluster: cluster, Hub: hub, Member: order.Member, Log: log, Clock: clock.RealClock{}}
-	err := d.Run(ctx)
-	log.Info("deployer stopped")
-	if ctx.Err() == nil {
-		return err
-	}
-	return nil
 }

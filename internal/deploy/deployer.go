@@ -51,6 +51,8 @@ type Deployer struct {
 	Member string
 	Log    logr.Logger
 	Clock  clock.WithTicker
+	// Idle is told whether nothing is wanted and nothing is left.
+	Idle func(bool)
 
 	queue   workqueue.TypedDelayingInterface[string]
 	store   *store
@@ -61,7 +63,6 @@ type Deployer struct {
 	owners     map[live.Key]map[string]bool
 	waiting    map[string]bool
 	busy       int
-	idle       chan struct{}
 }
 
 // delivery is what is remembered of one deployment. Only the worker that has its name changes it, release, set and seen
@@ -83,12 +84,11 @@ type delivery struct {
 	unwatched time.Time
 }
 
-// Run deploys until ctx ends, which leaves what is under way behind, or until nothing is wanted and nothing is left.
+// Run deploys until ctx ends, which leaves what is under way behind.
 func (d *Deployer) Run(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, d.Log)
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: d.Clock})
 	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[live.Key]map[string]bool{}, map[string]bool{}
-	d.idle = make(chan struct{}, 1)
 	d.store = newStore(d.queue.Add, d.reported)
 	d.watcher = live.NewWatcher(d.Cluster, d.changed)
 	if err := d.adopt(ctx); err != nil {
@@ -116,10 +116,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 		}
 	}
 	d.rest()
-	select {
-	case <-ctx.Done():
-	case <-d.idle:
-	}
+	<-ctx.Done()
 	cancel()
 	d.queue.ShutDown()
 	working.Wait()
@@ -197,6 +194,7 @@ func (d *Deployer) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy++
+	d.Idle(false)
 }
 
 func (d *Deployer) end() {
@@ -205,7 +203,7 @@ func (d *Deployer) end() {
 	d.busy--
 }
 
-// rest ends the deployer when there is nothing to do and nothing to watch.
+// rest tells whether there is nothing to do and nothing to watch.
 func (d *Deployer) rest() {
 	wanted := len(d.store.all())
 	d.mu.Lock()
@@ -218,10 +216,7 @@ func (d *Deployer) rest() {
 			return
 		}
 	}
-	select {
-	case d.idle <- struct{}{}:
-	default:
-	}
+	d.Idle(true)
 }
 
 // reconcile is observe, decide, act and report for one deployment.

@@ -54,11 +54,11 @@ func (d *Deployer) RemoveAll(ctx context.Context) (left int, err error) {
 		return 0, err
 	}
 	var failed error
-	for _, summary := range found {
+	for name, summary := range found {
 		if summary.Member != d.Member {
 			continue
 		}
-		if err := d.Cluster.Remove(ctx, summary); err != nil {
+		if err := d.uninstall(ctx, name, summary); err != nil {
 			left++
 			failed = fmt.Errorf("%d releases are left, one because of %w", left, err)
 		}

@@ -167,9 +167,16 @@ func (r *rig) start() *running {
 	go func() {
 		defer close(run.ended)
 		for ctx.Err() == nil {
-			if err := d.Run(ctx); err != nil && ctx.Err() == nil {
+			turn, end := context.WithCancel(ctx)
+			d.Idle = func(idle bool) {
+				if idle {
+					end()
+				}
+			}
+			if err := d.Run(turn); err != nil && ctx.Err() == nil {
 				r.t.Errorf("the deployer ended: %v", err)
 			}
+			end()
 			run.rests.Add(1)
 			r.awaitDeployment(ctx)
 		}

@@ -16,6 +16,12 @@ const (
 	ConditionJoined = "Joined"
 	// ConditionHealthy says whether the member's agent is alive and its API server well; likewise.
 	ConditionHealthy = "Healthy"
+	// AnnotationLeavePolicy on a MemberCluster says what becomes of what was placed on it when it leaves: Delete (the default) or Orphan.
+	AnnotationLeavePolicy = "muster/leave-policy"
+	// ConditionSupported is False while the record asks for something that the hub cannot do, and says what; else there is none.
+	ConditionSupported = "Supported"
+	// ReasonLeaving is that of the condition Joined while a member leaves.
+	ReasonLeaving = "Leaving"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 	// PropertyNodeCount is the number of nodes.

@@ -52,7 +52,25 @@ type InternalMemberClusterSpec struct {
 	// Muster addition.
 	// +optional
 	Hub *HubAddress `json:"hub,omitempty"`
+	// LeavePolicy is what becomes, when the member leaves, of what was placed on it: Delete (it is removed, and only then the agent
+	// says that the member has left) or Orphan (it stays as it is; the default). Set by the hub when it asks the member to leave.
+	// Agents of KubeFleet ignore it. A Muster addition.
+	// +optional
+	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
 }
+
+// LeavePolicy is what becomes of what was placed on a member that leaves.
+//
+// +kubebuilder:validation:Enum=Delete;Orphan
+type LeavePolicy string
+
+// The policies.
+const (
+	// LeaveDelete removes it.
+	LeaveDelete LeavePolicy = "Delete"
+	// LeaveOrphan lets it stay as it is.
+	LeaveOrphan LeavePolicy = "Orphan"
+)
 
 // HubAddress is where members reach the hub and whom they trust there. A field that is empty leaves the agent what it has.
 type HubAddress struct {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 )
 
@@ -19,7 +20,7 @@ const Program = "muster-deployer"
 // maxOrder is how long a line may be; a CA bundle is the longest part of it.
 const maxOrder = 4 << 20
 
-// Order is a line of the program's standard input. The hub and the token of the last one count; the rest never changes.
+// Order is a line of the program's standard input. The hub, the token and the kinds of the last one count; the rest never changes.
 type Order struct {
 	// Hub is whom to dial.
 	Hub remote.Target `json:"hub"`
@@ -29,6 +30,29 @@ type Order struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Member    string `json:"member"`
+	// Kinds are what the hub lets the member see; what it does not is left alone.
+	Kinds []Kind `json:"kinds"`
+	// Leave says that the member leaves, and whether all that was placed on it is to be removed. It ends what the program does for it.
+	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
+}
+
+// Kind is a kind of object by which the hub places something on the member.
+type Kind string
+
+// The kinds.
+const (
+	Bundles Kind = "BundleDeployments"
+	Works   Kind = "Works"
+)
+
+// Answer is a line of the program's standard output.
+type Answer struct {
+	// Kind is of what Failing says why nothing comes of it.
+	Kind    Kind   `json:"kind,omitempty"`
+	Failing string `json:"failing,omitempty"`
+	// Left says how much is left while the member is emptied, and what that waits for; Emptied that it is over.
+	Left    string `json:"left,omitempty"`
+	Emptied bool   `json:"emptied,omitempty"`
 }
 
 // Send writes an order.
@@ -37,6 +61,22 @@ func (o Order) Send(to io.Writer) error {
 		return fmt.Errorf("telling %s: %w", Program, err)
 	}
 	return nil
+}
+
+// Send writes an answer.
+func (a Answer) Send(to io.Writer) error { return json.NewEncoder(to).Encode(a) }
+
+// Hear reads answers and hands them on, until the program closes its end.
+func Hear(from io.Reader, take func(Answer)) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxOrder)
+	for lines.Scan() {
+		var answer Answer
+		if json.Unmarshal(lines.Bytes(), &answer) == nil { // whatever else a chart makes it print is nobody's concern
+			take(answer)
+		}
+	}
+	_, _ = io.Copy(io.Discard, from) // a line that is too long must not hold the program up
 }
 
 // Receive reads orders and hands them on, until the agent closes its end.

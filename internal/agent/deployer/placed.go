@@ -3,49 +3,62 @@ package deployer
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Placed is the store that a watch of the metadata of BundleDeployments keeps up to date: their names.
+// Placed is the store that a watch of the metadata of one kind keeps up to date: the names of what is placed on the member.
 type Placed struct {
-	// Changed tells that there are others than before; its buffer is 1.
+	// Kind is what the program calls it.
+	Kind Kind
+	// Report tells those that are placed why nothing comes of them. It gets their generations by name.
+	Report func(ctx context.Context, placed map[string]int64, sentence string)
+	// Changed tells that there are others than before, or that the hub lets the member see them now; its buffer is 1.
 	Changed chan struct{}
 
-	listed chan struct{}
-	once   sync.Once
-	mu     sync.Mutex
-	names  map[string]bool
+	known chan struct{}
+	once  sync.Once
+	mu    sync.Mutex
+	names map[string]int64
+	// listed says that the hub has let the member see them.
+	listed bool
 }
 
 // NewPlaced makes an empty store.
-func NewPlaced() *Placed {
-	return &Placed{Changed: make(chan struct{}, 1), listed: make(chan struct{}), names: map[string]bool{}}
+func NewPlaced(kind Kind, changed chan struct{}) *Placed {
+	return &Placed{Kind: kind, Changed: changed, known: make(chan struct{}), names: map[string]int64{}}
 }
 
-// Count is how many there are.
-func (p *Placed) Count() int {
+// Followed takes note of how an attempt to watch ended. A hub that serves no such kind, or gives no right to it, has placed nothing.
+func (p *Placed) Followed(err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		p.once.Do(func() { close(p.known) })
+	}
+}
+
+// Offered says whether the hub lets the member see them.
+func (p *Placed) Offered() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.names)
+	return p.listed
 }
 
-// Names are those of all.
-func (p *Placed) Names() []string {
+// Placed are the generations of all by name.
+func (p *Placed) Placed() map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.names))
+	return maps.Clone(p.names)
 }
 
-// await returns when they have been listed, or false when ctx ends.
+// await returns when it is known what is placed, or false when ctx ends.
 func (p *Placed) await(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-p.listed:
+	case <-p.known:
 		return true
 	}
 }
@@ -61,14 +74,17 @@ func (p *Placed) change(change func()) error {
 	return nil
 }
 
-func name(obj any) string { return obj.(*metav1.PartialObjectMetadata).Name }
+func (p *Placed) put(obj any) {
+	metadata := obj.(*metav1.PartialObjectMetadata)
+	p.names[metadata.Name] = metadata.Generation
+}
 
 // Transformer implements cache.TransformingStore.
 func (*Placed) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
 			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Name: whole.Name, Namespace: whole.Namespace, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
+				Name: whole.Name, Namespace: whole.Namespace, UID: whole.UID, ResourceVersion: whole.ResourceVersion, Generation: whole.Generation,
 			}}, nil
 		}
 		return obj, nil
@@ -76,21 +92,28 @@ func (*Placed) Transformer() cache.TransformFunc {
 }
 
 // Add implements cache.ReflectorStore.
-func (p *Placed) Add(obj any) error { return p.change(func() { p.names[name(obj)] = true }) }
+func (p *Placed) Add(obj any) error { return p.change(func() { p.put(obj) }) }
 
 // Update implements cache.ReflectorStore.
-func (*Placed) Update(any) error { return nil }
+func (p *Placed) Update(obj any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.put(obj)
+	return nil
+}
 
 // Delete implements cache.ReflectorStore.
-func (p *Placed) Delete(obj any) error { return p.change(func() { delete(p.names, name(obj)) }) }
+func (p *Placed) Delete(obj any) error {
+	return p.change(func() { delete(p.names, obj.(*metav1.PartialObjectMetadata).Name) })
+}
 
 // Replace implements cache.ReflectorStore.
 func (p *Placed) Replace(list []any, _ string) error {
-	defer p.once.Do(func() { close(p.listed) })
+	defer p.once.Do(func() { close(p.known) })
 	return p.change(func() {
-		p.names = make(map[string]bool, len(list))
+		p.listed, p.names = true, make(map[string]int64, len(list))
 		for _, obj := range list {
-			p.names[name(obj)] = true
+			p.put(obj)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/retry"
 )
 
@@ -34,12 +37,14 @@ type Supervisor struct {
 	Order func() Order
 	// Renewed tells that there is another token.
 	Renewed <-chan struct{}
-	// Placed keeps the number of BundleDeployments, and tells of its changes.
-	Placed *Placed
-	// Left says whether something is left of what was deployed to this member.
+	// Placed keep what is placed, kind by kind; Changed tells of their changes.
+	Placed  []*Placed
+	Changed <-chan struct{}
+	// Left says whether anything is left of what was placed on this member.
 	Left func(context.Context) (bool, error)
-	// Report tells those who wait for their deployment why nothing happens.
-	Report func(ctx context.Context, names []string, sentence string)
+	// Leaves says whether the member leaves, and how; Empty takes how far it is with being emptied.
+	Leaves func() clusterv1beta1.LeavePolicy
+	Empty  func(left string, emptied bool)
 	Log    logr.Logger
 	Clock  clock.Clock
 }
@@ -55,21 +60,33 @@ func Beside() (string, error) {
 
 // Run goes on until ctx ends, and ends the program with it.
 func (s *Supervisor) Run(ctx context.Context) {
-	if !s.Placed.await(ctx) {
-		return
+	for _, placed := range s.Placed {
+		if !placed.await(ctx) {
+			return
+		}
 	}
-	left := s.left(ctx)
+	left, emptied := s.left(ctx), false
 	for pace := retry.Unreachable(); ctx.Err() == nil; {
-		if s.Placed.Count() == 0 && !left {
-			// It was idle when it ended: what comes next comes as a BundleDeployment.
+		emptied = emptied && s.emptying()
+		if s.emptying() && !emptied {
+			// What was applied of Works may be left though they are gone.
+			left = s.left(ctx)
+			emptied = !left && !s.wanted()
+		}
+		if emptied {
+			s.Empty("", true)
+		}
+		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.wanted() {
+			// It was idle when it ended: what comes next comes as one of the kinds that are followed.
 			select {
 			case <-ctx.Done():
-			case <-s.Placed.Changed:
+			case <-s.Changed:
 			}
 			continue
 		}
 		begun := s.Clock.Now()
-		err := s.run(ctx)
+		ended, err := s.run(ctx)
+		emptied = ended
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -82,9 +99,38 @@ func (s *Supervisor) Run(ctx context.Context) {
 		wait := pace.Step()
 		sentence := err.Error()
 		s.Log.Info("deployer failing", "reason", sentence, "retry", wait.String())
-		s.Report(ctx, s.Placed.Names(), sentence)
+		s.report(ctx, sentence)
 		if retry.Wait(ctx, s.Clock, wait) != nil {
 			return
+		}
+	}
+}
+
+func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
+
+// wanted says whether anything is placed.
+func (s *Supervisor) wanted() bool {
+	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return len(p.Placed()) > 0 })
+}
+
+// report tells everybody who waits why nothing happens.
+func (s *Supervisor) report(ctx context.Context, sentence string) {
+	if s.emptying() {
+		s.Empty(sentence, false)
+	}
+	for _, placed := range s.Placed {
+		placed.Report(ctx, placed.Placed(), sentence)
+	}
+}
+
+// heed takes over what the program says.
+func (s *Supervisor) heed(ctx context.Context, answer Answer) {
+	if s.emptying() && (answer.Left != "" || answer.Failing != "") {
+		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
+	}
+	for _, placed := range s.Placed {
+		if placed.Kind == answer.Kind && answer.Failing != "" {
+			placed.Report(ctx, placed.Placed(), answer.Failing)
 		}
 	}
 }
@@ -99,36 +145,52 @@ func (s *Supervisor) left(ctx context.Context) bool {
 	return left
 }
 
-// run runs the program once. It returns nil if the program found nothing to do.
-func (s *Supervisor) run(ctx context.Context) error {
+// run runs the program once. It returns no error if the program found nothing to do, and whether it emptied the member.
+func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	if _, err := os.Stat(s.Path); err != nil {
-		return fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
+		return false, fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
 			"use an image that has it, or install it there", Program, err)
 	}
 	command := exec.Command(s.Path, s.Arguments...)
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	command.Stderr = os.Stderr
+	answers, said, err := os.Pipe()
+	if err != nil {
+		return false, fmt.Errorf("starting %s: %w", Program, err)
+	}
+	defer func() { _ = answers.Close() }() // nobody writes any more
+	command.Stdout = said
 	orders, err := command.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", Program, err)
+		return false, fmt.Errorf("starting %s: %w", Program, err)
 	}
 	exited := start(command)
+	_ = said.Close() // the program has its own
 	if command.Process == nil {
-		return fmt.Errorf("starting %s: %w", s.Path, <-exited)
+		return false, fmt.Errorf("starting %s: %w", s.Path, <-exited)
 	}
 	stop := context.AfterFunc(ctx, func() { s.end(command) })
 	defer stop()
 	s.Log.Info("deployer started", "pid", command.Process.Pid)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		Hear(answers, func(answer Answer) {
+			emptied = emptied || answer.Emptied
+			s.heed(ctx, answer)
+		})
+	}()
 	err = s.instruct(orders, exited)
 	stop()
+	<-heard
 	var status *exec.ExitError
 	switch {
 	case err == nil:
 		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
-		return nil
+		return emptied, nil
 	case errors.As(err, &status):
-		return fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%w) and is started again; the agent's log says why", Program, status)
+		return false, fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%w) and is started again; the agent's log says why", Program, status)
 	default:
-		return fmt.Errorf("running %s: %w", Program, err)
+		return false, fmt.Errorf("running %s: %w", Program, err)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,8 @@ import (
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 )
 
 // fixture is a supervisor whose program is a script.
@@ -22,6 +26,7 @@ type fixture struct {
 	*Supervisor
 	t       *testing.T
 	dir     string
+	placed  *Placed
 	token   atomic.Pointer[string]
 	renewed chan struct{}
 	said    chan string
@@ -40,13 +45,14 @@ func newFixture(t *testing.T, script string) *fixture {
 			t.Fatal(err)
 		}
 	}
+	f.placed = NewPlaced(Bundles, make(chan struct{}, 1))
+	f.placed.Report = func(_ context.Context, placed map[string]int64, sentence string) {
+		f.said <- strings.Join(slices.Sorted(maps.Keys(placed)), ",") + ": " + sentence
+	}
 	f.Supervisor = &Supervisor{
-		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: NewPlaced(),
+		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: []*Placed{f.placed}, Changed: f.placed.Changed,
 		Order: func() Order { return Order{Namespace: "m", Token: *f.token.Load()} },
-		Left:  func(context.Context) (bool, error) { return false, nil },
-		Report: func(_ context.Context, names []string, sentence string) {
-			f.said <- strings.Join(names, ",") + ": " + sentence
-		},
+		Left:  func(context.Context) (bool, error) { return false, nil }, Leaves: func() clusterv1beta1.LeavePolicy { return "" },
 		Log: testr.New(t), Clock: clock.RealClock{},
 	}
 	return f
@@ -67,7 +73,7 @@ func (f *fixture) run(placed ...string) {
 	for _, name := range placed {
 		list = append(list, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	if err := f.Placed.Replace(list, ""); err != nil {
+	if err := f.placed.Replace(list, ""); err != nil {
 		f.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(f.t.Context())
@@ -117,7 +123,7 @@ func TestProgramIsStartedWithTheFirstDeploymentAndGetsItsCredentialOverStandardI
 	f := newFixture(t, `env > env; echo "$@" > args; cat > orders`)
 	f.run()
 	f.runs(0)
-	if err := f.Placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+	if err := f.placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
 	}
 	tokens := func() (tokens []string) {
@@ -176,7 +182,7 @@ func TestProgramThatIsDoneIsStartedAgainWithTheNextDeployment(t *testing.T) {
 	f.Left = func(context.Context) (bool, error) { return true, nil }
 	f.run()
 	f.runs(1)
-	if err := f.Placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+	if err := f.placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
 	}
 	f.runs(2)
@@ -187,4 +193,41 @@ func TestLineThatIsNoOrderIsNotQuoted(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestMemberThatLeavesIsEmptiedByTheProgramAndNotServedAnyMore(t *testing.T) {
+	f := newFixture(t, `read order; echo "$order" > orders; echo '{"left":"2 objects left"}'; echo '{"emptied":true}'`)
+	said := make(chan string, 10)
+	f.Empty = func(left string, emptied bool) { said <- fmt.Sprint(left, emptied) }
+	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
+	f.Order = func() Order { return Order{Leave: clusterv1beta1.LeaveDelete} }
+	f.run("web")
+	for _, want := range []string{"2 objects leftfalse", "true"} {
+		if got := <-said; got != want {
+			t.Errorf("it said %q, want %q", got, want)
+		}
+	}
+	f.runs(1)
+	if !strings.Contains(f.file("orders"), `"leave":"Delete"`) {
+		t.Errorf("the order was %s", f.file("orders"))
+	}
+}
+
+func TestMemberOnWhichNothingIsLeftLeavesWithoutTheProgram(t *testing.T) {
+	f := newFixture(t, "exit 1")
+	said := make(chan bool, 10)
+	f.Empty = func(_ string, emptied bool) { said <- emptied }
+	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
+	f.run()
+	if !<-said {
+		t.Error("it is not emptied")
+	}
+	f.runs(0)
+}
+
+func TestMemberThatLeavesAndKeepsWhatItHasIsNotServedAnyMore(t *testing.T) {
+	f := newFixture(t, "exit 1")
+	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveOrphan }
+	f.run("web")
+	f.runs(0)
 }

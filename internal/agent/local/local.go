@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -108,6 +110,28 @@ func (c *Cluster) Delivered(ctx context.Context, member string) (bool, error) {
 		return false, fmt.Errorf("listing the releases in namespace %s: %w", c.Namespace, err)
 	}
 	return len(secrets.Items) > 0, nil
+}
+
+// Applied says whether anything is left of what was applied of the Works of a member namespace.
+func (c *Cluster) Applied(ctx context.Context, namespace string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	raw, err := c.connection.REST(placement.GroupVersion)
+	if err != nil {
+		return false, err
+	}
+	text, err := raw.Get().Resource("appliedworks").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return false, nil // without the kind nothing was applied
+	}
+	var all placement.AppliedWorkList
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return false, fmt.Errorf("listing AppliedWorks: %w", err)
+	}
+	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace == namespace }), nil
 }
 
 // Store writes a Secret of the agent's namespace, whether or not it exists.

@@ -3,16 +3,19 @@ package remote
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -80,6 +83,24 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	if err := m.stays(ctx, report); err != nil {
+		return err
+	}
+	return m.takesMore(ctx)
+}
+
+// Stays makes sure that the member stays in the fleet, so that what is deleted in its namespace was taken away by itself and not with all
+// the rest. The identity of a MemberCluster may not ask for tokens; before its namespace goes, its report says that it leaves.
+func (m *Member) Stays(ctx context.Context, report types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := m.stays(ctx, report); err != nil || strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) {
+		return err
+	}
+	return m.takesMore(ctx)
+}
+
+func (m *Member) stays(ctx context.Context, report types.UID) error {
 	found, err := m.Reports.Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -89,7 +110,12 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	case found.DeletionTimestamp != nil, found.Spec.State == clusterv1beta1.ClusterStateLeave:
 		return fmt.Errorf("the member leaves the fleet")
 	}
-	err = m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
+	return nil
+}
+
+// takesMore makes sure that the member namespace is not about to go: nothing can be created in one that is, not even in a dry run.
+func (m *Member) takesMore(ctx context.Context) error {
+	err := m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).SubResource("token").
 		Param("dryRun", metav1.DryRunAll).
 		Body(&authenticationv1.TokenRequest{}).Do(ctx).Error()
 	if err != nil {
@@ -98,9 +124,26 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	return nil
 }
 
-// FollowDeployments keeps store equal to the metadata of the BundleDeployments until ctx ends.
-func (m *Member) FollowDeployments(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
-	resource := fleet.GroupVersion.WithResource("bundledeployments")
+// ReportWork merges a patch into the status of a Work.
+func (m *Member) ReportWork(ctx context.Context, name string, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	works, err := m.connection.REST(placement.GroupVersion)
+	if err != nil {
+		return err
+	}
+	return works.Patch(types.MergePatchType).Namespace(m.Namespace).Resource("works").Name(name).SubResource("status").
+		Param("fieldManager", fieldManager).Body(patch).Do(ctx).Error()
+}
+
+// The kinds in a member namespace that say what is placed on the member.
+var (
+	BundleDeployments = fleet.GroupVersion.WithResource("bundledeployments")
+	Works             = placement.GroupVersion.WithResource("works")
+)
+
+// FollowPlaced keeps store equal to the metadata of one of these kinds until ctx ends.
+func (m *Member) FollowPlaced(ctx context.Context, resource schema.GroupVersionResource, store cache.ReflectorStore, outcome func(error)) {
 	if err := client.FollowMetadata(ctx, m.connection, resource, m.Namespace, store, outcome); err != nil {
 		outcome(err)
 	}

@@ -68,6 +68,11 @@ func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 	return h, err
 }
 
+// Config is for clients of other makes: it shows whatever token is in force, wherever the hub is reached.
+func (h *Hub) Config() *rest.Config {
+	return &rest.Config{Host: h.origin.String(), Transport: h, UserAgent: "muster-agent/" + version.Version}
+}
+
 // Move makes all requests from now on go to where the other connection goes, with its trust. What is under way ends where it began.
 func (h *Hub) Move(to *Hub) { h.route.Swap(to.route.Load()).transport.CloseIdleConnections() }
 

@@ -33,6 +33,7 @@ func TestLeaveIsReportedAtOnceAndThenNothingMore(t *testing.T) {
 		reporter := Reporter{
 			Member: member, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
 			Start: asking(clusterv1beta1.ClusterStateJoin), Asks: asks, Left: func() { left++ },
+			Departure: func() (bool, string) { return true, "" },
 			Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 				joined := status.AgentStatus[0].Conditions[0]
 				writes = append(writes, said{time.Since(start), string(joined.Status), joined.Reason})

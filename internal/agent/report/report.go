@@ -49,6 +49,9 @@ type Reporter struct {
 	Hubs <-chan clusterv1beta1.HubInUse
 	// Check tells when to look at the health of the member again.
 	Check <-chan struct{}
+	// Departure says of a member that was asked to leave whether it is ready to go, and if not, how far it is; Departing tells of changes.
+	Departure func() (ready bool, progress string)
+	Departing <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
 	Left func()
 	// Explain words an error for the log.
@@ -64,6 +67,8 @@ type Reporter struct {
 	written facts
 	last    time.Time
 	before  []metav1.Condition
+	// leave says that the hub asks the member to leave.
+	leave   bool
 	failing bool
 	retryAt time.Time
 	pace    wait.Backoff
@@ -88,6 +93,10 @@ func (r *Reporter) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.facts.summary = r.nodes.summary()
 		r.facts.summary.available = r.pods.available(r.facts.summary.allocatable)
+		r.facts.left, r.facts.leaving = false, ""
+		if r.leave {
+			r.facts.left, r.facts.leaving = r.Departure()
+		}
 		due := r.due()
 		if complete := r.facts.summary.listed && r.facts.summary.available != nil; !complete && r.last.IsZero() && due.IsZero() && !r.facts.left {
 			due = started.Add(firstNodes)
@@ -106,6 +115,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-r.changed:
 		case report := <-r.Asks:
 			r.hear(report)
+		case <-r.Departing:
 		case r.facts.hub = <-r.Hubs:
 		case <-r.Check:
 			r.look(ctx)
@@ -133,7 +143,7 @@ func (r *Reporter) hear(report *clusterv1beta1.InternalMemberCluster) {
 		return
 	}
 	r.facts.generation = report.Generation
-	r.facts.left = report.Spec.State == clusterv1beta1.ClusterStateLeave
+	r.leave = report.Spec.State == clusterv1beta1.ClusterStateLeave
 	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
 	switch {
 	case own != nil && r.last.IsZero():

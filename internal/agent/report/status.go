@@ -31,15 +31,16 @@ type facts struct {
 	version    string
 	unhealthy  string
 	generation int64
-	// left says that the hub asked the member to leave.
-	left bool
+	// left says that the member left, as the hub asked; leaving says how far it is with that.
+	left    bool
+	leaving string
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
 
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.hub == other.hub &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.hub == other.hub &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
@@ -52,7 +53,7 @@ func (f facts) urgent(other facts) bool {
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
-	return f.left != other.left || hub != other.hub
+	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -108,7 +109,9 @@ func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Con
 	}
 	if f.left {
 		joined.Status, joined.Reason = metav1.ConditionFalse, reasonLeft
-		joined.Message = "the agent has left, as the hub asked; nothing is placed on this cluster"
+		joined.Message = "the agent has left, as the hub asked; nothing more is placed on this cluster"
+	} else if f.leaving != "" {
+		joined.Reason, joined.Message = clusterv1beta1.ReasonLeaving, f.leaving
 	}
 	current := []metav1.Condition{joined, healthy}
 	for i := range current {

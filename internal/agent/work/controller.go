@@ -16,6 +16,7 @@ import (
 
 // Reconcile applies a Work, or removes what was applied of one that is deleted.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	defer c.rest(ctx)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.leaving {
@@ -57,6 +58,11 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 	case Removed:
 		return ctrl.Result{}, c.letGo(ctx, work, applied)
 	case Removing:
+		if c.Stays != nil {
+			if err := c.Stays(ctx); err != nil {
+				return ctrl.Result{}, fmt.Errorf("leaving what was applied of Work %s until the hub confirms that it was taken away: %w", work.Name, err)
+			}
+		}
 		left, err = c.remove(ctx, applied)
 	case Abandoning:
 		err = c.abandon(ctx, applied)

@@ -52,6 +52,13 @@ type Deps struct {
 	Namespace string
 	Clock     clock.Clock
 	Log       logr.Logger
+	// Idle is told whether there is no Work; one is there until nothing is left of what was applied. It may be nil.
+	Idle func(bool)
+	// Stays makes sure, before anything of a deleted Work is removed, that the Work was deleted by itself, and not because the member
+	// leaves. It may be nil.
+	Stays func(context.Context) error
+	// Leaving says that RemoveAll or OrphanAll follows, so that nothing is applied any more.
+	Leaving bool
 }
 
 // Controller applies Works.
@@ -69,6 +76,9 @@ type Controller struct {
 	// moved tells whoever waits for the member to become empty that something went.
 	moved chan struct{}
 
+	// resting keeps what Idle is told in order.
+	resting sync.Mutex
+
 	// leaving is set when nothing may be applied any more; whoever applies holds the lock for reading.
 	mu      sync.RWMutex
 	leaving bool
@@ -80,7 +90,7 @@ func New(deps Deps) (*Controller, error) {
 	if err := placement.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	c := &Controller{Deps: deps, moved: make(chan struct{}, 1)}
+	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), leaving: deps.Leaving}
 	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)
@@ -166,7 +176,29 @@ func (c *Controller) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.together(ctx, c.works.Start, c.applied.Start, c.kinds.run, loop.Start)
+	return c.together(ctx, c.works.Start, c.applied.Start, c.kinds.run, loop.Start, c.begin)
+}
+
+// begin tells whether there is any Work at first.
+func (c *Controller) begin(ctx context.Context) error {
+	if _, err := c.works.GetInformer(ctx, &placement.Work{}); err == nil { // it returns when that is synced; an error is the loop's, too
+		c.rest(ctx)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// rest tells whether there is any Work.
+func (c *Controller) rest(ctx context.Context) {
+	if c.Idle == nil {
+		return
+	}
+	c.resting.Lock()
+	defer c.resting.Unlock()
+	var works placement.WorkList
+	if err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err == nil { // the cache answers
+		c.Idle(len(works.Items) == 0)
+	}
 }
 
 // together runs all parts until one ends, and returns why.

@@ -207,10 +207,12 @@ func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
 		if err := member.Revoke(ctx, c.Client); err != nil {
 			return err
 		}
-		if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
+		if err := member.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
 			return err
 		}
-		if err := member.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
+	}
+	if state == membership.NamespaceOurs || state == membership.NamespaceTerminating {
+		if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
 			return err
 		}
 	}

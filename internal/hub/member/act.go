@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,6 +44,7 @@ func (c *Controller) claim(ctx context.Context, mc *clusterv1beta1.MemberCluster
 func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observed, error) {
 	member := membership.OfMemberCluster(mc)
 	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status, hub: c.Config.Current().Hub()}
+	o.leavePolicy, o.policyProblem = leavePolicy(mc.Annotations)
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
 	if err == nil && state == membership.NamespaceAbsent && mc.DeletionTimestamp != nil {
 		state, _, err = member.ObserveNamespace(ctx, c.Live) // the cache may not know it yet
@@ -106,7 +108,7 @@ func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberClust
 
 // ask brings what is in the member namespace in line with what the agent is asked to do. Only what differs is written.
 func (c *Controller) ask(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, state clusterv1beta1.ClusterState) error {
-	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, Period: period(mc), Hub: o.hub}
+	desired := membership.Desired{Member: membership.OfMemberCluster(mc), Native: o.native(), State: state, LeavePolicy: o.leavePolicy, Period: period(mc), Hub: o.hub}
 	if o.turn > 0 {
 		desired.Hub = o.report.Spec.Hub
 	}
@@ -162,7 +164,7 @@ func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	}
 	c.written.Store(after)
 	c.announceMove(ctx, after, meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionHubConfigured))
-	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy} {
+	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy, clusterv1beta1.ConditionSupported} {
 		c.announce(ctx, after, meta.FindStatusCondition(o.before.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind))
 	}
 	return nil
@@ -217,6 +219,11 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		if err != nil {
 			return ctrl.Result{}, err
 		}
+		if o.namespace == membership.NamespaceOurs || o.namespace == membership.NamespaceTerminating {
+			if err := membership.OfMemberCluster(mc).ReleaseWorks(ctx, c.Client, c.Live); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		return ctrl.Result{}, c.letGo(ctx, mc)
 	}
 	if err := c.ask(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
@@ -239,18 +246,19 @@ func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
 		return err
 	}
-	if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
-		return err
-	}
 	return member.DeleteNamespace(ctx, c.Client, c.Live)
 }
 
 // recordLeftovers keeps, after the record is gone, that a member was removed without its agent's answer.
 func (c *Controller) recordLeftovers(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	placed, err := membership.OfMemberCluster(mc).Placed(ctx, c.Live)
+	if err != nil {
+		return err
+	}
 	text := fmt.Sprintf("The agent of MemberCluster %s did not answer; its access was revoked. Whatever runs on the cluster goes on running there.", mc.Name)
 	leftovers := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: "left-" + mc.Name},
-		Data:       map[string]string{"uid": string(mc.UID), "message": text},
+		Data:       map[string]string{"uid": string(mc.UID), "message": text, "placed": strings.Join(placed, "\n")},
 	}
 	if err := kube.Ensure(ctx, c.Client, leftovers); err != nil {
 		return err

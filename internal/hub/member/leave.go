@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,8 @@ const (
 type departure struct {
 	step    step
 	message string
+	// progress is what the agent says of it; empty if nothing.
+	progress string
 	// forced: the agent did not answer in time, and what it holds is left behind.
 	forced bool
 	// wake is when the wait is over; zero if only an event ends it.
@@ -46,6 +49,29 @@ func depart(o observed, now time.Time, patience time.Duration) departure {
 	case !now.Before(deadline):
 		return departure{step: removeNamespace, forced: true}
 	}
-	return departure{step: waitForAgent, wake: deadline, message: fmt.Sprintf("leaving: waiting for the member agent to answer, at most until %s (%s)",
-		deadline.UTC().Format(time.RFC3339), deadline.Sub(now).Round(time.Second))}
+	progress := "waiting for the member agent to answer"
+	if joined != nil && joined.Reason == clusterv1beta1.ReasonLeaving {
+		progress = joined.Message
+	}
+	return departure{step: waitForAgent, wake: deadline, progress: progress, message: fmt.Sprintf("leaving: %s, at most until %s (%s)",
+		progress, deadline.UTC().Format(time.RFC3339), deadline.Sub(now).Round(time.Second))}
+}
+
+// says tells whether a condition says what is known of the progress; that less time is left is no news.
+func (d departure) says(message string) bool {
+	return strings.HasPrefix(message, "leaving: "+d.progress+", at most until ")
+}
+
+// leavePolicy is what becomes of what is placed on a member when it leaves, and what is wrong with what the record says about that, or "".
+// What nobody understands must not remove anything.
+func leavePolicy(annotations map[string]string) (policy clusterv1beta1.LeavePolicy, problem string) {
+	asked, given := annotations[clusterv1beta1.AnnotationLeavePolicy]
+	switch policy := clusterv1beta1.LeavePolicy(asked); {
+	case !given:
+		return clusterv1beta1.LeaveDelete, ""
+	case policy == clusterv1beta1.LeaveDelete, policy == clusterv1beta1.LeaveOrphan:
+		return policy, ""
+	}
+	return clusterv1beta1.LeaveOrphan, fmt.Sprintf("annotation %s is %q: want Delete or Orphan; until then what is placed on the member stays when it leaves",
+		clusterv1beta1.AnnotationLeavePolicy, asked)
 }

@@ -29,12 +29,13 @@ const (
 	reasonIdentityMissing      = "IdentityMissing"
 	reasonJoined               = "MemberClusterJoined"
 	reasonLeft                 = "MemberClusterLeft"
-	reasonLeaving              = "Leaving"
+	reasonLeaving              = clusterv1beta1.ReasonLeaving
 	reasonJoinUnknown          = "MemberClusterJoinStateUnknown"
 	reasonHealthy              = "MemberClusterHealthy"
 	reasonAgentLost            = "AgentLost"
 	reasonAgentUnseen          = "AgentUnseen"
 	reasonAgentUnhealthy       = "AgentUnhealthy"
+	reasonLeavePolicyInvalid   = "LeavePolicyInvalid"
 )
 
 // observed is all that the status and the next step of a MemberCluster depend on.
@@ -43,6 +44,9 @@ type observed struct {
 	deleted               time.Time // zero unless it is being deleted
 	namespace             membership.NamespaceState
 	identity              rbacv1.Subject
+	// leavePolicy is what becomes of what is placed on it; policyProblem says what is wrong with what the record asks for.
+	leavePolicy   clusterv1beta1.LeavePolicy
+	policyProblem string
 	// accountMissing: the identity is a ServiceAccount that does not exist.
 	accountMissing bool
 	report         *clusterv1beta1.InternalMemberCluster // nil if there is none

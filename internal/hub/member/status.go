@@ -21,7 +21,7 @@ func describe(o observed, generation int64, leaving departure, now time.Time) cl
 		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation}
 		condition.LastTransitionTime = metav1.NewTime(now)
 		// While a member leaves, only its countdown would change: that is no reason for a write.
-		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && old.Status == v.status {
+		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && leaving.says(old.Message) {
 			return
 		}
 		meta.SetStatusCondition(&after.Conditions, condition)
@@ -31,6 +31,11 @@ func describe(o observed, generation int64, leaving departure, now time.Time) cl
 	}
 	set(clusterv1beta1.ConditionJoined, judgeJoined(o, leaving))
 	set(clusterv1beta1.ConditionHealthy, judgeHealthy(o))
+	if o.policyProblem != "" {
+		set(clusterv1beta1.ConditionSupported, verdict{metav1.ConditionFalse, reasonLeavePolicyInvalid, o.policyProblem})
+	} else {
+		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionSupported)
+	}
 	if o.report != nil {
 		rollUp(&after, o, generation, now)
 	}

@@ -29,6 +29,8 @@ type Desired struct {
 	Native bool
 	// State is what the agent is asked to do.
 	State clusterv1beta1.ClusterState
+	// LeavePolicy is how, if that is to leave.
+	LeavePolicy clusterv1beta1.LeavePolicy
 	// Period between beats.
 	Period time.Duration
 	// Hub is where the agent should reach the hub.
@@ -68,6 +70,9 @@ func (d Desired) Binding() *rbacv1.RoleBinding {
 func (d Desired) Report() *clusterv1beta1.InternalMemberCluster {
 	asked := Join(d.Period, d.Hub)
 	asked.State = d.State
+	if d.State == clusterv1beta1.ClusterStateLeave {
+		asked.LeavePolicy = d.LeavePolicy
+	}
 	return d.report(asked)
 }
 

@@ -8,11 +8,13 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -161,7 +163,26 @@ func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live clien
 	return nil
 }
 
-// ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever.
+// Placed names what is placed on a member, in words.
+func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error) {
+	var placed []string
+	for _, kind := range []schema.GroupVersionKind{placement.GroupVersion.WithKind("Work"), fleet.GroupVersion.WithKind("BundleDeployment")} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := live.List(ctx, list, client.InNamespace(m.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing the %ss of %s: %w", kind.Kind, m.Namespace, err)
+		}
+		for i := range list.Items {
+			placed = append(placed, kind.Kind+" "+list.Items[i].Name)
+		}
+	}
+	slices.Sort(placed)
+	return placed, nil
+}
+
+// ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever. They
+// are deleted before, because an agent whose access has not quite ended may put another on one that is not, and after the namespace, by
+// which an agent knows that nothing is to be removed.
 func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.Reader) error {
 	var works placement.WorkList
 	if err := live.List(ctx, &works, client.InNamespace(m.Namespace)); err != nil {
@@ -169,12 +190,11 @@ func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.R
 	}
 	for i := range works.Items {
 		work := &works.Items[i]
-		if len(work.Finalizers) == 0 {
-			continue
+		if err := c.Delete(ctx, work, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Work %s/%s: %w", work.Namespace, work.Name, err)
 		}
-		before := work.DeepCopy()
-		work.Finalizers = nil
-		if err := c.Patch(ctx, work, client.MergeFrom(before), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := c.Patch(ctx, work, free, kube.FieldOwner); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
 		}
 	}

@@ -1,0 +1,149 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// annotate sets the policy of the record.
+func (r *registered) annotate(policy string) {
+	r.t.Helper()
+	mc := r.record()
+	r.check(r.Patch(context.Background(), &mc, client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, clusterv1beta1.AnnotationLeavePolicy, policy))))
+}
+
+func (d *delivering) hold(shop, finalizers string) {
+	d.t.Helper()
+	d.check(d.on.Patch(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}},
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))))
+}
+
+func TestAMemberThatLeavesIsEmptiedFirstAndNamesWhatBlocksIt(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("emptied", "env=prod")
+	shop := f.shop()
+	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("the member has it", func() error { return m.has(shop) })
+	m.hold(shop, `["example.com/hold"]`)
+
+	record := m.record()
+	f.check(f.Delete(context.Background(), &record))
+	f.eventually("the record says what blocks", func() error {
+		joined := m.until("Joined", metav1.ConditionTrue, "Leaving")
+		if !strings.Contains(joined.Message, "left") || !strings.Contains(joined.Message, "example.com/hold") {
+			return fmt.Errorf("it says %q", joined.Message)
+		}
+		return nil
+	})
+	t.Logf("it says %q", m.until("Joined", metav1.ConditionTrue, "Leaving").Message)
+	m.agent.stop()
+	f.restartHub()
+	m.agent.start()
+	m.hold(shop, "null")
+	begun := time.Now()
+	m.untilGone()
+	t.Logf("it was gone %s after nothing blocked it any more, agent and hub having been restarted", time.Since(begun))
+	f.check(m.hasNothingOf(shop))
+}
+
+func TestAMemberThatLeavesIsGoneSoon(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("soon", "env=prod")
+	shop := f.shop()
+	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("the member has it", func() error { return m.has(shop) })
+	record := m.record()
+	begun := time.Now()
+	f.check(f.Delete(context.Background(), &record))
+	f.eventually("the member has it no more", func() error { return m.hasNothingOf(shop) })
+	t.Logf("nothing was left after %s", time.Since(begun))
+	m.untilGone()
+	t.Logf("record and namespace were gone after %s", time.Since(begun))
+}
+
+func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("orphan", "env=prod")
+	shop := f.shop()
+	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.eventually("the member has it", func() error { return m.has(shop) })
+	m.annotate("Keep")
+	unsupported := m.until("Supported", metav1.ConditionFalse, "LeavePolicyInvalid")
+	if !strings.Contains(unsupported.Message, `"Keep": want Delete or Orphan`) {
+		t.Errorf("it says %q", unsupported.Message)
+	}
+	m.annotate("Orphan")
+	record := m.record()
+	f.check(f.Delete(context.Background(), &record))
+	m.untilGone()
+	f.check(m.has(shop))
+}
+
+// The agent of a Cluster is not asked: its access ends, and it must not take that for a reason to remove anything.
+func TestAClusterThatIsDeletedKeepsWhatWasPlacedOnIt(t *testing.T) {
+	f := newFixture(t)
+	cluster := testkube.Start(t, "delivered")
+	cluster.InstallCRDs(t)
+	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
+	var workspace corev1.Namespace
+	f.check(f.get(&workspace, "", f.workspace))
+	metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
+	f.check(f.Update(context.Background(), &workspace))
+	_, values := f.token("new-token", "")
+	name := naming.Cluster("kept")
+	m := f.install(values, map[string]any{"clientID": "kept"})
+	m.options = []func(*agent.Options){func(o *agent.Options) {
+		o.Member, o.Namespace = cluster.Config, on.copyOf(m)
+		delivers(t, cluster)(o)
+	}}
+	m.start()
+	record := f.untilReady(name, "Ready")
+	shop := f.shop()
+	f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
+	settings := &corev1.ConfigMap{}
+	f.eventually("the member has it", func() error { return on.get(settings, shop, "settings") })
+	namespace := naming.MemberNamespace(f.workspace, name)
+	f.check(f.Delete(context.Background(), &record))
+	f.eventually("the Cluster's namespace is gone", func() error {
+		if err := f.get(&corev1.Namespace{}, "", namespace); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+	uid := settings.UID
+	f.check(on.get(settings, shop, "settings"))
+	if settings.UID != uid || settings.DeletionTimestamp != nil {
+		t.Errorf("it is %+v", settings.ObjectMeta)
+	}
+}
+
+// copyOf puts what tells an agent where to register into a namespace of another cluster.
+func (f fixture) copyOf(m *member) string {
+	f.t.Helper()
+	namespace := f.namespace("agent-")
+	var secret corev1.Secret
+	var settings corev1.ConfigMap
+	f.check(m.get(&secret, m.agentNamespace, naming.AgentBootstrapSecret))
+	f.check(m.get(&settings, m.agentNamespace, naming.AgentConfigMap))
+	for _, o := range []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret.Name}, Data: secret.Data},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: settings.Name}, Data: settings.Data},
+	} {
+		f.check(f.Create(context.Background(), o))
+	}
+	return namespace
+}
