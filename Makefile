@@ -49,19 +49,31 @@ bin/helm: go.tools.mod go.tools.sum
 .PHONY: test
 test: bin/localkube ## run all tests, with the race detector, against real clusters
 	go test $(RACE) -p 2 -timeout 30m ./...
+	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
 	cd localkube && go test ./...
+	cd hack/images && go test ./...
+
+.PHONY: e2e
+e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
+	@bin/localkube check
+	@$(MAKE) bin/kubectl bin/helm images
+	go run ./e2e
+
+.PHONY: images
+images: ## OCI archives of the hub's and the agent's images in images/, for amd64 and arm64
+	@cd hack/images && go run . -source $(CURDIR) -out $(CURDIR)/images -version $(VERSION) -ldflags "$(LDFLAGS)"
 
 .PHONY: bench
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about ten minutes
-	@for name in Token Agent BurstNative BurstLegacy Members Import Deliver Placement; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
 	@go test ./internal/hub/placement/scheduling -run '^$$' -bench .
 
 .PHONY: lint
-lint: ## check format and style of both modules
+lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
 	@$(TOOL) golangci-lint run ./...
-	@cd localkube && $(TOOL) golangci-lint run --config ../.golangci.yml ./...
+	@for module in localkube hack/images; do (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 .PHONY: generate
 generate: ## regenerate deep copies, CRDs and the v1 API
@@ -81,4 +93,4 @@ ci: verify lint test ## what CI runs: cheap things first
 
 .PHONY: clean
 clean: ## remove what was built
-	@rm -rf bin
+	@rm -rf bin images

@@ -235,3 +235,18 @@ func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlySeveralReplicasAreProtectedFromDrains(t *testing.T) {
+	const budget = "PodDisruptionBudget cattle-fleet-system/fleet-controller"
+	if names := hub("").mustRender(t).names(); slices.Contains(names, budget) {
+		t.Errorf("a single replica could never leave its node: %v", names)
+	}
+	got := hub("", "controller.replicas=2").mustRender(t).object(t, "PodDisruptionBudget", "fleet-controller").Object["spec"]
+	want := map[string]any{
+		"maxUnavailable": float64(1), "unhealthyPodEvictionPolicy": "AlwaysAllow",
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "fleet-controller"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("budget (-want +got):\n%s", diff)
+	}
+}

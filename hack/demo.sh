@@ -92,10 +92,38 @@ END
   kubectl -n clusters wait clusters.fleet.cattle.io my-import --for=condition=Ready --timeout=60s >/dev/null
 }
 
+deliver_bundle() {
+  cat >bundle.yaml <<'END'
+kind: Bundle
+apiVersion: fleet.cattle.io/v1alpha1
+metadata:
+  name: greeting
+  namespace: clusters
+spec:
+  defaultNamespace: greeting
+  resources:
+    - name: greeting.yaml
+      content: |
+        apiVersion: v1
+        kind: ConfigMap
+        metadata:
+          name: greeting
+        data:
+          hello: fleet
+  targets:
+    - clusterSelector: {}
+END
+  run kubectl apply -f bundle.yaml
+  kubectl -n clusters wait bundles.fleet.cattle.io greeting --for=condition=Ready --timeout=60s >/dev/null
+  run kubectl -n clusters get bundles.fleet.cattle.io
+  printf "$ %s\n" "kubectl --context cluster1 -n greeting get configmap greeting -o jsonpath={.data.hello}"
+  on cluster1 kubectl -n greeting get configmap greeting -o 'jsonpath={.data.hello}{"\n"}'
+}
+
 show_fleet() {
-  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
-  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
-  run kubectl -n clusters get clusters.fleet.cattle.io
+  kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
+  kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
+  run kubectl get clusters.fleet.cattle.io -A
 }
 
 how_to_go_on() {
@@ -151,6 +179,8 @@ step "Registering cluster2 as the predefined cluster my-cluster"
 register_predefined
 step "Letting the hub register cluster3, by its kubeconfig"
 import_cluster
+step "Delivering a Bundle to all clusters of the workspace"
+deliver_bundle
 step "The fleet"
 show_fleet
 

@@ -35,6 +35,7 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	}
 	for name, target := range targets {
 		build := exec.Command("go", "build", "-trimpath", "-ldflags", strings.TrimSpace(string(flags)), "-o", filepath.Join(dir, name), target)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // An image has no libraries.
 		if output, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building %s: %w\n%s", target, err, output)
 		}
@@ -185,14 +186,7 @@ func (m *machine) await(what string, check func() error) {
 // environment; ended processes that nobody has reaped do not count.
 func (u *up) processes() map[string]string {
 	u.m.t.Helper()
-	data, err := os.ReadFile(filepath.Join(u.m.root, u.name, "state.json"))
-	if err != nil {
-		u.m.t.Fatal(err)
-	}
-	var state struct{ ID string }
-	if err := json.Unmarshal(data, &state); err != nil {
-		u.m.t.Fatal(err)
-	}
+	state := u.state()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		u.m.t.Fatal(err)
@@ -211,6 +205,19 @@ func (u *up) processes() map[string]string {
 		}
 	}
 	return found
+}
+
+// state is what the cluster keeps about itself.
+func (u *up) state() (state struct{ ID string }) {
+	u.m.t.Helper()
+	data, err := os.ReadFile(filepath.Join(u.m.root, u.name, "state.json"))
+	if err != nil {
+		u.m.t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		u.m.t.Fatal(err)
+	}
+	return state
 }
 
 func (u *up) url() string {

@@ -58,7 +58,7 @@ func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
 	if diff := cmp.Diff(want, *request,
 		cmpopts.IgnoreFields(metav1.ObjectMeta{}, "Name", "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields"),
 		cmpopts.IgnoreFields(metav1.TypeMeta{}, "Kind", "APIVersion"),
-		cmpopts.IgnoreFields(fleet.ClusterRegistrationSpec{}, "ClientRandom", "AnswerKey")); diff != "" {
+		cmpopts.IgnoreFields(fleet.ClusterRegistrationSpec{}, "ClientRandom", "AnswerKey", "RequestedAt")); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
 	if len(request.Spec.ClientRandom) != 54 {

@@ -19,7 +19,7 @@ import (
 )
 
 // MaxContent is how many bytes a Content may unpack to, so that a small one cannot fill the memory of whoever reads it.
-const MaxContent = 256 << 20
+const MaxContent = 64 << 20
 
 // maxName is how long the name of a Content is.
 const maxName = 63
@@ -71,15 +71,15 @@ func File(resource fleet.BundleResource) ([]byte, error) {
 	case fleet.EncodingGzip:
 		packed, err := base64.StdEncoding.DecodeString(resource.Content)
 		if err != nil {
-			return nil, fmt.Errorf("decoding resource %s: %w", resource.Name, err)
+			return nil, fmt.Errorf("%s: it is not the base64 that its encoding says: %w", resource.Name, err)
 		}
 		plain, err := unzip(packed)
 		if err != nil {
-			return nil, fmt.Errorf("decompressing resource %s: %w", resource.Name, err)
+			return nil, fmt.Errorf("%s: it is not the gzip that its encoding says: %w", resource.Name, err)
 		}
 		return plain, nil
 	}
-	return nil, fmt.Errorf("resource %s has the unknown encoding %q; known are none and %s", resource.Name, resource.Encoding, fleet.EncodingGzip)
+	return nil, fmt.Errorf("%s: its encoding %q is unknown; known are none and %s", resource.Name, resource.Encoding, fleet.EncodingGzip)
 }
 
 // DeploymentID identifies what a BundleDeployment deploys: a Content and the options, those with their values.

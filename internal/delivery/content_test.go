@@ -86,7 +86,7 @@ func TestFile(t *testing.T) {
 		if string(got) != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: got %q, error %v", c.name, got, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "resource f") {
+		if err != nil && !strings.HasPrefix(err.Error(), "f: ") {
 			t.Errorf("%s: the error does not name the resource: %v", c.name, err)
 		}
 	}

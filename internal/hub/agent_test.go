@@ -107,6 +107,9 @@ func (m *member) credential() (bearer, namespace string) {
 
 // ask creates a request by hand as a holder of the token, with a key to seal the answer to if there is one.
 func (f fixture) ask(values map[string]string, spec fleet.ClusterRegistrationSpec) (fleet.ClusterRegistration, error) {
+	if len(spec.AnswerKey) > 0 {
+		spec.RequestedAt = new(metav1.NowMicro())
+	}
 	r := fleet.ClusterRegistration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: f.workspace, Labels: map[string]string{}},
 		Spec:       spec,

@@ -40,9 +40,11 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
@@ -144,6 +146,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error { return addPlacement(ctx, mgr, judge, recorder) },
 		func() error {
+			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
+		},
+		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
+		func() error {
 			if served, err := servesProfiles(mgr); err != nil || !served {
 				return err
 			}
@@ -189,13 +195,15 @@ func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Cont
 		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
 }
 
-// cacheOptions keeps what the hub did not make out of memory.
+// cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
 func cacheOptions(namespace string) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
 		DefaultTransform: lean,
 		ByObject: map[client.Object]cache.ByObject{
 			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
+			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
+			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
 			&placement.Work{}:            {Transform: placer.Slim},
 			&corev1.Namespace{}:          managed,
 			&corev1.ServiceAccount{}:     managed,
@@ -230,9 +238,14 @@ func withoutAnswer(o any) (any, error) {
 // requireCRDs says what to do where the kinds of the fleet are not served.
 func requireCRDs(mapper meta.RESTMapper) error {
 	for _, gvk := range []schema.GroupVersionKind{
+		fleet.GroupVersion.WithKind("Bundle"),
+		fleet.GroupVersion.WithKind("BundleDeployment"),
+		fleet.GroupVersion.WithKind("BundleNamespaceMapping"),
 		fleet.GroupVersion.WithKind("Cluster"),
+		fleet.GroupVersion.WithKind("ClusterGroup"),
 		fleet.GroupVersion.WithKind("ClusterRegistration"),
 		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
+		fleet.GroupVersion.WithKind("Content"),
 		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
 		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
 		placement.GroupVersion.WithKind("Work"),

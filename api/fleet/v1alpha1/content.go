@@ -25,7 +25,7 @@ type Content struct {
 
 // ContentStatus is written by the hub.
 type ContentStatus struct {
-	// ReferenceCount is the number of BundleDeployments that use the Content.
+	// ReferenceCount is upstream's number of BundleDeployments that use the Content; Muster counts by index and does not write it.
 	// +optional
 	ReferenceCount int `json:"referenceCount,omitempty"`
 }

@@ -46,6 +46,9 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	if o.namespace = state; namespace != nil {
 		o.namespaceUID = namespace.UID
 	}
+	if err := c.rollUp(ctx, &o, cluster.Namespace); err != nil {
+		return observed{}, err
+	}
 	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
 		return o, err
 	}
@@ -165,7 +168,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	case to == ReasonAgentLost && c.Judge.Mass(): // told once, by the judge
 	case to == ReasonAgentLost || to == ReasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
-	case to == reasonReady && from == ReasonAgentLost:
+	case from == ReasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
 	}
 }

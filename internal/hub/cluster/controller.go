@@ -1,8 +1,8 @@
 // Package cluster is what is particular to the Cluster door: it prepares the member namespace of every Cluster, keeps what is in it
 // whole, shows in the Cluster's status how the member is, and cleans up when the Cluster is deleted.
 //
-// It writes status.namespace, status.display, the conditions Ready and Processed and, for native agents, status.agent, how they reach the
-// hub and the condition HubConfigured; upstream agents write status.agent themselves.
+// It writes status.namespace, status.summary, status.resourceCounts, status.display, the conditions Ready and Processed and, for native agents,
+// status.agent, how they reach the hub and the condition HubConfigured; upstream agents write status.agent themselves.
 package cluster
 
 import (
@@ -71,6 +71,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		For(&fleet.Cluster{}).
 		Watches(&fleet.Cluster{}, handler.Funcs{UpdateFunc: c.onLegacyBeat}).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, member).
+		Watches(&fleet.BundleDeployment{}, c.onDeployment()).
 		Watches(&coordinationv1.Lease{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesMetadata(&corev1.Namespace{}, member).
 		WatchesMetadata(&corev1.ServiceAccount{}, member).

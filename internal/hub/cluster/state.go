@@ -11,6 +11,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -18,9 +19,11 @@ import (
 //
 //	           agent joins        silence
 //	WaitCheckIn ─────────► Ready ◄───────► AgentLost
-//	    │ ▲                  │
-//	    ▼ │                  ▼
-//	NamespaceTaken      IdentityMissing           any ──deleted──► (gone)
+//	    │ ▲                │   ▲
+//	    ▼ │                ▼   │
+//	NamespaceTaken     IdentityMissing            any ──deleted──► (gone)
+//
+// While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
 const (
 	reasonReady       = "Ready"
 	reasonWaitCheckIn = "WaitCheckIn"
@@ -47,6 +50,9 @@ type observed struct {
 	liveness liveness.State
 	// lastBeat is when the hub saw the last beat; zero if not since it started.
 	lastBeat time.Time
+	// bundles is how the Bundles on the Cluster stand, and resources counts what they deployed.
+	bundles   fleet.BundleSummary
+	resources fleet.ResourceCounts
 	// clockSkew is by how many seconds the member's clock is ahead; nil if not known.
 	clockSkew *int64
 	// hub is where the agent should reach it, turn how long its turn to move there is away.
@@ -85,6 +91,8 @@ func judge(o observed) verdict {
 	case o.liveness == liveness.Lost, o.liveness == liveness.Unknown && o.recordedLost():
 		lost := fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
 		return verdict{reason: ReasonAgentLost, message: and(lost, o.importProblem())}
+	case o.bundles.Ready < o.bundles.DesiredReady:
+		return verdict{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
 	if problem := o.importProblem(); problem != "" {
 		return verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}

@@ -51,6 +51,9 @@ func TestJudge(t *testing.T) {
 	recordedLost := func(o *observed) {
 		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, ReasonAgentLost, "")}
 	}
+	troubled := fleet.BundleSummary{Ready: 1, Modified: 1, DesiredReady: 2, NonReadyResources: []fleet.NonReadyResource{
+		{Name: "app", State: fleet.StateModified, Message: "Service n/web is missing"},
+	}}
 	const lost = "agent lost: no heartbeat since 2026-01-02T03:03:05Z"
 	for _, c := range []struct {
 		name string
@@ -64,6 +67,9 @@ func TestJudge(t *testing.T) {
 			verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.liveness, o.lastBeat = liveness.Online, now }),
 			verdict{ready: true, reason: reasonReady}},
+		{"Bundles that are not ready are said to be", member(func(o *observed) { o.bundles = troubled }),
+			verdict{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
+		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.liveness = troubled, liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
 		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
 		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }),
 			verdict{ready: true, reason: reasonReady}},
@@ -115,6 +121,12 @@ func TestDescribe(t *testing.T) {
 		{"a native member", member(), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: agent,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
+		}},
+		{"a member with Bundles", member(func(o *observed) {
+			o.bundles, o.resources = fleet.BundleSummary{Ready: 2, DesiredReady: 2}, fleet.ResourceCounts{Ready: 5, DesiredReady: 5}
+		}), fleet.ClusterStatus{
+			Namespace: "ns", Conditions: ready, Agent: agent, Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
+			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"one whose clock is wrong", member(func(o *observed) { o.clockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: skewed,

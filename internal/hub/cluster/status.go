@@ -10,6 +10,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -38,7 +39,8 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
 	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
-	after.Display.ReadyBundles = fmt.Sprintf("%d/%d", after.Summary.Ready, after.Summary.DesiredReady)
+	after.Summary, after.ResourceCounts = o.bundles, o.resources
+	after.Display.ReadyBundles = rollup.Ready(o.bundles)
 	// The report is shown from the first beat on: one write for both.
 	if o.identity == membership.Native && o.joined() {
 		after.Agent = describeAgent(o)
@@ -52,7 +54,7 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
 		describeLegacyNodes(&after)
 	}
-	after.Display.State = reasonReady
+	after.Display.State = string(rollup.Worst(o.bundles))
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
 	}

@@ -98,6 +98,7 @@ var kinds = func() meta.RESTMapper {
 	add("networking.k8s.io", meta.RESTScopeNamespace, "NetworkPolicy")
 	add("policy", meta.RESTScopeNamespace, "PodDisruptionBudget")
 	add("scheduling.k8s.io", meta.RESTScopeRoot, "PriorityClass")
+	add("apiextensions.k8s.io", meta.RESTScopeRoot, "CustomResourceDefinition")
 	add("rbac.authorization.k8s.io", meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add("rbac.authorization.k8s.io", meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add("authorization.k8s.io", meta.RESTScopeRoot, "SelfSubjectAccessReview")

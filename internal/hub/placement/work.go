@@ -1,12 +1,14 @@
 package placement
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,9 +24,6 @@ import (
 
 // maxManifests is how many bytes of manifests a Work holds: an object may have 1.5 MiB in etcd, and the agent's status comes on top.
 const maxManifests = 900 << 10
-
-// annotationDigest is on Works in the hub's memory only, in the place of the manifests.
-const annotationDigest = "muster/digest"
 
 // part is what one Work of every member holds.
 type part struct {
@@ -63,8 +62,11 @@ func pack(objects []*unstructured.Unstructured, limit int) ([]part, error) {
 	return parts, nil
 }
 
-// digest identifies manifests, however their JSON is written.
+// digest identifies manifests, however their JSON is written. Of those that were slimmed it is what is left of them.
 func digest(manifests []placement.Manifest) string {
+	if len(manifests) == 1 && bytes.HasPrefix(manifests[0].Raw, []byte(`"`)) {
+		return strings.Trim(string(manifests[0].Raw), `"`)
+	}
 	sum := sha256.New()
 	for _, m := range manifests {
 		var content any
@@ -88,12 +90,12 @@ func hashOf(parts []part) string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// Slim is how the hub caches Works: manifests are replaced by their digest.
+// Slim is how the hub caches Works: in the place of the manifests stands their digest, a text, which no manifest can be. A cache may
+// transform an object twice.
 func Slim(o any) (any, error) {
 	if work, ok := o.(*placement.Work); ok {
 		work.ManagedFields = nil
-		metav1.SetMetaDataAnnotation(&work.ObjectMeta, annotationDigest, digest(work.Spec.Workload.Manifests))
-		work.Spec.Workload.Manifests = nil
+		work.Spec.Workload.Manifests = []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`"` + digest(work.Spec.Workload.Manifests) + `"`)}}}
 	}
 	return o, nil
 }
@@ -176,7 +178,6 @@ func replacing(there, with *placement.Work) ([]byte, error) {
 	maps.Copy(labels, with.Labels)
 	maps.Copy(annotations, there.Annotations)
 	maps.Copy(annotations, with.Annotations)
-	delete(annotations, annotationDigest)
 	return json.Marshal([]operation{{"add", "/spec", with.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations}})
 }
 
@@ -192,7 +193,7 @@ func (h *holding) stale(of types.NamespacedName, c cargo) (missing []int, surplu
 		name := workName(of, i)
 		work := have[name]
 		delete(have, name)
-		if work == nil || work.Annotations[annotationDigest] != p.digest || work.Labels[placement.LabelResourceIndex] != c.index ||
+		if work == nil || digest(work.Spec.Workload.Manifests) != p.digest || work.Labels[placement.LabelResourceIndex] != c.index ||
 			!equality.Semantic.DeepEqual(work.Spec.ApplyStrategy, c.apply) || !equality.Semantic.DeepEqual(work.Spec.DeleteStrategy, c.remove) {
 			missing = append(missing, i)
 		}

@@ -142,7 +142,11 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 		after.Status.Expires = expiryOf(token.CreationTimestamp.Add(token.Spec.TTL.Duration))
 	}
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionReady, ready, d.reason, d.message))
-	return kube.PatchStatus(ctx, c.client, token, after)
+	if err := kube.PatchStatus(ctx, c.client, token, after); err != nil {
+		return err
+	}
+	c.written.Store(after)
+	return nil
 }
 
 // countClusters counts clusters, not requests: one that registered again counts once.

@@ -17,16 +17,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -43,6 +42,7 @@ type Controller struct {
 	clock           clock.PassiveClock
 	config          *config.Controller
 	systemNamespace string
+	written         kube.Written
 }
 
 // Deps is what the controller needs.
@@ -74,7 +74,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	owner := handler.EnqueueRequestsFromMapFunc(toToken)
 	return ctrl.NewControllerManagedBy(mgr).Named("token").
-		For(&fleet.ClusterRegistrationToken{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&fleet.ClusterRegistrationToken{}).
 		WatchesMetadata(&corev1.ServiceAccount{}, owner).
 		WatchesMetadata(&corev1.Secret{}, owner).
 		WatchesMetadata(&rbacv1.RoleBinding{}, owner).
@@ -91,7 +91,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if token.DeletionTimestamp != nil {
+		c.written.Forget(&token)
 		return ctrl.Result{}, nil
+	}
+	if c.written.Stale(&token) {
+		return ctrl.Result{}, nil // the cache will say so in a moment
 	}
 	seen, err := c.observe(ctx, &token)
 	if err != nil {

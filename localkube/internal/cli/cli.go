@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/muster-fleet/muster/localkube/internal/cluster"
 	"github.com/muster-fleet/muster/localkube/internal/component"
+	"github.com/muster-fleet/muster/localkube/internal/machine"
 )
 
 // Run acts as the program its first argument names and returns the exit code.
@@ -28,6 +30,8 @@ func Run(args []string) int {
 		return component.Kubectl(args[2:])
 	case len(args) > 2 && args[1] == "component":
 		return component.Run(args[2], args[3:])
+	case len(args) > 2 && args[1] == machine.InitCommand:
+		return machine.Init(args[2])
 	}
 	command := newCommand()
 	command.SetArgs(args[1:])
@@ -43,8 +47,9 @@ func newCommand() *cobra.Command {
 		Use:   "localkube",
 		Short: "Run a real Kubernetes from one binary, without root or containers",
 		Long: `localkube runs a real Kubernetes (etcd, kube-apiserver, kube-controller-manager,
-kube-scheduler) and a node that runs Pods as processes of this machine.
-It is for trying, developing and testing, not for data you want to keep.`,
+kube-scheduler) and a node that runs Pods as processes of this machine or, as
+root, in containers. It is for trying, developing and testing, not for data you
+want to keep.`,
 		Example: `  localkube up web
   export KUBECONFIG=~/.localkube/web/kubeconfig
   localkube kubectl get nodes`,
@@ -52,7 +57,7 @@ It is for trying, developing and testing, not for data you want to keep.`,
 		SilenceErrors: true,
 	}
 	dir := root.PersistentFlags().String("dir", "", "directory of the clusters (default $LOCALKUBE_DIR, else ~/.localkube)")
-	root.AddCommand(newUpCommand(dir), newDownCommand(dir), newDeleteCommand(dir), newListCommand(dir),
+	root.AddCommand(newUpCommand(dir), newDownCommand(dir), newDeleteCommand(dir), newListCommand(dir), newCheckCommand(),
 		&cobra.Command{
 			Use:                "kubectl ...",
 			Short:              "Act as kubectl",
@@ -71,8 +76,13 @@ func newUpCommand(root *string) *cobra.Command {
 		Use:   "up NAME",
 		Short: "Run a cluster until it is interrupted",
 		Long: `Run a cluster in the foreground. Its state stays in the directory NAME below
---dir and is used again at the next start, with the same server URL.`,
+--dir and is used again at the next start, with the same server URL.
+
+With --node=kubelet, Pods run in containers: kubelet, containerd and kube-proxy
+in namespaces of their own. That needs root and packages; see localkube check.
+Such a cluster has no DNS and reaches no network, so its images are archives.`,
 		Example: `  localkube up web
+  localkube up web --node=kubelet --image muster-agent=images/muster-agent.tar
   localkube up web --image muster-agent=bin/muster-agent --image tools=bin/
   localkube up test --dir /tmp/clusters --node=false --audit --ready-file /tmp/test.ready`,
 		Args: cobra.ExactArgs(1),
@@ -81,7 +91,7 @@ func newUpCommand(root *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if options.Images, err = parseImages(images); err != nil {
+			if options.Images, err = parseImages(images, options.Node); err != nil {
 				return err
 			}
 			ctx, hurry := signals()
@@ -91,12 +101,28 @@ func newUpCommand(root *string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.Port, "port", 0, "port of the API server; 0 picks a free one at the first start and keeps it")
-	flags.StringArrayVar(&images, "image", nil, "NAME=PATH: run containers of image NAME with this program (or a program of this directory); repeatable")
-	flags.BoolVar(&options.Node, "node", true, "run a scheduler and a node; false runs the control plane only")
+	flags.StringArrayVar(&images, "image", nil, "NAME=PATH: run containers of image NAME with this program, a program of this directory or, with --node=kubelet, this OCI archive; repeatable")
+	options.Node = cluster.HostNode
+	flags.Var((*nodeFlag)(&options.Node), "node", "what runs Pods: host processes (true), containers (kubelet) or nothing, the control plane alone (false)")
+	flags.Lookup("node").NoOptDefVal = string(cluster.HostNode)
 	flags.BoolVar(&options.Audit, "audit", false, "record every request in audit.log of the state directory")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig file")
 	flags.StringVar(&options.ReadyFile, "ready-file", "", "write this file when the cluster is ready, remove it when it stops")
 	return command
+}
+
+type nodeFlag cluster.Node
+
+func (n *nodeFlag) String() string { return string(*n) }
+func (n *nodeFlag) Type() string   { return "true|false|kubelet" }
+
+func (n *nodeFlag) Set(value string) error {
+	switch node := cluster.Node(value); node {
+	case cluster.NoNode, cluster.HostNode, cluster.KubeletNode:
+		*n = nodeFlag(node)
+		return nil
+	}
+	return errors.New("it is true, false or kubelet")
 }
 
 // signals ends the context at the first interrupt and closes the channel at
@@ -115,7 +141,7 @@ func signals() (context.Context, <-chan struct{}) {
 	return ctx, hurry
 }
 
-func parseImages(images []string) (map[string]string, error) {
+func parseImages(images []string, node cluster.Node) (map[string]string, error) {
 	parsed := map[string]string{}
 	for _, image := range images {
 		name, path, found := strings.Cut(image, "=")
@@ -130,7 +156,7 @@ func parseImages(images []string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--image %s: %w; build it first", image, err)
 		}
-		if !info.IsDir() && info.Mode()&0o111 == 0 {
+		if node == cluster.HostNode && !info.IsDir() && info.Mode()&0o111 == 0 {
 			return nil, fmt.Errorf("--image %s: %s is not a program; make it executable: chmod +x %s", image, path, path)
 		}
 		parsed[name] = path

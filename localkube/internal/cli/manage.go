@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-fleet/muster/localkube/internal/cluster"
+	"github.com/muster-fleet/muster/localkube/internal/machine"
 )
 
 func newDownCommand(root *string) *cobra.Command {
@@ -63,6 +64,22 @@ func newListCommand(root *string) *cobra.Command {
 				return err
 			}
 			return cluster.List(root, command.OutOrStdout())
+		},
+	}
+}
+
+func newCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "check",
+		Short:   "Say whether this machine can run nodes with containers, and what is missing",
+		Example: `  localkube check && localkube up web --node=kubelet`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if _, err := machine.Find(); err != nil {
+				return err
+			}
+			command.Println("this machine can run nodes with containers: localkube up NAME --node=kubelet")
+			return nil
 		},
 	}
 }

@@ -1,11 +1,22 @@
 // Package cluster runs the control plane of one Kubernetes cluster as child
-// processes of this one, and its host node inside it.
+// processes of this one, and its node.
 //
 // It is for trying, developing and testing, never for data that one wants to
 // keep: etcd does not sync its writes to the disk, everything runs with the
-// rights of the user, and there is one of everything. All listeners are on
-// loopback. Whatever a cluster keeps is in its state directory; one process
-// holds the lock of that directory while the cluster runs.
+// rights of the user, and there is one of everything. Whatever a cluster keeps
+// is in its state directory; one process holds the lock of that directory
+// while the cluster runs.
+//
+// A cluster with a host node, which is part of this process, listens on
+// loopback only and needs no rights. A cluster with a node of containers needs
+// root and Linux, and has a machine of its own (package machine) whose address
+// only this machine and other such clusters reach. It has what Kubernetes
+// itself has: kubelet, containerd, a pod network, Services by kube-proxy,
+// volumes of the node, logs, exec, Pod Security and the rest of admission. It
+// has no cluster DNS (a Pod asks 10.96.0.10, where nobody answers), enforces no
+// NetworkPolicy, has no metrics-server, load balancers or provisioned volumes,
+// and reaches no network outside: images come from archives. Its containers
+// end with it, without a grace period, as with a machine that is switched off.
 package cluster
 
 import (
@@ -28,14 +39,15 @@ import (
 type Options struct {
 	// Port of the API server; 0 keeps the one in the state, or picks one.
 	Port int
-	// Node says whether to run a scheduler and the host node.
-	Node bool
+	// Node says what runs the Pods.
+	Node Node
 	// Audit turns the audit log on.
 	Audit bool
 	// Kubeconfig is a further file to add the cluster to, ReadyFile one to
 	// write when the cluster is ready; both may be empty.
 	Kubeconfig, ReadyFile string
-	// Images maps an image's name to a program or a directory of programs.
+	// Images maps an image's name to a program or a directory of programs, for
+	// a node of containers to an OCI archive.
 	Images map[string]string
 	// Out receives a line per stage.
 	Out io.Writer
@@ -56,6 +68,7 @@ type Cluster struct {
 	running map[string]*process.Process
 	died    chan string
 	node    *nodeRun
+	real    *realNode
 }
 
 // Up runs a cluster until ctx ends or a part of it fails.
@@ -68,6 +81,11 @@ func Up(ctx context.Context, dir Dir, options Options) (err error) {
 	}
 	if err := dir.check(); err != nil {
 		return err
+	}
+	if options.Node == KubeletNode {
+		if c.real, err = newRealNode(options.Images); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(dir.file("logs"), 0o700); err != nil {
 		return fmt.Errorf("creating the state of cluster %s: %w", dir.Name, err)
@@ -106,9 +124,10 @@ func (c *Cluster) alreadyRunning() error {
 // keys, certificates and configuration present.
 func (c *Cluster) prepare() error {
 	var err error
-	if c.state, err = c.dir.loadOrCreate(c.options.Port); err != nil {
+	if c.state, err = c.dir.loadOrCreate(c.options.Port, c.options.Node); err != nil {
 		return err
 	}
+	c.pki.address, c.pki.node = c.state.address(), c.nodeName()
 	if c.group, err = process.NewGroup(c.dir.file("processes"), c.state.ID); err != nil {
 		return err
 	}
@@ -119,7 +138,7 @@ func (c *Cluster) prepare() error {
 	if len(names) > 0 {
 		c.say("ended what an earlier run left behind: %s", strings.Join(names, ", "))
 	}
-	if err := checkPortFree(c.state.Port); err != nil {
+	if err := c.state.freeAddress(); err != nil {
 		return fmt.Errorf("port %d of cluster %s is in use by another program; end that program, or start afresh: localkube delete %s (%w)",
 			c.state.Port, c.dir.Name, c.dir.Name, err)
 	}
@@ -146,6 +165,11 @@ func (c *Cluster) prepare() error {
 
 // start returns when the cluster can be used.
 func (c *Cluster) start(ctx context.Context) error {
+	if c.real != nil {
+		if err := c.bootMachine(); err != nil {
+			return err
+		}
+	}
 	if err := c.spawn(component.Etcd, c.etcdFlags()); err != nil {
 		return err
 	}
@@ -167,7 +191,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.spawn(component.ControllerManager, c.controllerManagerFlags()); err != nil {
 		return err
 	}
-	if c.options.Node {
+	if c.options.Node != NoNode {
 		if err := c.spawn(component.Scheduler, c.schedulerFlags()); err != nil {
 			return err
 		}
@@ -175,20 +199,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.await(ctx, "kube-apiserver", ready.apiServerReady); err != nil {
 		return err
 	}
-	c.say("kube-apiserver is ready at %s (%s)", c.URL(), c.elapsed())
-	if c.options.Node {
-		if err := c.startNode(ctx); err != nil {
-			return err
-		}
+	c.say("kube-apiserver is ready at %s (%s)", c.state.url(), c.elapsed())
+	if err := c.startNode(ctx); err != nil {
+		return err
 	}
 	if err := c.await(ctx, "kube-controller-manager", ready.serviceAccounts); err != nil {
 		return err
 	}
 	c.say("service accounts are there (%s)", c.elapsed())
-	if c.options.Node {
-		if err := c.awaitNode(ctx); err != nil {
-			return err
-		}
+	if c.options.Node != NoNode {
 		if err := c.await(ctx, "node "+c.nodeName(), ready.node(c.nodeName())); err != nil {
 			return err
 		}

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/muster-fleet/muster/localkube/internal/machine"
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
@@ -79,13 +78,18 @@ func Delete(dir Dir) error {
 // remove ends what a killed `up` may have left and deletes the files, the
 // state file last so that an interrupted delete can be repeated.
 func (d Dir) remove() error {
-	if id, err := d.markFromState(); err == nil {
+	if id, address, err := d.leftBehind(); err == nil {
 		group, err := process.NewGroup(d.file("processes"), id)
 		if err != nil {
 			return err
 		}
 		if _, err := group.KillLeftovers(); err != nil {
 			return err
+		}
+		if address.IsValid() {
+			if err := machine.Remove(id); err != nil {
+				return err
+			}
 		}
 	}
 	entries, err := os.ReadDir(d.Path)
@@ -126,7 +130,7 @@ func List(root string, out io.Writer) error {
 			status = "running"
 		}
 		if s, err := dir.load(); err == nil {
-			url = "https://" + net.JoinHostPort(loopback, strconv.Itoa(s.Port))
+			url = s.url()
 		} else {
 			status = "unusable"
 		}

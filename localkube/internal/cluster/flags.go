@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 )
@@ -21,13 +20,17 @@ rules:
 - level: Metadata
 `
 
-// disabledControllers either need what a host node has not (volumes, a cloud,
+// unneededControllers have nothing to work on in any cluster here.
+const unneededControllers = "*,-nodeipam,-cloud-node-lifecycle,-node-route-controller,-service-lb-controller," +
+	"-bootstrap-signer-controller,-token-cleaner-controller"
+
+// hostNodeControllers are those of a cluster with a host node. The others
+// either need what a host node has not (volumes, a cloud,
 // pod networks) or would fail forever: pods have loopback addresses, which
 // Kubernetes refuses in Endpoints and EndpointSlices.
-const disabledControllers = "*,-nodeipam,-cloud-node-lifecycle,-node-route-controller,-service-lb-controller," +
-	"-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller," +
-	"-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller," +
-	"-bootstrap-signer-controller,-token-cleaner-controller"
+const hostNodeControllers = unneededControllers +
+	",-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller," +
+	"-persistentvolume-binder-controller,-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller"
 
 func (c *Cluster) etcdFlags() []string {
 	return []string{
@@ -45,9 +48,9 @@ func (c *Cluster) apiserverFlags() []string {
 		"--etcd-cafile=" + c.pki.cert("etcd-ca"),
 		"--etcd-certfile=" + c.pki.cert("etcd-client"),
 		"--etcd-keyfile=" + c.pki.key("etcd-client"),
-		"--bind-address=" + loopback,
+		"--bind-address=" + c.state.address(),
 		"--secure-port=" + strconv.Itoa(c.state.Port),
-		"--advertise-address=" + advertiseAddress(),
+		"--advertise-address=" + c.advertiseAddress(),
 		"--tls-cert-file=" + c.pki.cert("apiserver"),
 		"--tls-private-key-file=" + c.pki.key("apiserver"),
 		"--client-ca-file=" + c.pki.cert("ca"),
@@ -73,12 +76,16 @@ func (c *Cluster) apiserverFlags() []string {
 }
 
 func (c *Cluster) controllerManagerFlags() []string {
+	controllers := hostNodeControllers
+	if c.real != nil {
+		controllers = unneededControllers
+	}
 	return []string{
 		"--kubeconfig=" + c.dir.file("pki", "controller-manager.kubeconfig"),
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--use-service-account-credentials",
-		"--controllers=" + disabledControllers,
+		"--controllers=" + controllers,
 		"--root-ca-file=" + c.pki.cert("ca"),
 		"--service-account-private-key-file=" + c.pki.key("service-account"),
 		"--cluster-signing-cert-file=" + c.pki.cert("ca"),
@@ -100,9 +107,4 @@ func (c *Cluster) schedulerFlags() []string {
 
 func (c *Cluster) etcdURL() string {
 	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(c.etcdPort))
-}
-
-// URL is where the API server listens; it stays the same over restarts.
-func (c *Cluster) URL() string {
-	return fmt.Sprintf("https://%s", net.JoinHostPort(loopback, strconv.Itoa(c.state.Port)))
 }

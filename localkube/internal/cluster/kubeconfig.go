@@ -25,7 +25,7 @@ func (c *Cluster) kubeconfig(certificate string) (*clientcmdapi.Config, error) {
 	}
 	name, user := c.dir.Name, c.dir.Name+"-"+certificate
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.URL(), CertificateAuthorityData: ca}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.state.url(), CertificateAuthorityData: ca}
 	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
 	config.CurrentContext = name
@@ -33,11 +33,15 @@ func (c *Cluster) kubeconfig(certificate string) (*clientcmdapi.Config, error) {
 }
 
 func (c *Cluster) writeKubeconfigs() error {
-	for certificate, path := range map[string]string{
-		"admin":              c.dir.Kubeconfig(),
-		"controller-manager": c.dir.file("pki", "controller-manager.kubeconfig"),
-		"scheduler":          c.dir.file("pki", "scheduler.kubeconfig"),
-	} {
+	files := map[string]string{"admin": c.dir.Kubeconfig()}
+	users := []string{"controller-manager", "scheduler"}
+	if c.real != nil {
+		users = append(users, "kubelet", "kube-proxy")
+	}
+	for _, user := range users {
+		files[user] = c.dir.file("pki", user+".kubeconfig")
+	}
+	for certificate, path := range files {
 		config, err := c.kubeconfig(certificate)
 		if err != nil {
 			return err

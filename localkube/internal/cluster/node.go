@@ -11,6 +11,16 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/hostnode"
 )
 
+// Node is what runs the Pods of a cluster.
+type Node string
+
+// What may run Pods: nothing, processes of this machine, or containers.
+const (
+	NoNode      Node = "false"
+	HostNode    Node = "true"
+	KubeletNode Node = "kubelet"
+)
+
 // nodeRun is the host node, which runs inside this process.
 type nodeRun struct {
 	cancel     context.CancelFunc
@@ -19,9 +29,28 @@ type nodeRun struct {
 	err        error // set before ended is closed
 }
 
-func (c *Cluster) nodeName() string { return c.dir.Name + "-host-0" }
+func (c *Cluster) nodeName() string {
+	if c.options.Node == KubeletNode {
+		return c.dir.Name + "-node-0"
+	}
+	return c.dir.Name + "-host-0"
+}
 
+// startNode returns when the node has been started, if the cluster has one.
 func (c *Cluster) startNode(ctx context.Context) error {
+	switch c.options.Node {
+	case KubeletNode:
+		return c.startRealNode(ctx)
+	case HostNode:
+		if err := c.startHostNode(ctx); err != nil {
+			return err
+		}
+		return c.awaitHostNode(ctx)
+	}
+	return nil
+}
+
+func (c *Cluster) startHostNode(ctx context.Context) error {
 	log, err := os.OpenFile(c.logPath("host-node"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the log of the host node: %w", err)
@@ -62,8 +91,8 @@ func (c *Cluster) startNode(ctx context.Context) error {
 	return nil
 }
 
-// awaitNode waits until the host node has registered.
-func (c *Cluster) awaitNode(ctx context.Context) error {
+// awaitHostNode waits until the host node has registered.
+func (c *Cluster) awaitHostNode(ctx context.Context) error {
 	select {
 	case <-c.node.registered:
 		return nil
@@ -76,7 +105,7 @@ func (c *Cluster) awaitNode(ctx context.Context) error {
 	}
 }
 
-func (c *Cluster) stopNode() {
+func (c *Cluster) stopHostNode() {
 	if c.node == nil {
 		return
 	}

@@ -22,13 +22,18 @@ const (
 	lastBytes      = 64 << 10
 )
 
-// spawn starts a component with a log of its own. The log of the run before
-// is kept beside it.
+// spawn starts a component.
 func (c *Cluster) spawn(name string, flags []string) error {
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program to start %s: %w", name, err)
 	}
+	return c.launch(name, process.Spec{Path: executable, Arg0: "localkube", Args: append([]string{"component", name}, flags...)})
+}
+
+// launch starts a part of the cluster with a log of its own. The log of the
+// run before is kept beside it.
+func (c *Cluster) launch(name string, spec process.Spec) error {
 	path := c.logPath(name)
 	if err := os.Rename(path, path+".1"); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("keeping the last log of %s: %w", name, err)
@@ -37,10 +42,12 @@ func (c *Cluster) spawn(name string, flags []string) error {
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", name, err)
 	}
-	started, err := c.group.Start(process.Spec{
-		Name: name, Path: executable, Arg0: "localkube", Args: append([]string{"component", name}, flags...),
-		Env: environmentWithoutProxies(), Dir: c.dir.Path, Stdout: log, Stderr: log,
-	})
+	spec.Name, spec.Dir, spec.Stdout, spec.Stderr = name, c.dir.Path, log, log
+	spec.Env = environmentWithoutProxies()
+	if c.real != nil {
+		spec.Start, spec.Env = c.real.machine.Start, append(spec.Env, "PATH="+c.real.programs.Path)
+	}
+	started, err := c.group.Start(spec)
 	// The child has its own descriptor.
 	if err := errors.Join(err, log.Close()); err != nil {
 		return err
@@ -55,7 +62,7 @@ func (c *Cluster) spawn(name string, flags []string) error {
 
 func (c *Cluster) logPath(name string) string { return c.dir.file("logs", name+".log") }
 
-// environmentWithoutProxies: the components talk to loopback only.
+// environmentWithoutProxies: the components talk to this machine only.
 func environmentWithoutProxies() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -125,20 +132,24 @@ func (c *Cluster) stop() error {
 			problems = append(problems, fmt.Errorf("removing the ready file: %w", err))
 		}
 	}
-	c.stopNode()
+	c.stopHostNode()
 	grace := componentGrace
 	if c.running[component.Etcd] == nil {
 		grace = 0
 	}
-	for _, name := range []string{component.APIServer, component.Scheduler, component.ControllerManager} {
+	clients := []string{component.APIServer, component.Scheduler, component.ControllerManager, component.Kubelet, component.Proxy, containerd}
+	for _, name := range clients {
 		if running := c.running[name]; running != nil {
 			problems = append(problems, running.Signal(syscall.SIGTERM))
 		}
 	}
-	for _, name := range []string{component.APIServer, component.Scheduler, component.ControllerManager, component.Etcd} {
+	for _, name := range append(clients, component.Etcd) {
 		if running := c.running[name]; running != nil {
 			problems = append(problems, running.Stop(grace, c.options.Hurry))
 		}
+	}
+	if c.real != nil && c.real.machine != nil {
+		problems = append(problems, c.real.machine.Halt())
 	}
 	if _, err := c.group.KillLeftovers(); err != nil {
 		problems = append(problems, err)

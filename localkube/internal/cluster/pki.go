@@ -35,29 +35,37 @@ type subject struct {
 }
 
 // pki knows the files of a cluster's keys and certificates.
-type pki struct{ dir string }
+type pki struct {
+	dir string
+	// address is the API server's and the node's, node the node's name.
+	address, node string
+}
 
 func (p pki) cert(name string) string { return filepath.Join(p.dir, name+".crt") }
 func (p pki) key(name string) string  { return filepath.Join(p.dir, name+".key") }
 
 // certificates lists what each authority signs.
-var certificates = map[string][]subject{
-	"ca": {
-		{file: "apiserver", commonName: "kube-apiserver", addresses: []string{loopback, firstServiceAddress},
-			names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}},
-		{file: "admin", commonName: "localkube-admin", organization: "system:masters"},
-		{file: "host-node", commonName: "localkube-host-node", organization: "system:masters"},
-		{file: "controller-manager", commonName: "system:kube-controller-manager"},
-		{file: "scheduler", commonName: "system:kube-scheduler"},
-	},
-	"etcd-ca": {
-		{file: "etcd", commonName: "etcd", names: []string{"localhost"}, addresses: []string{loopback}},
-		{file: "etcd-client", commonName: "kube-apiserver"},
-	},
-	"node-ca": {
-		{file: "node", commonName: "localkube-host-node", addresses: []string{loopback}},
-		{file: "node-client", commonName: "kube-apiserver"},
-	},
+func (p pki) certificates() map[string][]subject {
+	return map[string][]subject{
+		"ca": {
+			{file: "apiserver", commonName: "kube-apiserver", addresses: []string{loopback, p.address, firstServiceAddress},
+				names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}},
+			{file: "admin", commonName: "localkube-admin", organization: "system:masters"},
+			{file: "host-node", commonName: "localkube-host-node", organization: "system:masters"},
+			{file: "controller-manager", commonName: "system:kube-controller-manager"},
+			{file: "scheduler", commonName: "system:kube-scheduler"},
+			{file: "kubelet", commonName: "system:node:" + p.node, organization: "system:nodes"},
+			{file: "kube-proxy", commonName: "system:kube-proxy"},
+		},
+		"etcd-ca": {
+			{file: "etcd", commonName: "etcd", names: []string{"localhost"}, addresses: []string{loopback}},
+			{file: "etcd-client", commonName: "kube-apiserver"},
+		},
+		"node-ca": {
+			{file: "node", commonName: p.node, addresses: []string{p.address}},
+			{file: "node-client", commonName: "kube-apiserver"},
+		},
+	}
 }
 
 // ensure makes whatever is missing. The marker is written last: keys that a
@@ -72,7 +80,7 @@ func (p pki) ensure(now time.Time) error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return fmt.Errorf("creating the certificate directory: %w", err)
 	}
-	for name, subjects := range certificates {
+	for name, subjects := range p.certificates() {
 		ca, err := p.makeAuthority(name, now)
 		if err != nil {
 			return err

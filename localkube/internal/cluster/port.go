@@ -16,7 +16,20 @@ const (
 	firstLastingPort = 16000
 	lastingPorts     = 16000
 	portAttempts     = 100
+	// usualPort is that of an API server with an address to itself.
+	usualPort = 6443
 )
+
+// freePort returns the given port, or one that lasts for 0.
+func freePort(port int) (int, error) {
+	if port == 0 {
+		return lastingPort()
+	}
+	if err := checkPortFree(port); err != nil {
+		return 0, fmt.Errorf("port %d is in use by another program; choose another --port, or leave it out for a free one (%w)", port, err)
+	}
+	return port, nil
+}
 
 func checkPortFree(port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
@@ -41,8 +54,11 @@ func lastingPort() (int, error) {
 }
 
 // advertiseAddress is what the kubernetes Service points at. Kubernetes
-// refuses a loopback address there; nothing here dials it.
-func advertiseAddress() string {
+// refuses a loopback address there; with a host node, nothing dials it.
+func (c *Cluster) advertiseAddress() string {
+	if c.real != nil {
+		return c.state.address()
+	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return documentationAddress

@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 
+	"github.com/muster-fleet/muster/localkube/internal/machine"
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
@@ -36,8 +40,31 @@ type state struct {
 	// ID marks the processes of the cluster.
 	ID   string `json:"id"`
 	Port int    `json:"port"`
+	// Address is that of the cluster's machine; a cluster without one is on
+	// loopback.
+	Address netip.Addr `json:"address,omitzero"`
 	// PodNetwork is the /24 below 127.0.0.0/8 the pods get addresses from.
 	PodNetwork [3]byte `json:"podNetwork"`
+}
+
+func (s state) address() string {
+	if s.Address.IsValid() {
+		return s.Address.String()
+	}
+	return loopback
+}
+
+// url is where the API server listens; it stays the same over restarts.
+func (s state) url() string {
+	return "https://" + net.JoinHostPort(s.address(), strconv.Itoa(s.Port))
+}
+
+// freeAddress makes sure that the API server will have its address to itself.
+func (s state) freeAddress() error {
+	if s.Address.IsValid() {
+		return machine.Remove(s.ID)
+	}
+	return checkPortFree(s.Port)
 }
 
 // DefaultRoot is the directory the clusters live in when none is given.
@@ -111,27 +138,29 @@ func (d Dir) load() (state, error) {
 	return s, nil
 }
 
-// markFromState reads only the mark, also from the state of another version.
-func (d Dir) markFromState() (string, error) {
+// leftBehind reads only what a killed cluster may have left outside of its
+// directory, also from the state of another version.
+func (d Dir) leftBehind() (mark string, address netip.Addr, err error) {
 	data, err := os.ReadFile(d.file("state.json"))
 	if err != nil {
-		return "", fmt.Errorf("reading the state of cluster %s: %w", d.Name, err)
+		return "", address, fmt.Errorf("reading the state of cluster %s: %w", d.Name, err)
 	}
 	var s struct {
-		ID string `json:"id"`
+		ID      string     `json:"id"`
+		Address netip.Addr `json:"address"`
 	}
 	if err := json.Unmarshal(data, &s); err != nil || s.ID == "" {
-		return "", fmt.Errorf("%s is not a state file of localkube", d.file("state.json"))
+		return "", address, fmt.Errorf("%s is not a state file of localkube", d.file("state.json"))
 	}
-	return s.ID, nil
+	return s.ID, s.Address, nil
 }
 
 // loadOrCreate returns the kept state, or a new one with the given port (0 is
 // any free one). The caller holds the lock.
-func (d Dir) loadOrCreate(port int) (state, error) {
+func (d Dir) loadOrCreate(port int, node Node) (state, error) {
 	s, err := d.load()
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.create(port)
+		return d.create(port, node)
 	}
 	if err != nil {
 		return state{}, err
@@ -140,24 +169,50 @@ func (d Dir) loadOrCreate(port int) (state, error) {
 		return state{}, fmt.Errorf("cluster %s was made with port %d, not %d; leave --port out, or start afresh: localkube delete %s",
 			d.Name, s.Port, port, d.Name)
 	}
+	if s.Address.IsValid() != (node == KubeletNode) {
+		return state{}, fmt.Errorf("cluster %s was made with another --node, which decides about its address; start it as before, or start afresh: localkube delete %s",
+			d.Name, d.Name)
+	}
 	return s, nil
 }
 
-func (d Dir) create(port int) (state, error) {
-	var err error
-	if port == 0 {
-		if port, err = lastingPort(); err != nil {
-			return state{}, err
-		}
-	} else if err := checkPortFree(port); err != nil {
-		return state{}, fmt.Errorf("port %d is in use by another program; choose another --port, or leave it out for a free one (%w)", port, err)
-	}
+func (d Dir) create(port int, node Node) (state, error) {
 	id := make([]byte, 16)
 	// crypto/rand.Read never fails.
 	_, _ = rand.Read(id)
 	s := state{Format: stateFormat, Kubernetes: KubernetesVersion, ID: hex.EncodeToString(id), Port: port}
+	if node == KubeletNode {
+		if s.Port == 0 {
+			s.Port = usualPort
+		}
+		s.Address = d.unusedAddress()
+		return s, d.save(s)
+	}
+	var err error
+	if s.Port, err = freePort(port); err != nil {
+		return state{}, err
+	}
 	s.PodNetwork = d.unusedPodNetwork()
 	return s, d.save(s)
+}
+
+// unusedAddress picks an address in the network of the machines at random, but
+// none that a cluster in the same root has.
+func (d Dir) unusedAddress() netip.Addr {
+	used := map[netip.Addr]bool{machine.Gateway: true}
+	for _, sibling := range siblings(filepath.Dir(d.Path)) {
+		if s, err := sibling.load(); err == nil {
+			used[s.Address] = true
+		}
+	}
+	for {
+		address := machine.Network.Addr().As4()
+		_, _ = rand.Read(address[2:]) // never fails
+		// The first and the last of a network are no machine's.
+		if address[3] != 0 && address[3] != 255 && !used[netip.AddrFrom4(address)] {
+			return netip.AddrFrom4(address)
+		}
+	}
 }
 
 // unusedPodNetwork picks one of 64,000 networks at random, but none that a

@@ -42,16 +42,18 @@ func TestNames(t *testing.T) {
 
 func TestStateIsKept(t *testing.T) {
 	dir := testDir(t)
-	first, err := dir.loadOrCreate(0)
+	first, err := dir.loadOrCreate(0, HostNode)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := dir.loadOrCreate(0)
+	second, err := dir.loadOrCreate(0, HostNode)
 	if err != nil || first != second {
 		t.Errorf("second start: %+v, %v; want %+v", second, err, first)
 	}
-	_, err = dir.loadOrCreate(first.Port + 1)
+	_, err = dir.loadOrCreate(first.Port+1, HostNode)
 	wantError(t, err, "leave --port out")
+	_, err = dir.loadOrCreate(0, KubeletNode)
+	wantError(t, err, "was made with another --node")
 }
 
 func TestDirectoriesThatAreNotOursAreRefused(t *testing.T) {
@@ -85,7 +87,7 @@ func TestPortInUseIsNamed(t *testing.T) {
 	if !ok {
 		t.Fatalf("unexpected address %v", listener.Addr())
 	}
-	_, err = testDir(t).loadOrCreate(address.Port)
+	_, err = testDir(t).loadOrCreate(address.Port, NoNode)
 	wantError(t, err, "is in use by another program; choose another --port")
 }
 
@@ -110,7 +112,7 @@ func TestLockIsHeldOnceAndSeen(t *testing.T) {
 }
 
 func TestCertificatesAreMadeOnce(t *testing.T) {
-	p := pki{dir: filepath.Join(t.TempDir(), "pki")}
+	p := pki{dir: filepath.Join(t.TempDir(), "pki"), address: loopback, node: "web-host-0"}
 	if err := p.ensure(time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@
 package component
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -15,7 +16,9 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"  // registers the version metric
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 // Names of the components, also the names of their processes and logs.
@@ -24,6 +27,8 @@ const (
 	APIServer         = "kube-apiserver"
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
+	Kubelet           = "kubelet"
+	Proxy             = "kube-proxy"
 )
 
 // Run runs the named component until it ends and returns its exit code.
@@ -38,6 +43,10 @@ func Run(name string, args []string) int {
 		command = controllermanager.NewControllerManagerCommand()
 	case Scheduler:
 		command = scheduler.NewSchedulerCommand()
+	case Kubelet:
+		command = kubelet.NewKubeletCommand(context.Background())
+	case Proxy:
+		command = proxy.NewProxyCommand()
 	default:
 		fmt.Fprintf(os.Stderr, "localkube has no component %q\n", name)
 		return 2

@@ -32,7 +32,8 @@ var lastingThread = sync.OnceValue(func() chan<- startRequest {
 	return requests
 })
 
-func startOnLastingThread(cmd *exec.Cmd) error {
+// Start starts a command so that it ends with this process.
+func Start(cmd *exec.Cmd) error {
 	request := startRequest{cmd: cmd, done: make(chan error, 1)}
 	lastingThread() <- request
 	return <-request.done

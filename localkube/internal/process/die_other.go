@@ -14,4 +14,5 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-func startOnLastingThread(cmd *exec.Cmd) error { return cmd.Start() }
+// Start starts a command so that it ends with this process.
+func Start(cmd *exec.Cmd) error { return cmd.Start() }

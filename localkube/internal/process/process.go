@@ -38,6 +38,9 @@ type Spec struct {
 	Dir  string
 	// Stdout and Stderr receive the output; nil discards it.
 	Stdout, Stderr io.Writer
+	// Start starts the command if it has to be done in a special place; nil
+	// is Start of this package.
+	Start func(*exec.Cmd) error
 }
 
 // Process is a started child, the leader of a process group of its own.
@@ -78,7 +81,11 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
 	cmd.SysProcAttr = attributes()
 	cmd.WaitDelay = outputDelay
-	if err := startOnLastingThread(cmd); err != nil {
+	start := spec.Start
+	if start == nil {
+		start = Start
+	}
+	if err := start(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
 	p := &Process{Name: spec.Name, PID: cmd.Process.Pid, mark: mark, done: make(chan struct{})}

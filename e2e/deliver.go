@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// bundle is a Bundle with a Deployment whose container does nothing, from an image that every node of localkube has.
+func bundle(image string) string {
+	return `kubectl apply -f - <<END
+kind: Bundle
+apiVersion: fleet.cattle.io/v1alpha1
+metadata:
+  name: web
+  namespace: clusters
+spec:
+  defaultNamespace: web
+  resources:
+  - name: web.yaml
+    content: |
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: web}
+      spec:
+        selector: {matchLabels: {app: web}}
+        progressDeadlineSeconds: 10
+        template:
+          metadata: {labels: {app: web}}
+          spec: {containers: [{name: web, image: "` + image + `"}]}
+  targets:
+  - clusterSelector: {matchLabels: {env: dev}}
+END
+`
+}
+
+const working, broken = "docker.io/localkube/pause:1", "docker.io/localkube/never-built:1"
+
+func bundleIsDelivered(ctx context.Context, e *env) (string, error) {
+	began := time.Now()
+	if _, err := e.sh(ctx, e.hub, bundle(working)+"kubectl -n clusters wait bundles.fleet.cattle.io web --for=condition=Ready --timeout=90s"); err != nil {
+		return "", err
+	}
+	figure := "ready after " + seconds(began)
+	if err := e.expect(ctx, e.one, "kubectl -n web get deployment web", "1/1"); err != nil {
+		return "", err
+	}
+	return figure, e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io -l env=dev", "1/1")
+}
+
+func unreadyBundleIsReported(ctx context.Context, e *env) (string, error) {
+	if _, err := e.sh(ctx, e.hub, bundle(broken)); err != nil {
+		return "", err
+	}
+	began := time.Now()
+	if err := e.expect(ctx, e.hub, "kubectl -n clusters get bundles.fleet.cattle.io web", "NotReady", "web"); err != nil {
+		return "", err
+	}
+	figure := "reported after " + seconds(began)
+	_, err := e.sh(ctx, e.hub, bundle(working)+"kubectl -n clusters wait bundles.fleet.cattle.io web --for=condition=Ready --timeout=90s")
+	return figure, err
+}
+
+func bundleIsDeleted(ctx context.Context, e *env) (string, error) {
+	if _, err := e.sh(ctx, e.hub, "kubectl -n clusters delete bundles.fleet.cattle.io web --timeout=60s"); err != nil {
+		return "", err
+	}
+	return "", e.gone(ctx, e.one, "kubectl -n web get deployments,pods -o name")
+}

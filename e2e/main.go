@@ -1,0 +1,28 @@
+// Command e2e installs the charts on clusters with real nodes and containers, does to them what users, and what misfortunes, do,
+// and prints what it checked and how long that took.
+//
+// It needs root and a few packages (see localkube check), the programs in bin/ and the archives in images/: `make e2e`. It leaves nothing behind,
+// but with -keep the clusters go on running after a failure until Ctrl-C.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	source := flag.String("source", ".", "directory of the checkout")
+	keep := flag.Bool("keep", false, "after a failure, wait for Ctrl-C before the clusters are removed")
+	only := flag.String("run", "", "regular expression of the scenarios to run; those that others build upon always run")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, options{source: *source, keep: *keep, only: *only}); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+}

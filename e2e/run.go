@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+type options struct {
+	source, only string
+	keep         bool
+}
+
+// A scenario is one thing that is checked. To add one, write a function and put it into the list.
+type scenario struct {
+	// name says what holds if it passes.
+	name string
+	// vital is one that others build upon: if it fails, they are not tried.
+	vital bool
+	// run returns a figure worth telling, if there is one.
+	run func(ctx context.Context, e *env) (string, error)
+}
+
+// scenarioTimeout bounds each; the slowest wait for a member to be declared lost.
+const scenarioTimeout = 4 * time.Minute
+
+func run(ctx context.Context, o options) (err error) {
+	chosen, err := regexp.Compile(o.only)
+	if err != nil {
+		return fmt.Errorf("reading -run: %w", err)
+	}
+	e, err := newEnv(o.source)
+	if err != nil {
+		return err
+	}
+	if output, err := e.command(ctx, nil, e.bin("localkube"), "check").CombinedOutput(); err != nil {
+		return fmt.Errorf("this machine cannot run the end-to-end test: %s", strings.TrimSpace(strings.TrimPrefix(string(output), "error: ")))
+	}
+	if err := e.prepare(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.cleanUp()) }()
+	results := e.runAll(ctx, scenarios(), chosen)
+	fmt.Printf("\n%s\n", table(results))
+	failed := 0
+	for _, r := range results {
+		if r.err != nil {
+			failed++
+		}
+	}
+	if failed == 0 {
+		return ctx.Err()
+	}
+	if o.keep && ctx.Err() == nil {
+		fmt.Printf("The clusters go on running until Ctrl-C: source %s\n", filepath.Join(e.work, "env"))
+		<-ctx.Done()
+	}
+	return fmt.Errorf("%d of %d scenarios failed", failed, len(results))
+}
+
+func (e *env) runAll(ctx context.Context, all []scenario, chosen *regexp.Regexp) []result {
+	var results []result
+	for _, s := range all {
+		if !s.vital && !chosen.MatchString(s.name) {
+			continue
+		}
+		r := e.runOne(ctx, s)
+		results = append(results, r)
+		if r.err != nil {
+			fmt.Printf("FAIL  %-*s %6.1fs\n%s\n", nameWidth, s.name, r.took.Seconds(), indent(r.err.Error()))
+		} else {
+			fmt.Printf("ok    %-*s %6.1fs  %s\n", nameWidth, s.name, r.took.Seconds(), r.note)
+		}
+		if ctx.Err() != nil || (s.vital && r.err != nil) {
+			break
+		}
+	}
+	return results
+}
+
+func (e *env) runOne(ctx context.Context, s scenario) result {
+	ctx, cancel := context.WithTimeout(ctx, scenarioTimeout)
+	defer cancel()
+	began := time.Now()
+	note, err := s.run(ctx, e)
+	if err != nil {
+		// What the clusters say is gone with them.
+		err = fmt.Errorf("%w\n%s", err, e.diagnosis())
+	}
+	return result{name: s.name, took: time.Since(began), note: note, err: err}
+}
+
+type result struct {
+	name, note string
+	took       time.Duration
+	err        error
+}
+
+const nameWidth = 78
+
+// table is what docs/e2e.md shows of a run.
+func table(results []result) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "| what was checked | result | seconds | figures |\n| --- | --- | ---: | --- |\n")
+	var total time.Duration
+	for _, r := range results {
+		verdict := "ok"
+		if r.err != nil {
+			verdict = "**failed**"
+		}
+		total += r.took
+		fmt.Fprintf(&out, "| %s | %s | %.1f | %s |\n", r.name, verdict, r.took.Seconds(), r.note)
+	}
+	fmt.Fprintf(&out, "| all | | %.0f | |\n", total.Seconds())
+	return out.String()
+}
+
+func indent(text string) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
+}
+
+// eventually asks again until the check passes or the context ends.
+func eventually(ctx context.Context, what string, check func() error) error {
+	const interval = 250 * time.Millisecond
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w", what, err)
+		}
+	}
+}
+
+// seconds is how a figure is told.
+func seconds(since time.Time) string { return fmt.Sprintf("%.1f s", time.Since(since).Seconds()) }
+
+func (e *env) bin(name string) string { return filepath.Join(e.root, "bin", name) }
+
+// isFile says whether something that `make e2e` builds is there.
+func isFile(path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%w; build it: make build images", err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package bundle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// maxListed is how many objects of a report are kept: more than are ever shown.
+const maxListed = 5
+
+// newWorkspaceCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
+// manager's cache has only the others.
+func newWorkspaceCache(mgr ctrl.Manager) (cache.Cache, error) {
+	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
+	if err != nil {
+		return nil, err
+	}
+	return cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{namespaceMetadata(): {Label: labels.NewSelector().Add(*foreign)}},
+	})
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+}
+
+// WithoutResources keeps the resources of Bundles, megabytes each, out of the cache: they are read once per change.
+func WithoutResources(o any) (any, error) {
+	if b, ok := o.(*fleet.Bundle); ok {
+		b.Spec.Resources = nil
+		delete(b.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return cache.TransformStripManagedFields()(o)
+}
+
+// WithoutOptions keeps what nobody decides on out of the cache: options, which the deployment ID stands for, and long lists of objects.
+func WithoutOptions(o any) (any, error) {
+	if d, ok := o.(*fleet.BundleDeployment); ok {
+		d.Spec.Options, d.Spec.StagedOptions = fleet.BundleDeploymentOptions{}, fleet.BundleDeploymentOptions{}
+		d.Spec.CorrectDrift, d.Spec.HelmChartOptions = nil, nil
+		d.Status.Resources = nil
+		d.Status.ModifiedStatus = append([]fleet.ModifiedStatus(nil), d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxListed)]...)
+		for i := range d.Status.ModifiedStatus {
+			d.Status.ModifiedStatus[i].Patch = ""
+		}
+		d.Status.NonReadyStatus = append([]fleet.NonReadyStatus(nil), d.Status.NonReadyStatus[:min(len(d.Status.NonReadyStatus), maxListed)]...)
+	}
+	return cache.TransformStripManagedFields()(o)
+}

@@ -1,0 +1,168 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// keepUnused is how long a Content is kept that nothing refers to: far longer than the cache is ever behind.
+const keepUnused = 15 * time.Second
+
+var contentKind = fleet.GroupVersion.WithKind("Content")
+
+// contents makes the Contents of Bundles, which any number of deployments share, and removes those that nothing refers to any more.
+type contents struct {
+	client.Client
+	live  client.Reader
+	clock clock.PassiveClock
+	// freed names Contents that a Bundle has ceased to want.
+	freed chan event.GenericEvent
+
+	mu sync.Mutex
+	// wanted is the Content that each Bundle wants now: one that is about to be referred to is not removed.
+	wanted map[types.NamespacedName]string
+}
+
+// keep makes sure that a Content is there, and that it stays as long as the Bundle wants it.
+func (c *contents) keep(ctx context.Context, bundle types.NamespacedName, content *fleet.Content) error {
+	c.want(bundle, content.Name)
+	// The cache may still have one that is gone.
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(content), kube.Metadata(contentKind))
+	if apierrors.IsNotFound(err) {
+		content.Labels = map[string]string{fleet.LabelManaged: "true"}
+		err = c.Create(ctx, content, kube.FieldOwner)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		c.want(bundle, "")
+		return fmt.Errorf("writing Content %s: %w", content.Name, err)
+	}
+	return nil
+}
+
+// want remembers which Content a Bundle wants, "" for none.
+func (c *contents) want(bundle types.NamespacedName, name string) {
+	c.mu.Lock()
+	before := c.wanted[bundle]
+	if c.wanted[bundle] = name; name == "" {
+		delete(c.wanted, bundle)
+	}
+	c.mu.Unlock()
+	if before != "" && before != name {
+		c.freed <- event.GenericEvent{Object: &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: before}}}
+	}
+}
+
+// has says whether the Bundle's Content was made and not lost since.
+func (c *contents) has(bundle types.NamespacedName) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wanted[bundle] != ""
+}
+
+// lose returns the Bundles whose Content is gone; each makes it anew when it is looked at.
+func (c *contents) lose(name string) []types.NamespacedName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var bundles []types.NamespacedName
+	for bundle, wanted := range c.wanted {
+		if wanted == name {
+			delete(c.wanted, bundle)
+			bundles = append(bundles, bundle)
+		}
+	}
+	return bundles
+}
+
+// register adds the controller that removes Contents.
+func (c *contents) register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("content").
+		For(&fleet.Content{}, builder.OnlyMetadata).
+		Watches(&fleet.BundleDeployment{}, handler.Funcs{
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				still := contentNames(e.ObjectNew)
+				for name := range contentNames(e.ObjectOld) {
+					if !still[name] {
+						later(q, name)
+					}
+				}
+			},
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				for name := range contentNames(e.Object) {
+					later(q, name)
+				}
+			},
+		}).
+		WatchesRawSource(source.Channel(c.freed, handler.Funcs{
+			GenericFunc: func(_ context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				later(q, e.Object.GetName())
+			},
+		})).
+		Complete(reconcile.Func(c.collect))
+}
+
+// later has a Content looked at when the last reference may be gone.
+func later(q workqueue.TypedRateLimitingInterface[reconcile.Request], name string) {
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, keepUnused)
+}
+
+// contentNames are the Contents that a deployment refers to: the one it is at, and the one that it is to get.
+func contentNames(o client.Object) map[string]bool {
+	names := map[string]bool{}
+	if d, ok := o.(*fleet.BundleDeployment); ok {
+		for _, id := range []string{d.Spec.DeploymentID, d.Spec.StagedDeploymentID} {
+			if id != "" {
+				names[delivery.ContentName(id)] = true
+			}
+		}
+	}
+	return names
+}
+
+// collect removes a Content that has been there for a while and that nothing refers to, and one that was changed: that is worthless,
+// because its name is the hash of what it was.
+func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	content := kube.Metadata(contentKind)
+	if err := c.Get(ctx, request.NamespacedName, content); err != nil || content.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if content.Generation <= 1 {
+		if age := c.clock.Since(content.CreationTimestamp.Time); age < keepUnused {
+			return ctrl.Result{RequeueAfter: keepUnused - max(age, 0)}, nil
+		}
+		var users fleet.BundleDeploymentList
+		if err := c.List(ctx, &users, client.MatchingFields{indexContent: content.Name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+			return ctrl.Result{}, fmt.Errorf("listing the BundleDeployments of Content %s: %w", content.Name, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock() // until it is gone: a Bundle that comes to want it makes it anew
+		if len(users.Items) > 0 || slices.Contains(slices.Collect(maps.Values(c.wanted)), content.Name) {
+			return ctrl.Result{}, nil
+		}
+	}
+	object := &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: content.Name}}
+	if err := c.Delete(ctx, object, client.Preconditions{UID: &content.UID}); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting Content %s: %w", content.Name, err)
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,186 @@
+package bundle
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+var clusterOne = &fleet.Cluster{
+	ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "c1", UID: "u1", Labels: map[string]string{"env": "dev", "a.b/c": "d"}, Annotations: map[string]string{"zone": "z1"}},
+	Spec:       fleet.ClusterSpec{TemplateValues: &runtime.RawExtension{Raw: []byte(`{"domain":"example.org","ports":[80,443]}`)}},
+	Status:     fleet.ClusterStatus{Namespace: "cluster-clusters-c1"},
+}
+
+// optionsOf returns the options of the Cluster as YAML, or the error.
+func optionsOf(t *testing.T, spec string) (string, error) {
+	t.Helper()
+	b := bundleOfSpec(t, spec)
+	m, err := newMatcher(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := optionsFor(b, m.match(clusterOne, nil), clusterOne)
+	if err != nil {
+		return "", err
+	}
+	text, err := yaml.Marshal(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), nil
+}
+
+func TestOptionsOfATargetLieOverThoseOfTheBundle(t *testing.T) {
+	for _, c := range []struct{ name, spec, want string }{
+		{"what the target does not set stays", `
+defaultNamespace: a
+serviceAccount: s
+targets: [{clusterName: c1, defaultNamespace: b}]`, `
+defaultNamespace: b
+serviceAccount: s
+`},
+		{"values are merged key by key, lists in them replaced", `
+helm: {releaseName: r, values: {a: {b: 1, c: 2}, list: [1, 2], big: 12345678901234567890}}
+targets: [{clusterName: c1, helm: {values: {a: {c: 3, d: null}, list: [3]}}}]`, `
+helm:
+  releaseName: r
+  values:
+    a:
+      b: 1
+      c: 3
+      d: null
+    big: 12345678901234567890
+    list:
+    - 3
+`},
+		{"sources of values add up", `
+helm: {valuesFiles: [a.yaml], valuesFrom: [{secretKeyRef: {name: a}}]}
+yaml: {overlays: [a]}
+targets: [{clusterName: c1, helm: {valuesFiles: [b.yaml], valuesFrom: [{configMapKeyRef: {name: b}}]}, yaml: {overlays: [b]}}]`, `
+helm:
+  valuesFiles:
+  - a.yaml
+  - b.yaml
+  valuesFrom:
+  - secretKeyRef:
+      name: a
+  - configMapKeyRef:
+      name: b
+yaml:
+  overlays:
+  - a
+  - b
+`},
+		{"with AllMatches all of them count, in order", `
+targetCustomizationMode: AllMatches
+targets: [{clusterSelector: {}, defaultNamespace: a, serviceAccount: s}, {clusterName: c1, defaultNamespace: b}]`, `
+defaultNamespace: b
+serviceAccount: s
+`},
+	} {
+		got, err := optionsOf(t, c.spec)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestTemplatesInValues(t *testing.T) {
+	const target = "\ntargets: [{clusterName: c1}]"
+	for _, c := range []struct{ name, helm, want string }{
+		{"labels, annotations, names and values", `{values: {a: "${ .ClusterLabels.env }-${ .ClusterAnnotations.zone }", b: ["${ .ClusterNamespace }/${ .ClusterName }"], c: "${ .ClusterValues.domain | upper }"}}`,
+			"helm:\n  values:\n    a: dev-z1\n    b:\n    - clusters/c1\n    c: EXAMPLE.ORG\n"},
+		{"what is no template stays", `{values: {a: "{{ .x }}", b: 1.5, c: true}}`, "helm:\n  values:\n    a: '{{ .x }}'\n    b: 1.5\n    c: true\n"},
+		{"a label with dots", `{values: {a: '${ index .ClusterLabels "a.b/c" }'}}`, "helm:\n  values:\n    a: d\n"},
+		{"templateValues become YAML", `{values: {k: {a: 1}}, templateValues: {k: "ports: ${ .ClusterValues.ports | toJson }"}}`,
+			"helm:\n  values:\n    k:\n      a: 1\n      ports:\n      - 80\n      - 443\n"},
+		{"all can be left alone", `{disablePreProcess: true, values: {a: "${ .Nothing }"}}`, "helm:\n  disablePreProcess: true\n  values:\n    a: ${ .Nothing }\n"},
+	} {
+		got, err := optionsOf(t, "helm: "+c.helm+target)
+		if err != nil || got != c.want {
+			t.Errorf("%s: got\n%s (%v), want\n%s", c.name, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		name, helm string
+		want       []string
+	}{
+		{"a label that is not there", `{values: {x: {z: ["${ .ClusterLabels.nope }"]}}}`, []string{"helm.values.x.z[0]", `"nope"`}},
+		{"a value that is not there", `{values: {x: "${ .ClusterValues.nope }"}}`, []string{"helm.values.x", `"nope"`}},
+		{"a name that does not exist", `{values: {x: "${ .Cluster }"}}`, []string{"helm.values.x", `"Cluster"`}},
+		{"a shell variable", `{values: {x: "${HOME}"}}`, []string{"helm.values.x", `"HOME"`, "disablePreProcess"}},
+		{"the environment of the hub", `{values: {x: '${ env "HOME" }'}}`, []string{"helm.values.x", `"env"`}},
+		{"a random value, which would never be the same", `{values: {x: '${ randAlpha 5 }'}}`, []string{"helm.values.x", `"randAlpha"`}},
+		{"a key made anew each time", `{values: {x: '${ genPrivateKey "rsa" }'}}`, []string{"helm.values.x", `"genPrivateKey"`}},
+		{"templateValues that are no YAML", `{templateValues: {k: "a: b: c"}}`, []string{"helm.templateValues.k"}},
+	} {
+		_, err := optionsOf(t, "helm: "+c.helm+target)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v does not contain %s", c.name, err, want)
+			}
+		}
+	}
+}
+
+func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
+	b := bundleOfSpec(t, `{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
+	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged"}
+	options, err := optionsFor(b, []int{0}, clusterOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := desiredDeployment(b, clusterOne, "s-1:2")
+	secret := withOptions(got, options)
+	want := &fleet.BundleDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-clusters-c1", Name: "app", Labels: map[string]string{
+			"team": "x", fleet.LabelManaged: "true", fleet.LabelBundleName: "app", fleet.LabelBundleNamespace: "clusters", fleet.LabelCluster: "c1",
+			fleet.LabelClusterNamespace: "clusters", fleet.LabelContentName: "s-1",
+		}},
+		Spec: fleet.BundleDeploymentSpec{
+			DeploymentID: "s-1:2", StagedDeploymentID: "s-1:2", DependsOn: []fleet.BundleRef{{Name: "first"}}, CorrectDrift: &fleet.CorrectDrift{Enabled: true},
+			Options:       fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "c"}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
+			StagedOptions: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "c"}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
+			ValuesHash:    "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862", // of {"a":1}
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if string(secret.Data["values"]) != `{"a":1}` || len(secret.Data) != 1 {
+		t.Errorf("Secret has %s", secret.Data)
+	}
+}
+
+func TestCheckResources(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		resources []fleet.BundleResource
+		want      string
+	}{
+		{"good ones", []fleet.BundleResource{{Name: "a.yaml", Content: "a: 1\n---\nb: 2\n"}, {Name: "notes.txt", Content: "a: b: c"}, {Content: "kind: X"}}, ""},
+		{"templates of a chart are not YAML yet", []fleet.BundleResource{{Name: "web/Chart.yaml", Content: "name: web"}, {Name: "web/templates/sub/x.yaml", Content: "{{ if }}"}}, ""},
+		{"but other files are", []fleet.BundleResource{{Name: "templates/x.yaml", Content: "{{ if"}}, "templates/x.yaml: invalid YAML: line 1"},
+		{"a line that is out of place", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb:\n  - c\n d: 2\ne: 3\n"}}, "x.yaml: invalid YAML: line 4: "},
+		{"a tab", []fleet.BundleResource{{Name: "x.yaml", Content: "a:\n  b: 1\n\tc: 2\n"}}, "x.yaml: invalid YAML: line 3: "},
+		{"a quote that is never closed", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb: \"x\nc: 2\nd: 3\n"}}, "x.yaml: invalid YAML: line 2: "},
+		{"in a later document", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\n---\nb: 2\nc\n"}}, "x.yaml: invalid YAML: line 4: "},
+		{"an unknown encoding", []fleet.BundleResource{{Name: "x.yaml", Encoding: "zstd"}}, `x.yaml: its encoding "zstd"`},
+		{"one name twice", []fleet.BundleResource{{Name: "x.yaml"}, {Name: "x.yaml"}}, "another resource x.yaml"},
+	} {
+		err := checkResources(c.resources)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}

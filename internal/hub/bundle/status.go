@@ -1,0 +1,175 @@
+package bundle
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// reportEvery is how often the status of a Bundle is written at most.
+const reportEvery = time.Second
+
+// Reasons of the conditions of a Bundle.
+const (
+	reasonReady       = "Ready"
+	reasonNoTarget    = "NoTarget"
+	reasonInvalid     = "Invalid"
+	reasonProcessed   = "Processed"
+	reasonSomeInvalid = "InvalidForSomeClusters"
+	reasonUnsupported = "UnsupportedFields"
+	reasonSupported   = "Supported"
+)
+
+// report writes the status if it changed and is not too soon; it returns how long to wait otherwise.
+func (c *Controller) report(ctx context.Context, o observed, p plan, created int) (time.Duration, error) {
+	now := c.Clock.Now()
+	after := o.bundle.DeepCopy()
+	after.Status = describe(o, p, created, now)
+	known := c.memory(keyOfBundle(o.bundle))
+	wait := c.settleIn(o)
+	if equality.Semantic.DeepEqual(o.bundle.Status, after.Status) {
+		return wait, nil
+	}
+	if soonest := known.reported.Add(reportEvery); now.Before(soonest) {
+		return soonest.Sub(now), nil
+	}
+	if err := kube.PatchStatus(ctx, c.Client, o.bundle, after); err != nil {
+		return 0, err
+	}
+	known.reported = now
+	c.written.Store(after)
+	c.announce(ctx, o.bundle.Status, after)
+	return wait, nil
+}
+
+// settleIn is how long a write that is never seen is believed.
+func (c *Controller) settleIn(o observed) time.Duration {
+	for _, t := range o.targets {
+		if t.settling {
+			return settleTime
+		}
+	}
+	return 0
+}
+
+// announce tells of a Bundle that came to make no sense, or does again.
+func (c *Controller) announce(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
+	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed), kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
+	if from == nil && to.Status == corev1.ConditionTrue || from != nil && from.Reason == to.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Bundle changed state", "to", to.Reason, "message", to.Message)
+	if to.Status != corev1.ConditionTrue {
+		c.Recorder.Eventf(bundle, nil, corev1.EventTypeWarning, to.Reason, "Process", "%s", to.Message)
+	}
+}
+
+// describe computes the status; it is the only place that sets it.
+func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus {
+	after := *o.bundle.Status.DeepCopy()
+	after.ObservedGeneration = o.bundle.Generation
+	after.ResourcesSHA256Sum = o.content.sum
+	after.NewlyCreated = created
+	entries := make([]rollup.Entry, len(o.targets))
+	var invalid []rollup.Entry
+	for i, t := range o.targets {
+		entries[i] = t.entry(o.bundle.Namespace, p.release[i] && o.problem == nil)
+		if t.problem != nil || t.failure != nil {
+			invalid = append(invalid, entries[i])
+		}
+	}
+	after.Summary = rollup.Summarize(entries)
+	after.Display.ReadyClusters = rollup.Ready(after.Summary)
+	after.Display.State = string(rollup.Worst(after.Summary))
+	after.MaxUnavailable, after.MaxUnavailablePartitions = p.maxUnavailable, p.maxUnavailablePartitions
+	after.Unavailable, after.UnavailablePartitions = p.unavailable, p.unavailablePartitions
+	after.MaxNew = int(defaultMaxNew)
+	if strategy := o.bundle.Spec.RolloutStrategy; strategy != nil {
+		after.MaxNew = int(max(valueOr(strategy.MaxNew, defaultMaxNew), 1))
+	}
+	after.PartitionStatus = describeWaves(p, entries)
+
+	for _, condition := range []fleet.Condition{
+		ready(o, after.Summary), processed(o, invalid), supported(o.bundle),
+	} {
+		after.Conditions = kube.SetCondition(after.Conditions, now, condition)
+	}
+	return after
+}
+
+func describeWaves(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
+	var partitions []fleet.PartitionStatus
+	for _, w := range p.waves {
+		var of []rollup.Entry
+		for _, m := range w.members {
+			of = append(of, entries[m])
+		}
+		summary := rollup.Summarize(of)
+		summary.NonReadyResources = nil // they are in the summary of the whole
+		partitions = append(partitions, fleet.PartitionStatus{
+			Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary,
+		})
+	}
+	return partitions
+}
+
+func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
+	switch {
+	case o.problem != nil:
+		return kube.Condition(fleet.ConditionReady, false, reasonInvalid, o.problem.Error())
+	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
+		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "it has no targets and is deployed nowhere")
+	case len(o.targets) == 0:
+		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "its targets match no Cluster")
+	case summary.Ready < summary.DesiredReady:
+		return kube.Condition(fleet.ConditionReady, false, string(rollup.Worst(summary)), rollup.Explain("Cluster", summary))
+	}
+	return kube.Condition(fleet.ConditionReady, true, reasonReady, "")
+}
+
+func processed(o observed, invalid []rollup.Entry) fleet.Condition {
+	switch {
+	case o.problem != nil:
+		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
+	case len(invalid) > 0:
+		return kube.Condition(fleet.ConditionProcessed, false, reasonSomeInvalid, rollup.Explain("Cluster", rollup.Summarize(invalid)))
+	}
+	return kube.Condition(fleet.ConditionProcessed, true, reasonProcessed, "")
+}
+
+func supported(bundle *fleet.Bundle) fleet.Condition {
+	if fields := unsupported(bundle); len(fields) > 0 {
+		return kube.Condition(fleet.ConditionSupported, false, reasonUnsupported,
+			"Muster does not implement these fields yet, and goes on without them: "+strings.Join(fields, ", "))
+	}
+	return kube.Condition(fleet.ConditionSupported, true, reasonSupported, "")
+}
+
+// unsupported names the fields that are set and have no effect.
+func unsupported(bundle *fleet.Bundle) []string {
+	var fields []string
+	note := func(set bool, field string) {
+		if set {
+			fields = append(fields, "spec."+field)
+		}
+	}
+	note(bundle.Spec.ContentsID != "", "contentsId")
+	note(bundle.Spec.HelmOpOptions != nil, "helmOpOptions")
+	note(bundle.Spec.ValuesHash != "", "valuesHash")
+	note(len(bundle.Spec.DownstreamResources) > 0, "downstreamResources")
+	for _, t := range bundle.Spec.Targets {
+		if len(t.DownstreamResources) > 0 {
+			note(true, "targets[].downstreamResources")
+			break
+		}
+	}
+	return fields
+}

@@ -1,0 +1,168 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// criteria are the ways to select Clusters that targets, restrictions and partitions share.
+type criteria struct {
+	clusterName          string
+	clusterSelector      labels.Selector // nil if not set
+	clusterGroup         string
+	clusterGroupSelector labels.Selector // nil if not set
+}
+
+func newCriteria(clusterName string, clusterSelector *metav1.LabelSelector, clusterGroup string, clusterGroupSelector *metav1.LabelSelector) (criteria, error) {
+	c := criteria{clusterName: clusterName, clusterGroup: clusterGroup}
+	var err error
+	if c.clusterSelector, err = optionalSelector(clusterSelector); err != nil {
+		return c, fmt.Errorf("clusterSelector: %w", err)
+	}
+	if c.clusterGroupSelector, err = optionalSelector(clusterGroupSelector); err != nil {
+		return c, fmt.Errorf("clusterGroupSelector: %w", err)
+	}
+	return c, nil
+}
+
+func optionalSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
+	if selector == nil {
+		return nil, nil
+	}
+	return metav1.LabelSelectorAsSelector(selector)
+}
+
+// usesGroups says whether ClusterGroups matter.
+func (c criteria) usesGroups() bool { return c.clusterGroup != "" || c.clusterGroupSelector != nil }
+
+// matches says whether a Cluster, which is in these groups, meets all criteria that are set. Without any it matches nothing.
+func (c criteria) matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) bool {
+	if c.clusterName == "" && c.clusterSelector == nil && !c.usesGroups() {
+		return false
+	}
+	if c.clusterName != "" && c.clusterName != cluster.Name && c.clusterName != cluster.Labels[fleet.LabelClusterDisplayName] {
+		return false
+	}
+	if c.clusterSelector != nil && !c.clusterSelector.Matches(labels.Set(cluster.Labels)) {
+		return false
+	}
+	if !c.usesGroups() {
+		return true
+	}
+	for _, group := range groups {
+		named := c.clusterGroup == "" || c.clusterGroup == group.Name
+		if named && (c.clusterGroupSelector == nil || c.clusterGroupSelector.Matches(labels.Set(group.Labels))) {
+			return true
+		}
+	}
+	return false
+}
+
+// matcher decides which Clusters a Bundle is for. It is made once per Bundle and used for all Clusters.
+type matcher struct {
+	bundle       *fleet.Bundle
+	targets      []criteria
+	restrictions []criteria
+	partitions   []criteria
+}
+
+func newMatcher(bundle *fleet.Bundle) (matcher, error) {
+	m := matcher{bundle: bundle}
+	var problems []error
+	add := func(to *[]criteria, path string, c criteria, err error) {
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s.%w", path, err))
+		}
+		*to = append(*to, c)
+	}
+	for i, t := range bundle.Spec.Targets {
+		c, err := newCriteria(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
+		add(&m.targets, fmt.Sprintf("targets[%d]", i), c, err)
+	}
+	for i, t := range bundle.Spec.TargetRestrictions {
+		c, err := newCriteria(t.ClusterName, t.ClusterSelector, t.ClusterGroup, t.ClusterGroupSelector)
+		add(&m.restrictions, fmt.Sprintf("targetRestrictions[%d]", i), c, err)
+	}
+	if strategy := bundle.Spec.RolloutStrategy; strategy != nil {
+		for i, p := range strategy.Partitions {
+			c, err := newCriteria(p.ClusterName, p.ClusterSelector, p.ClusterGroup, p.ClusterGroupSelector)
+			add(&m.partitions, fmt.Sprintf("rolloutStrategy.partitions[%d]", i), c, err)
+		}
+	}
+	switch mode := bundle.Spec.TargetCustomizationMode; mode {
+	case "", fleet.FirstMatch, fleet.AllMatches:
+	default:
+		problems = append(problems, fmt.Errorf("targetCustomizationMode is %q: it is %s or %s", mode, fleet.FirstMatch, fleet.AllMatches))
+	}
+	if err := checkStrategy(bundle.Spec.RolloutStrategy); err != nil {
+		problems = append(problems, err)
+	}
+	return m, errors.Join(problems...)
+}
+
+// usesGroups says whether ClusterGroups matter to the Bundle.
+func (m matcher) usesGroups() bool {
+	for _, list := range [][]criteria{m.targets, m.restrictions, m.partitions} {
+		for _, c := range list {
+			if c.usesGroups() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// match returns the indexes of the targets that give a Cluster its options, in order; none if the Bundle is not for it.
+func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []int {
+	allowed := len(m.restrictions) == 0
+	for _, r := range m.restrictions {
+		allowed = allowed || r.matches(cluster, groups)
+	}
+	if !allowed {
+		return nil
+	}
+	var matched []int
+	for i, t := range m.targets {
+		if !t.matches(cluster, groups) {
+			continue
+		}
+		if m.bundle.Spec.Targets[i].DoNotDeploy {
+			return nil
+		}
+		matched = append(matched, i)
+		if m.bundle.Spec.TargetCustomizationMode != fleet.AllMatches {
+			break
+		}
+	}
+	return matched
+}
+
+// partition returns the index of the first partition of the rollout that a Cluster is in; those in none come last.
+func (m matcher) partition(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) int {
+	for i, p := range m.partitions {
+		if p.matches(cluster, groups) {
+			return i
+		}
+	}
+	return len(m.partitions)
+}
+
+// groupsOf returns the ClusterGroups of its workspace that a Cluster is in.
+func groupsOf(cluster *fleet.Cluster, groups []fleet.ClusterGroup) []*fleet.ClusterGroup {
+	var in []*fleet.ClusterGroup
+	for i := range groups {
+		group := &groups[i]
+		if group.Namespace != cluster.Namespace || group.Spec.Selector == nil {
+			continue
+		}
+		if selector, err := metav1.LabelSelectorAsSelector(group.Spec.Selector); err == nil && selector.Matches(labels.Set(cluster.Labels)) {
+			in = append(in, group)
+		}
+	}
+	return in
+}

@@ -1,0 +1,27 @@
+package importer
+
+import (
+	"testing"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/config"
+)
+
+func TestEveryKindOfTheAgentsManifestIsKnownWithoutDiscovery(t *testing.T) {
+	cluster := &fleet.Cluster{Spec: fleet.ClusterSpec{AgentSchedulingCustomization: &fleet.AgentSchedulingCustomization{
+		PriorityClass: &fleet.PriorityClassSpec{Value: 1}, PodDisruptionBudget: &fleet.PodDisruptionBudgetSpec{MinAvailable: "1"},
+	}}}
+	values := agentchart.Of(cluster, "id", config.Default().Agent, "cattle-fleet-system")
+	values.Bootstrap = agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	objects, err := agentchart.Render(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		if _, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			t.Errorf("%s %s: %v", gvk.Kind, object.GetName(), err)
+		}
+	}
+}

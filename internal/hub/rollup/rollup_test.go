@@ -1,0 +1,110 @@
+package rollup
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// deployment is one that is as it should be, changed.
+func deployment(change func(*fleet.BundleDeployment)) *fleet.BundleDeployment {
+	d := &fleet.BundleDeployment{}
+	d.Spec.DeploymentID, d.Spec.StagedDeploymentID = "s-a:1", "s-a:1"
+	d.Status.AppliedDeploymentID, d.Status.Ready, d.Status.NonModified = "s-a:1", true, true
+	d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionTrue}}
+	change(d)
+	return d
+}
+
+func TestStateAndMessageOfADeployment(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		change    func(*fleet.BundleDeployment)
+		state     fleet.BundleState
+		message   string
+		available bool
+	}{
+		{"all is well", func(*fleet.BundleDeployment) {}, fleet.StateReady, "", true},
+		{"nothing was reported yet", func(d *fleet.BundleDeployment) { d.Status = fleet.BundleDeploymentStatus{} },
+			fleet.StateWaitApplied, "the agent has not reported it yet", false},
+		{"an older one is in place", func(d *fleet.BundleDeployment) { d.Status.AppliedDeploymentID = "s-a:0" },
+			fleet.StateWaitApplied, "the agent has not reported it yet", false},
+		{"and the agent says what it waits for", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = "s-a:0"
+			d.Status.Display.State = "WaitApplied"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "waiting for Bundle first"}
+		}, fleet.StateWaitApplied, "waiting for Bundle first", false},
+		{"paused before it was carried out", func(d *fleet.BundleDeployment) { d.Status, d.Spec.Paused = fleet.BundleDeploymentStatus{}, true },
+			fleet.StateWaitApplied, "paused", false},
+		{"it could not be carried out", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = ""
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such\n  chart"}
+		}, fleet.StateErrApplied, "no such chart", false},
+		{"an agent that shows its state says so", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID, d.Status.Display.State = "", "ErrApplied"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such chart"}
+		}, fleet.StateErrApplied, "no such chart", false},
+		{"it was changed downstream", func(d *fleet.BundleDeployment) {
+			d.Status.NonModified = false
+			d.Status.ModifiedStatus = []fleet.ModifiedStatus{
+				{Kind: "A", Namespace: "n", Name: "a"}, {Kind: "B", Name: "b", Create: true}, {Kind: "C", Name: "c", Delete: true}, {Kind: "D", Name: "d"},
+			}
+		}, fleet.StateModified, "A n/a was changed; B b is missing; C c should not be there; and 1 more", true},
+		{"a newer one is held back", func(d *fleet.BundleDeployment) { d.Spec.StagedDeploymentID = "s-a:2" }, fleet.StatePending, "held back by the rollout", true},
+		{"it is not ready", func(d *fleet.BundleDeployment) {
+			d.Status.Ready = false
+			d.Status.NonReadyStatus = []fleet.NonReadyStatus{
+				{Kind: "Deployment", Namespace: "n", Name: "web", Summary: fleet.ReadinessSummary{Message: []string{"0 of 1 ready", "image is missing"}}},
+				{Kind: "Job", Namespace: "n", Name: "j", Summary: fleet.ReadinessSummary{State: "running"}},
+			}
+		}, fleet.StateNotReady, "Deployment n/web: 0 of 1 ready, image is missing; Job n/j: running", false},
+	} {
+		d := deployment(c.change)
+		if state, message, available := StateOf(d), Message(d), Available(d); state != c.state || message != c.message || available != c.available {
+			t.Errorf("%s: %s, %q, available %t", c.name, state, message, available)
+		}
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	var entries []Entry
+	for range 12 {
+		entries = append(entries, Entry{Name: "n", State: fleet.StateNotReady, Message: "m"})
+	}
+	secret := deployment(func(d *fleet.BundleDeployment) {
+		d.Status.ModifiedStatus = []fleet.ModifiedStatus{{Kind: "Secret", Name: "s", Patch: "hunter2"}}
+	})
+	entries = append(entries, Entry{Name: "z", State: fleet.StateErrApplied, Message: "e", Deployment: secret}, Entry{Name: "r", State: fleet.StateReady})
+	got := Summarize(entries)
+	if got.NotReady != 12 || got.ErrApplied != 1 || got.Ready != 1 || got.DesiredReady != 14 || len(got.NonReadyResources) != 10 {
+		t.Errorf("got %+v", got)
+	}
+	want := fleet.NonReadyResource{Name: "z", State: fleet.StateErrApplied, Message: "e", ModifiedStatus: []fleet.ModifiedStatus{{Kind: "Secret", Name: "s"}}}
+	if diff := cmp.Diff(want, got.NonReadyResources[0]); diff != "" {
+		t.Errorf("the worst comes first, without what is in objects (-want +got):\n%s", diff)
+	}
+	if text := Explain("Cluster", got); !strings.HasPrefix(text, "ErrApplied(1) [Cluster z: e], NotReady(12) [Cluster n: m; ") {
+		t.Errorf("explained as %q", text)
+	}
+	if Worst(got) != fleet.StateErrApplied || Worst(fleet.BundleSummary{}) != fleet.StateReady || Ready(got) != "1/14" {
+		t.Errorf("worst %s, ready %s", Worst(got), Ready(got))
+	}
+	total := got
+	Add(&total, got)
+	if total.NotReady != 24 || total.DesiredReady != 28 || len(total.NonReadyResources) != 10 {
+		t.Errorf("twice that is %+v", total)
+	}
+}
+
+func TestALongMessageIsCut(t *testing.T) {
+	d := deployment(func(d *fleet.BundleDeployment) {
+		d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", maxMessage)}
+	})
+	if got := Message(d); len(got) > maxMessage+len("…") || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("%d bytes ending in %q", len(got), got[len(got)-8:])
+	}
+}
