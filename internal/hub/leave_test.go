@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,16 +64,24 @@ func TestAMemberThatLeavesIsEmptiedFirstAndNamesWhatBlocksIt(t *testing.T) {
 func TestAMemberThatLeavesIsGoneSoon(t *testing.T) {
 	f := newFixture(t)
 	m := f.delivering("soon", "env=prod")
-	shop := f.shop()
-	f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
-	f.eventually("the member has it", func() error { return m.has(shop) })
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "placed-" + f.workspace}}
+	f.check(f.Create(context.Background(), role))
+	f.crp(strings.ReplaceAll(prodOnly, `group: "", version: v1, kind: Namespace, name: $SHOP`, "group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: "+role.Name))
+	f.eventually("the member has it", func() error { return m.on.get(&rbacv1.ClusterRole{}, "", role.Name) })
 	record := m.record()
 	begun := time.Now()
 	f.check(f.Delete(context.Background(), &record))
-	f.eventually("the member has it no more", func() error { return m.hasNothingOf(shop) })
-	t.Logf("nothing was left after %s", time.Since(begun))
+	f.eventually("the record is gone", func() error {
+		if err := f.get(&clusterv1beta1.MemberCluster{}, "", m.name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+	t.Logf("object and record were gone after %s", time.Since(begun))
+	if err := m.on.get(&rbacv1.ClusterRole{}, "", role.Name); !apierrors.IsNotFound(err) {
+		t.Errorf("the record went before what was placed: %v", err)
+	}
 	m.untilGone()
-	t.Logf("record and namespace were gone after %s", time.Since(begun))
 }
 
 func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {

@@ -25,6 +25,8 @@ import (
 type kinds struct {
 	objects dynamic.Interface
 	notify  func(before, after *record)
+	// listed is told whose kind was listed for the first time: what went before that is no event.
+	listed func(who []string)
 
 	mu      sync.Mutex
 	ctx     context.Context // nil until run
@@ -33,9 +35,9 @@ type kinds struct {
 	users   map[string]map[schema.GroupVersionResource]bool
 }
 
-func newKinds(objects dynamic.Interface, notify func(before, after *record)) *kinds {
+func newKinds(objects dynamic.Interface, notify func(before, after *record), listed func(who []string)) *kinds {
 	return &kinds{
-		objects: objects, notify: notify,
+		objects: objects, notify: notify, listed: listed,
 		watched: map[schema.GroupVersionResource]*kind{}, users: map[string]map[schema.GroupVersionResource]bool{},
 	}
 }
@@ -69,7 +71,7 @@ func (k *kinds) use(who string, resources map[schema.GroupVersionResource]bool) 
 	}
 	for resource := range needed {
 		if k.watched[resource] == nil {
-			k.watched[resource] = &kind{notify: k.notify, records: map[types.NamespacedName]*record{}}
+			k.watched[resource] = &kind{notify: k.notify, listed: func() { k.listed(k.usersOf(resource)) }, records: map[types.NamespacedName]*record{}}
 			k.start(resource, k.watched[resource])
 		}
 	}
@@ -79,6 +81,18 @@ func (k *kinds) use(who string, resources map[schema.GroupVersionResource]bool) 
 			delete(k.watched, resource)
 		}
 	}
+}
+
+// usersOf are those who need a kind.
+func (k *kinds) usersOf(resource schema.GroupVersionResource) (who []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for user, resources := range k.users {
+		if resources[resource] {
+			who = append(who, user)
+		}
+	}
+	return who
 }
 
 // start begins to watch a kind, if this is running. The lock is held.
@@ -154,6 +168,7 @@ func older(version, than string) bool {
 // kind is the store of one watch.
 type kind struct {
 	notify func(before, after *record)
+	listed func()
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -211,6 +226,7 @@ func (k *kind) Replace(list []any, version string) error {
 		r := recordOf(object.(*unstructured.Unstructured))
 		k.records[r.key.NamespacedName] = &r
 	}
+	first := k.version == ""
 	k.version = version
 	after := maps.Clone(k.records)
 	k.mu.Unlock()
@@ -220,6 +236,9 @@ func (k *kind) Replace(list []any, version string) error {
 	}
 	for _, r := range before {
 		k.notify(r, nil)
+	}
+	if first {
+		k.listed()
 	}
 	return nil
 }

@@ -2,12 +2,12 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,8 +41,8 @@ func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove
 	c.mu.Lock() // waits for what is being applied
 	c.leaving = true
 	c.mu.Unlock()
-	if !c.applied.WaitForCacheSync(ctx) || !c.works.WaitForCacheSync(ctx) {
-		return errors.Join(ctx.Err(), errors.New("reading what was applied: the caches are not there"))
+	if err := c.listen(ctx); err != nil {
+		return err
 	}
 	told := Remaining{Left: -1}
 	for {
@@ -71,6 +71,18 @@ func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove
 	}
 	progress(Remaining{})
 	return c.releaseAll(ctx)
+}
+
+// listen waits for the caches, and hears from now on of every AppliedWork that goes: the loop of Run may not do so yet.
+func (c *Controller) listen(ctx context.Context) error {
+	applied, err := c.applied.GetInformer(ctx, &placement.AppliedWork{})
+	if err == nil {
+		_, err = applied.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { c.poke() }})
+	}
+	if err == nil {
+		_, err = c.works.GetInformer(ctx, &placement.Work{})
+	}
+	return wrap(err, "reading what was applied")
 }
 
 // ours are the AppliedWorks of this member namespace, as they are now.

@@ -50,6 +50,18 @@ func (l *ledger) wakeBy(wake func(work string)) {
 	l.wake = wake
 }
 
+// awake brings Works to attention.
+func (l *ledger) awake(works []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wake == nil {
+		return
+	}
+	for _, work := range works {
+		l.wake(work)
+	}
+}
+
 // open returns the manifests of a Work, what became of them, and of which something has been noticed since the last time.
 func (l *ledger) open(work *placement.Work) (manifests []manifest, entries map[key]entry, noticed map[key]bool) {
 	l.mu.Lock()

@@ -105,7 +105,7 @@ func New(deps Deps) (*Controller, error) {
 	if c.objects, err = dynamic.NewForConfigAndClient(unlimited(deps.Member), member.http); err != nil {
 		return nil, fmt.Errorf("preparing the connection to this cluster: %w", err)
 	}
-	c.kinds = newKinds(c.objects, c.notice)
+	c.kinds = newKinds(c.objects, c.notice, c.listed)
 	return c, nil
 }
 
@@ -240,4 +240,10 @@ func (c *Controller) poke() {
 func (c *Controller) notice(before, after *record) {
 	c.poke()
 	c.ledger.noticed(before, after)
+}
+
+// listed looks again at the Works that have objects of a kind which is watched from now on.
+func (c *Controller) listed(works []string) {
+	c.poke()
+	c.ledger.awake(works)
 }
