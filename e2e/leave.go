@@ -33,7 +33,8 @@ helm -n full install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" 
 }
 
 func policyRefuses(ctx context.Context, e *env) (string, error) {
-	if _, err := e.sh(ctx, e.two, restricted("refused")+`kubectl apply -f - <<END
+	if _, err := e.sh(ctx, e.two, `kubectl create namespace refused
+kubectl apply -f - <<END
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: no-agents}
