@@ -66,3 +66,33 @@ func bundleIsDeleted(ctx context.Context, e *env) (string, error) {
 	}
 	return "", e.gone(ctx, e.one, "kubectl -n web get deployments,pods -o name")
 }
+
+// placementIsApplied deletes the placement again, so that the member can leave at once.
+func placementIsApplied(ctx context.Context, e *env) (string, error) {
+	began := time.Now()
+	if _, err := e.sh(ctx, e.hub, `
+kubectl create namespace shop
+kubectl -n shop create configmap greeting --from-literal=text=hello
+kubectl apply -f - <<END
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata:
+  name: shop
+spec:
+  resourceSelectors:
+    - {group: "", version: v1, kind: Namespace, name: shop}
+  policy:
+    placementType: PickFixed
+    clusterNames: [member-1]
+END`); err != nil {
+		return "", err
+	}
+	if err := e.expect(ctx, e.one, "kubectl -n shop get configmap greeting -o 'jsonpath={.data.text}'", "hello"); err != nil {
+		return "", err
+	}
+	figure := "there after " + seconds(began)
+	if _, err := e.sh(ctx, e.hub, "kubectl delete crp shop --timeout=60s && kubectl delete namespace shop"); err != nil {
+		return "", err
+	}
+	return figure, e.gone(ctx, e.one, "kubectl get namespace shop -o name --ignore-not-found")
+}

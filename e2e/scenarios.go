@@ -16,6 +16,7 @@ func scenarios() []scenario {
 		{"a Pod that is not `restricted` is refused beside the agent", false, privilegedPodIsRefused},
 		{"a Bundle brings a Deployment that becomes ready", false, bundleIsDelivered},
 		{"a Bundle whose Deployment does not become ready says so, and is ready when it is corrected", false, unreadyBundleIsReported},
+		{"a placement brings a namespace to the MemberCluster", false, placementIsApplied},
 		{"an agent whose container is killed goes on as the same member", false, agentContainerKilled},
 		{"a hub whose container is killed goes on", false, hubContainerKilled},
 		{"a hub whose pod is deleted goes on", false, hubPodDeleted},

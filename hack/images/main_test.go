@@ -36,6 +36,14 @@ func built(t *testing.T) (options, v1.ImageIndex, v1.Image) {
 	return o, index, image
 }
 
+func TestAgentsImageHasTheProgramThatItStarts(t *testing.T) {
+	for _, image := range images {
+		if image.name == "muster-agent" && !slices.Contains(image.programs, "muster-deployer") {
+			t.Errorf("it has only %v", image.programs)
+		}
+	}
+}
+
 func TestSameSourceGivesTheSameDigest(t *testing.T) {
 	_, first, _ := built(t)
 	_, second, _ := built(t)
