@@ -51,6 +51,7 @@ func (r *rig) program(binary string) *program {
 			Server: r.cluster.Config.Host, CA: r.cluster.Config.CAData, Trust: trust.Policy{Mode: trust.Strict},
 		},
 		Token: token.Status.Token, Namespace: r.member, Name: r.report.Name, Member: string(r.report.UID),
+		Kinds: []deployer.Kind{deployer.Bundles},
 	}.Send(p.orders))
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -507,6 +508,9 @@ func TestBadInputIsNamed(t *testing.T) {
 		i.eventually(c.name+" shows it in the status column", func() error {
 			i.check(i.get(cluster, i.workspace, c.name))
 			ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
+			if ready == nil {
+				return errors.New("it has no condition Ready yet")
+			}
 			if diff := cmp.Diff(kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported).Message, ready.Message); diff != "" {
 				return fmt.Errorf("(-Imported +Ready):\n%s", diff)
 			}
