@@ -43,22 +43,31 @@ func (w *Watcher) client(s release.Summary, key Key) (dynamic.ResourceInterface,
 // compare reads an object and asks the API server what it would be if it were deployed again. There is a difference only if the deployment
 // says something else than what is there: the defaults and the additions of others are none.
 func (w *Watcher) compare(ctx context.Context, s *Set, key Key, desired *unstructured.Unstructured, diff *fleet.DiffOptions) (*fleet.ModifiedStatus, record, error) {
-	modified := &fleet.ModifiedStatus{
-		Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,
-	}
 	objects, err := w.client(s.release, key)
 	if err != nil {
 		return nil, record{}, err
 	}
 	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		modified.Create = true
-		return modified, record{}, nil
+		missing := changed(key)
+		missing.Create = true
+		return missing, record{}, nil
 	}
 	if err != nil {
 		return nil, record{}, fmt.Errorf("reading %s: %w", key, err)
 	}
-	is := recordOf(found)
+	return w.compareWith(ctx, objects, found, key, desired, patchesFor(key, diff))
+}
+
+func changed(key Key) *fleet.ModifiedStatus {
+	return &fleet.ModifiedStatus{Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name}
+}
+
+// compareWith compares with what was found. What it finds out is remembered until a field of ours is taken away, so it must not be what
+// others wrote between the read and the dry run: a difference counts if the object is still the one that was read.
+func (w *Watcher) compareWith(ctx context.Context, objects dynamic.ResourceInterface, found *unstructured.Unstructured,
+	key Key, desired *unstructured.Unstructured, patches []fleet.ComparePatch) (*fleet.ModifiedStatus, record, error) {
+	is, modified := recordOf(found), changed(key)
 	would, err := w.apply(ctx, objects, desired, metav1.DryRunAll)
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
@@ -70,12 +79,17 @@ func (w *Watcher) compare(ctx context.Context, s *Set, key Key, desired *unstruc
 	case err != nil:
 		return nil, record{}, fmt.Errorf("comparing %s: %w", key, err)
 	}
-	patch, err := difference(found, would, patchesFor(key, diff))
+	patch, err := difference(found, would, patches)
 	if err != nil {
 		return nil, record{}, fmt.Errorf("comparing %s: %w", key, err)
 	}
 	if patch == "" {
 		return nil, is, nil
+	}
+	if now, err := objects.Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+		return nil, record{}, fmt.Errorf("reading %s again: %w", key, err)
+	} else if now.GetResourceVersion() != found.GetResourceVersion() {
+		return w.compareWith(ctx, objects, now, key, desired, patches)
 	}
 	modified.Exist = found.GetAnnotations()[releaseName] != desired.GetAnnotations()[releaseName]
 	if key.Kind.Kind != "Secret" {
