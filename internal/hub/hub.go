@@ -117,7 +117,6 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	}
 	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
-	// The settings are where every member reaches the hub.
 	hubOf := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, settings.Current().Hub()) }
 	turns := &membership.Turns{}
 	for _, register := range []func() error{

@@ -186,14 +186,14 @@ type ClusterStatus struct {
 	// AgentConfigChanged asks for a re-import.
 	// +optional
 	AgentConfigChanged bool `json:"agentConfigChanged,omitempty"`
-	// APIServerURL is the hub's URL that the agent uses, as it reports; for an agent of Rancher Fleet the one last handed to it.
+	// APIServerURL is the hub's URL that the agent uses, as it reports; an agent of Rancher Fleet does not.
 	// +optional
 	APIServerURL string `json:"apiServerURL,omitempty"`
 	// APIServerCAHash is the hash of the hub's CA that the agent uses, as it reports, in upstream's form (SHA-224 of the bytes as
-	// JSON); for an agent of Rancher Fleet of the one last handed to it.
+	// JSON).
 	// +optional
 	APIServerCAHash string `json:"apiServerCAHash,omitempty"`
-	// AgentTLSMode is the mode that the agent uses, as it reports; for an agent of Rancher Fleet the one last handed to it.
+	// AgentTLSMode is the mode that the agent uses, as it reports.
 	// +optional
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	// GarbageCollectionInterval is the interval last handed to the agent.

@@ -59,13 +59,36 @@ func (w *Watcher) compare(ctx context.Context, s *Set, key Key, desired *unstruc
 	return w.compareWith(ctx, objects, found, key, desired, patchesFor(key, diff))
 }
 
+// maxComparisons is how often an object that others write meanwhile is compared before it is tried again later.
+const maxComparisons = 5
+
 func changed(key Key) *fleet.ModifiedStatus {
 	return &fleet.ModifiedStatus{Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name}
 }
 
-// compareWith compares with what was found. What it finds out is remembered until a field of ours is taken away, so it must not be what
-// others wrote between the read and the dry run: a difference counts if the object is still the one that was read.
+// compareWith compares with what was found, and with what is there by then if others wrote meanwhile.
 func (w *Watcher) compareWith(ctx context.Context, objects dynamic.ResourceInterface, found *unstructured.Unstructured,
+	key Key, desired *unstructured.Unstructured, patches []fleet.ComparePatch) (*fleet.ModifiedStatus, record, error) {
+	for range maxComparisons {
+		modified, is, err := w.compareOnce(ctx, objects, found, key, desired, patches)
+		if err != nil || modified == nil {
+			return nil, is, err
+		}
+		// What is found out is remembered until a field of ours is taken away, so it must not be what others wrote between the read and
+		// the dry run: a difference counts if the object is still the one that was read.
+		now, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, record{}, fmt.Errorf("reading %s again: %w", key, err)
+		}
+		if now.GetResourceVersion() == found.GetResourceVersion() {
+			return modified, is, nil
+		}
+		found = now
+	}
+	return nil, record{}, fmt.Errorf("comparing %s: others change it too often", key)
+}
+
+func (w *Watcher) compareOnce(ctx context.Context, objects dynamic.ResourceInterface, found *unstructured.Unstructured,
 	key Key, desired *unstructured.Unstructured, patches []fleet.ComparePatch) (*fleet.ModifiedStatus, record, error) {
 	is, modified := recordOf(found), changed(key)
 	would, err := w.apply(ctx, objects, desired, metav1.DryRunAll)
@@ -85,11 +108,6 @@ func (w *Watcher) compareWith(ctx context.Context, objects dynamic.ResourceInter
 	}
 	if patch == "" {
 		return nil, is, nil
-	}
-	if now, err := objects.Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
-		return nil, record{}, fmt.Errorf("reading %s again: %w", key, err)
-	} else if now.GetResourceVersion() != found.GetResourceVersion() {
-		return w.compareWith(ctx, objects, now, key, desired, patches)
 	}
 	modified.Exist = found.GetAnnotations()[releaseName] != desired.GetAnnotations()[releaseName]
 	if key.Kind.Kind != "Secret" {

@@ -57,3 +57,11 @@ func TestOnlyADifferenceToWhatWasReadCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestAnObjectThatNeverRestsIsTriedAgainLater(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "one"}}}
+	_, _, err := (&Watcher{}).compareWith(t.Context(), &busy{object: object, writes: 1000, deployed: "two"}, object.DeepCopy(), Key{Name: "web"}, object.DeepCopy(), nil)
+	if err == nil {
+		t.Error("it was judged by what it no longer is")
+	}
+}

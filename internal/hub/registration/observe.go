@@ -101,7 +101,8 @@ func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistrat
 }
 
 // newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart: then it
-// counts when the agents asked. What decides must not change, or each of two requests would be superseded by the other.
+// counts when the agents asked. What decides must not change, or each of two requests would be superseded by the other. An agent that
+// lies about that time wins no more than the second in which anybody with its token may ask anew.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
