@@ -8,10 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// report writes the status if it says something new.
-func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen, decision decision) {
+// report writes the status if it says something new, and returns whether the hub has it then.
+func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen, decision decision) bool {
 	if s.deployment == nil {
-		return
+		return false
 	}
 	if s.unwatched != "" {
 		// A kind that was just deployed is listed in a moment.
@@ -20,7 +20,7 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 		}
 		if left := patience - d.Clock.Since(of.unwatched); left > 0 {
 			d.queue.AddAfter(name, left)
-			return
+			return false
 		}
 		d.queue.AddAfter(name, of.pace.Step())
 	}
@@ -30,7 +30,7 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 	}
 	status := statusOf(decision, s, d.Clock.Now())
 	if equality.Semantic.DeepEqual(status, s.deployment.Status) {
-		return
+		return true
 	}
 	patch, err := patchOf(status)
 	if err == nil {
@@ -44,6 +44,7 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 		d.Log.Info("reporting a deployment failing", "deployment", name, "reason", d.Hub.Explain(err))
 		d.queue.AddAfter(name, of.pace.Step())
 	}
+	return err == nil
 }
 
 // RemoveAll uninstalls everything that was delivered to this member, whatever the hub says, and returns how much is left. It is what a member
