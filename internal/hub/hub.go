@@ -40,6 +40,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
@@ -146,6 +147,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		func() error { return addPlacement(ctx, mgr, judge, recorder) },
 		func() error {
 			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
+		},
+		func() error {
+			return agentbundle.New(agentbundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Judge: judge}).Register(mgr)
 		},
 		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
 		func() error {

@@ -21,7 +21,7 @@ const (
 	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there. A Muster addition.
 	LabelClusterAPI = "muster/cluster-api"
 	// LabelAgent on a Bundle and its BundleDeployment says that it is the agent of the Cluster itself, and in which version. A Muster addition.
-	LabelAgent = "muster/agent"
+	LabelAgent = "muster/agent-version"
 	// LabelNonManagedAgent, with any value, keeps the hub's hands off the agent of a Cluster.
 	LabelNonManagedAgent = "fleet.cattle.io/non-managed-agent"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.

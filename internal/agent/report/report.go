@@ -60,7 +60,7 @@ type Reporter struct {
 	AgentVersion, AgentNamespace string
 	// Features are what the agent can do that others cannot.
 	Features []string
-	Clock                        clock.Clock
+	Clock    clock.Clock
 
 	changed chan struct{}
 	nodes   *nodes
