@@ -67,7 +67,7 @@ func (p *Placed) wanted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, generation := range p.names {
-		if p.rested[name] != generation {
+		if rested, rests := p.rested[name]; !rests || rested != generation {
 			return true
 		}
 	}
