@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -26,6 +27,8 @@ const (
 	// helmManager is as whom Helm's command and the hub's importer write. The release of the agent is theirs, too, so nobody may be left
 	// with fields that the others cannot change or take away.
 	helmManager = "helm"
+	// longOperation is how long Helm's command may be at work before it counts as cut off; by default it gives up after five minutes.
+	longOperation = 10 * time.Minute
 )
 
 // adopt lays the values of a request over those that the user set in the release of that name, which he installed, and may have upgraded
@@ -33,6 +36,9 @@ const (
 func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	history, err := revisions(configuration, r.Release)
 	if err != nil {
+		return r, err
+	}
+	if err := busy(history, time.Now()); err != nil {
 		return r, err
 	}
 	own, err := ownValues(history)
@@ -46,6 +52,21 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}})
 	r.Chart.Metadata.Annotations[annotationOwnValues] = string(kept)
 	return r, nil
+}
+
+// busy says that the user is at work on the release with Helm's command, which may wait for just this agent to be ready.
+func busy(history []*helm.Release, now time.Time) error {
+	if len(history) == 0 {
+		return nil
+	}
+	last := history[len(history)-1]
+	status := last.Info.Status
+	ours := status != common.StatusPendingRollback && last.Chart.Metadata.Annotations[annotationBundle] != ""
+	if ours || !status.IsPending() || now.Sub(last.Info.LastDeployed) > longOperation {
+		return nil
+	}
+	return fmt.Errorf("release %s is %s: waiting for Helm's command to end, at most until %s", last.Name, status,
+		last.Info.LastDeployed.Add(longOperation).UTC().Format(time.RFC3339))
 }
 
 // digestOfToken is by what the agent's chart knows the token with which the agent has joined.
