@@ -218,4 +218,3 @@ func TestTheAgentsOwnReleaseNeedsNoWatching(t *testing.T) {
 		return nil
 	})
 }
-

@@ -153,13 +153,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 				Config: settings, Judge: judge}).Register(mgr)
 		},
 		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
-		func() error {
-			if served, err := servesProfiles(mgr); err != nil || !served {
-				return err
-			}
-			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings}).Register(ctx, mgr)
-		},
+		func() error { return addInventory(ctx, mgr, settings, recorder) },
 		func() error {
 			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
@@ -187,6 +181,15 @@ func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judg
 	}
 	return placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
 		Judge: judge, Dynamic: reader, Discovery: kinds}).Register(ctx, mgr)
+}
+
+// addInventory adds the inventory if its kind is served.
+func addInventory(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder) error {
+	if served, err := servesProfiles(mgr); err != nil || !served {
+		return err
+	}
+	return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
+		Config: settings}).Register(ctx, mgr)
 }
 
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
