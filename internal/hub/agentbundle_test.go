@@ -3,18 +3,23 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // managed is a Cluster whose agent could replace itself; what it would report of that is played by hand.
@@ -137,7 +142,7 @@ func TestTheSettingsOfAClusterReachItsAgentOnly(t *testing.T) {
 	}
 	var values corev1.Secret
 	m.check(m.get(&values, second.Namespace, second.Name))
-	if got, want := string(values.Data["values"]), `{"fleetAgent":{"extraEnv":[{"name":"A","value":"${ not a template }"}]}}`; got != want {
+	if got, want := string(values.Data["values"]), `{"fleetAgent":{"extraEnv":[{"name":"A","value":"${ not a template }"}]},"internal":{"systemNamespace":"`+m.agentNamespace+`"}}`; got != want {
 		t.Errorf("the values are %s, want %s", got, want)
 	}
 }
@@ -212,6 +217,52 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 			}
 		}
 		left = rest
+	}
+	f.change(settings, func() { settings.Data["config"] = `{"agentImage":"muster-agent:v2","manageAgent":false}` })
+	for _, m := range members {
+		m.says(m.name, "SwitchedOff", "manageAgent")
+		m.eventually("the Bundle is gone", func() error { return gone(m.get(&fleet.Bundle{}, m.workspace, m.bundleName())) })
+	}
+}
+
+// TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs at different points of an update. Nobody runs pods here, so that the
+// process goes on as if it were the new one.
+func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
+	f := newFixture(t)
+	t.Parallel()
+	testkube.Build(t, "muster-deployer")
+	_, values := f.token("new-token", "")
+	m := managed{f.install(values, map[string]any{"clientID": "killed"}), naming.Cluster("killed")}
+	process := f.agentProcess(m.agentNamespace)
+	told, deployed := m.told(""), func() error {
+		var d fleet.BundleDeployment
+		f.check(m.get(&d, naming.MemberNamespace(m.workspace, m.name), m.bundleName()))
+		if d.Spec.DeploymentID == "" || d.Status.AppliedDeploymentID != d.Spec.DeploymentID {
+			return fmt.Errorf("its status is %+v", d.Status)
+		}
+		return nil
+	}
+	m.eventually("the release is installed", deployed)
+	for i, delay := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond} {
+		cluster := fleet.Cluster{}
+		m.check(m.get(&cluster, m.workspace, m.name))
+		wanted := fmt.Sprint(i)
+		f.change(&cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "TURN", Value: wanted}} })
+		told = m.told(told.Labels[fleet.LabelAgent])
+		time.Sleep(delay)
+		process.Kill()
+		process.Start()
+		m.eventually("the release is upgraded", deployed)
+		var deployment appsv1.Deployment
+		m.check(m.get(&deployment, m.agentNamespace, "fleet-agent"))
+		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "TURN", Value: wanted}) {
+			t.Errorf("the environment is %v, want TURN=%s", env, wanted)
+		}
+	}
+	var histories corev1.SecretList
+	m.check(m.List(context.Background(), &histories, client.InNamespace(m.agentNamespace), client.MatchingLabels{"owner": "helm", "status": "deployed"}))
+	if len(histories.Items) != 1 || !strings.HasPrefix(histories.Items[0].Name, "sh.helm.release.v1.fleet-agent.") {
+		t.Errorf("there are %d releases", len(histories.Items))
 	}
 }
 

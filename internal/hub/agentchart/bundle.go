@@ -15,6 +15,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const valuesFile = "values.yaml"
@@ -98,8 +99,10 @@ func Overrides(cluster *fleet.Cluster, clientID, namespace string, settings conf
 	}
 	if last := cluster.Status.Import; last != nil && spec.KubeConfigSecret != "" {
 		values["clientID"], values["agentTLSMode"] = of.ClientID, of.AgentTLSMode
-		set(values, namespace, "internal", "systemNamespace")
 		set(values, Generation(last.Time.Time), "internal", "generation")
+	}
+	if namespace != naming.SystemNamespace {
+		set(values, namespace, "internal", "systemNamespace")
 	}
 	return json.Marshal(values)
 }

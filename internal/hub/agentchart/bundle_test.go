@@ -19,6 +19,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // maxBundle is how large the chart may be in a Bundle: every Cluster has one.
@@ -66,23 +67,23 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 	on := true
 	at := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	for _, row := range []struct {
-		name string
-		spec fleet.ClusterSpec
-		last *fleet.ImportStatus
-		want string
+		name            string
+		spec            fleet.ClusterSpec
+		last            *fleet.ImportStatus
+		namespace, want string
 	}{
-		{"a Cluster that says nothing leaves all to the user", fleet.ClusterSpec{}, nil, `{}`},
+		{"a Cluster that says nothing leaves all to the user", fleet.ClusterSpec{}, nil, naming.SystemNamespace, `{}`},
 		{"what it says goes before the user's", fleet.ClusterSpec{
 			HostNetwork: &on, PrivateRepoURL: "private.example.com", AgentPullSecrets: &[]corev1.LocalObjectReference{{Name: "mine"}},
 			AgentTolerations: []corev1.Toleration{{Key: "edge"}}, AgentEnvVars: []corev1.EnvVar{{Name: "A", Value: "b"}},
-		}, nil, `{"fleetAgent":{"extraEnv":[{"name":"A","value":"b"}],"hostNetwork":true,"tolerations":[{"key":"edge"}]},` +
+		}, nil, naming.SystemNamespace, `{"fleetAgent":{"extraEnv":[{"name":"A","value":"b"}],"hostNetwork":true,"tolerations":[{"key":"edge"}]},` +
 			`"global":{"cattle":{"systemDefaultRegistry":"private.example.com"},"imagePullSecrets":["mine"]}}`},
-		{"no pull secrets is something to say", fleet.ClusterSpec{AgentPullSecrets: &[]corev1.LocalObjectReference{}}, nil, `{"global":{"imagePullSecrets":[]}}`},
-		{"an agent that the hub installed has all from it", fleet.ClusterSpec{KubeConfigSecret: "s"}, &fleet.ImportStatus{Time: at},
+		{"no pull secrets is something to say", fleet.ClusterSpec{AgentPullSecrets: &[]corev1.LocalObjectReference{}}, nil, naming.SystemNamespace, `{"global":{"imagePullSecrets":[]}}`},
+		{"an agent that the hub installed has all from it", fleet.ClusterSpec{KubeConfigSecret: "s"}, &fleet.ImportStatus{Time: at}, "agents",
 			`{"agentTLSMode":"system-store","clientID":"id","internal":{"generation":"2026-11-21T12:00:00Z","systemNamespace":"agents"}}`},
 	} {
 		cluster := &fleet.Cluster{Spec: row.spec, Status: fleet.ClusterStatus{Import: row.last}}
-		got, err := Overrides(cluster, "id", "agents", settings)
+		got, err := Overrides(cluster, "id", row.namespace, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
