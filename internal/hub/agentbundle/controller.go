@@ -94,11 +94,15 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var cluster fleet.Cluster
 	err := c.Client.Get(ctx, request.NamespacedName, &cluster)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		c.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err != nil || cluster.DeletionTimestamp != nil || cluster.Labels[fleet.LabelClusterManagement] != "" {
-		c.wake(c.table.drop(request.NamespacedName, c.Clock.Now())) // its Bundle goes with it
+	if cluster.DeletionTimestamp != nil || cluster.Labels[fleet.LabelClusterManagement] != "" {
+		c.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	s, err := c.observe(ctx, &cluster)
@@ -147,6 +151,9 @@ func (c *Controller) start(ctx context.Context) error {
 	c.loaded = true
 	return nil
 }
+
+// forget drops a Cluster that is gone, and its Bundle with it: others may have waited for its agent.
+func (c *Controller) forget(key types.NamespacedName) { c.wake(c.table.drop(key, c.Clock.Now())) }
 
 // wake has Clusters looked at for which the plan has changed.
 func (c *Controller) wake(keys []types.NamespacedName) {

@@ -83,10 +83,11 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, repo
 		return ForeignAgent, nil
 	}
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster.Name}, report)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
+	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the report of %s: %w", namespace, err)
-	case err != nil || cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "":
+	}
+	switch {
+	case cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "": // as without a report
 		return NotJoined, nil
 	case !slices.Contains(report.Status.Features, clusterv1beta1.FeatureManagedAgent) || len(validation.IsDNS1123Label(report.Status.AgentNamespace)) > 0:
 		return CannotBeManaged, nil
@@ -108,8 +109,8 @@ func (c *Controller) observeTold(ctx context.Context, s *seen) error {
 	label := s.bundle.Labels[fleet.LabelAgent]
 	s.told = parseVersion(label)
 	if s.toldAt, err = time.Parse(time.RFC3339, s.bundle.Annotations[annotationToldAt]); err != nil {
-		s.told = version{} // changed by hand
-		return nil
+		s.told = version{}
+		return nil //nolint:nilerr // changed by hand: it is told again
 	}
 	var deployment fleet.BundleDeployment
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: s.cluster.Status.Namespace, Name: s.bundle.Name}, &deployment, client.UnsafeDisableDeepCopy)
