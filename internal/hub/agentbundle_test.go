@@ -34,7 +34,18 @@ func canReplaceItself(o *agent.Options) { o.Delivery = agent.Delivery{Path: "/bi
 func (f fixture) managed(clientID string) managed {
 	f.t.Helper()
 	_, values := f.token("token-"+clientID, "")
-	return managed{f.join(values, map[string]any{"clientID": clientID}, canReplaceItself), naming.Cluster(clientID)}
+	m := managed{f.join(values, map[string]any{"clientID": clientID}, canReplaceItself), naming.Cluster(clientID)}
+	m.letGo()
+	return m
+}
+
+// letGo takes the Cluster away after the test: the agents of other tests would wait for one that is away for good.
+func (m managed) letGo() {
+	m.t.Cleanup(func() {
+		cluster := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.workspace, Name: m.name}}
+		m.check(m.Delete(context.Background(), &cluster))
+		m.eventually(m.name+" is gone", func() error { return gone(m.get(&cluster, m.workspace, m.name)) })
+	})
 }
 
 func (m managed) bundleName() string { return "fleet-agent-" + m.name }
@@ -226,13 +237,13 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 }
 
 // TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs at different points of an update. Nobody runs pods here, so that the
-// process goes on as if it were the new one.
+// process goes on as if it were the new one; it is never back, so that no other test may run beside it.
 func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
 	f := newFixture(t)
-	t.Parallel()
 	testkube.Build(t, "muster-deployer")
 	_, values := f.token("new-token", "")
 	m := managed{f.install(values, map[string]any{"clientID": "killed"}), naming.Cluster("killed")}
+	m.letGo()
 	process := f.agentProcess(m.agentNamespace)
 	told, deployed := m.told(""), func() error {
 		var d fleet.BundleDeployment

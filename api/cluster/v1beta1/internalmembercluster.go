@@ -85,7 +85,7 @@ type HubAddress struct {
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 }
 
-// FeatureManagedAgent: the agent adopts its own release when a BundleDeployment with the label muster/agent-version says so.
+// FeatureManagedAgent says that the agent adopts its own release when a BundleDeployment with the label muster/agent-version says so.
 const FeatureManagedAgent = "ManagedAgent"
 
 // InternalMemberClusterStatus is written by the agent only.

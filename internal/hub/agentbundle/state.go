@@ -126,15 +126,31 @@ func (m member) standing(now time.Time) verdict {
 // survey is what matters of all agents to each that needs a turn.
 type survey struct {
 	limit int
-	// away holds slots; ownAway only those that are expected back.
+	// away are those that hold a slot; ownAway are those of them that are online and expected back.
 	away, ownAway int
-	// proven are common parts with which an agent is back; first is who tries one that is not.
+	// proven are common parts with which an agent is back.
 	proven map[string]bool
-	first  map[string]types.NamespacedName
-	// stopped is who did not come back.
-	stopped types.NamespacedName
+	// of all agents, and of those online: one that joins has nothing to lose by what made another one fall silent.
+	all, online trial
 	// anyWell says that there is an agent to try something new on first.
 	anyWell bool
+}
+
+// trial is how something new for all does.
+type trial struct {
+	// first is who tries a common part that is not proven.
+	first map[string]types.NamespacedName
+	// stopped is who did not come back.
+	stopped types.NamespacedName
+}
+
+func (t *trial) add(key types.NamespacedName, common string, stops bool) {
+	if first, tried := t.first[common]; !tried || compare(key, first) < 0 {
+		t.first[common] = key
+	}
+	if stops && (t.stopped.Name == "" || compare(key, t.stopped) < 0) {
+		t.stopped = key
+	}
 }
 
 // plan says of every agent where it stands, and who may be told now. It is pure.
@@ -172,7 +188,8 @@ func compare(a, b types.NamespacedName) int {
 }
 
 func look(members map[types.NamespacedName]member, now time.Time) *survey {
-	s := &survey{proven: map[string]bool{}, first: map[string]types.NamespacedName{}}
+	s := &survey{proven: map[string]bool{}}
+	s.all.first, s.online.first = map[string]types.NamespacedName{}, map[string]types.NamespacedName{}
 	managed := 0
 	for _, m := range members {
 		if m.unmanaged == "" {
@@ -187,17 +204,15 @@ func look(members map[types.NamespacedName]member, now time.Time) *survey {
 			continue
 		}
 		overdue := m.overdue(now)
-		if !overdue {
+		if !overdue && m.online {
 			s.ownAway++
 		}
 		if !overdue || !m.online {
 			s.away++ // one that fell silent may have done so because of what it was told
 		}
-		if first, tried := s.first[m.told.common]; !tried || compare(key, first) < 0 {
-			s.first[m.told.common] = key
-		}
-		if overdue && (m.online || !s.proven[m.told.common]) && (s.stopped.Name == "" || compare(key, s.stopped) < 0) {
-			s.stopped = key
+		s.all.add(key, m.told.common, overdue && (m.online || !s.proven[m.told.common]))
+		if m.online {
+			s.online.add(key, m.told.common, overdue)
 		}
 	}
 	return s
@@ -216,21 +231,25 @@ func (s *survey) admit(key types.NamespacedName, m member) verdict {
 		s.away++
 		return verdict{state: tell}
 	}
-	first, tried := s.first[common]
+	t, abroad := s.all, s.away
+	if m.told == (version{}) {
+		t, abroad = s.online, s.ownAway
+	}
+	first, tried := t.first[common]
 	switch {
-	case s.stopped.Name != "":
-		return verdict{state: RolloutStopped, behind: s.stopped}
+	case t.stopped.Name != "":
+		return verdict{state: RolloutStopped, behind: t.stopped}
 	case !proven && tried:
 		return verdict{state: WaitingForTurn, behind: first}
 	case !proven && !m.well && s.anyWell:
 		return verdict{state: WaitingForTurn}
-	case s.away >= s.limit:
+	case abroad >= s.limit:
 		return verdict{state: WaitingForTurn}
 	}
 	s.away++
 	s.ownAway++
 	if !proven {
-		s.first[common] = key
+		s.all.first[common], s.online.first[common] = key, key
 	}
 	return verdict{state: tell}
 }

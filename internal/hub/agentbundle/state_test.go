@@ -96,6 +96,8 @@ func TestPlan(t *testing.T) {
 		}), map[string]verdict{"b": {state: DidNotComeBack}, "z000": {state: WaitingForTurn}}, 0},
 		{"and stops all if it was the first", and(of(100, at(old, fresh)), map[string]member{"b": at(fresh, fresh, away(time.Hour), offline)}),
 			map[string]verdict{"z000": {state: RolloutStopped, behind: key("b")}}, 0},
+		{"but not a Cluster that joins", map[string]member{"a": at(version{}, fresh), "b": at(fresh, fresh, away(time.Hour), offline)},
+			map[string]verdict{"a": {state: tell}}, 1},
 		{"who is left alone stops nobody", and(of(1, at(old, fresh)), map[string]member{"b": at(fresh, fresh, failing, func(m *member) { m.unmanaged = NotManaged })}),
 			map[string]verdict{"b": {state: NotManaged}, "z000": {state: tell}}, 1},
 	} {
