@@ -31,6 +31,9 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 	owned := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}
 	r.there("old", map[string]string{"a": "old"})
 	r.there("same", map[string]string{"a": "b"})
+	r.there("agreed", map[string]string{"a": "b"})
+	r.there("forced", map[string]string{"a": "old"})
+	r.there("more", map[string]string{"a": "b", "more": "x"})
 	r.there("owned", nil, owned)
 	r.applied(r.place("first", nil, configMap("shared", "a: b")))
 	deployment := func(app string) string {
@@ -55,7 +58,7 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		{"unknown field", "e", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, paint: red}", reasonRejected, ".paint: field not declared in schema"},
 		{"immutable field", "immutable", placement.ApplyStrategy{}, deployment("b"), reasonImmutable, "spec.selector"},
 		{"taken over never", "f", never, configMap("old", "a: b"), reasonNotTakenOver, "it was there before"},
-		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasonNotTakenOver, `.data.a is "old" and not "b"`},
+		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasonNotTakenOver, `/data/a is "old" and not "b"`},
 		{"taken over if the same, and it is", "h", ifNoDiff, configMap("same", "a: b"), reasonApplied, ""},
 		{"owned by something else", "i", placement.ApplyStrategy{}, configMap("owned", "a: b"), reasonOtherOwner, "it is owned by ConfigMap owner"},
 		{"owned by something else too", "j", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("owned", "a: b"), reasonApplied, ""},
@@ -63,7 +66,10 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		{"another Work's too", "l", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: b"), reasonApplied, ""},
 		{"another Work's with other content", "m", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: c"), reasonOtherWork, "with other content"},
 		{"others own fields", "n", polite, configMap("old", "a: b"), reasonConflict, `.data.a ("kubectl-create" using v1)`},
-		{"not supported", "o", placement.ApplyStrategy{Type: placement.ApplyReportDiff}, configMap("x", "a: b"), reasonUnsupported, "ReportDiff"},
+		{"taken over if it has nothing else, and it has", "o", placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff, ComparisonOption: placement.CompareFully}, configMap("more", "a: b"), reasonNotTakenOver, `/data/more is there`},
+		{"taken over if it says the same, whatever else", "p", ifNoDiff, configMap("more", "a: b"), reasonApplied, ""},
+		{"others own fields that are the same", "q", polite, configMap("agreed", "a: b"), reasonApplied, ""},
+		{"others own fields, and lose them", "r", placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, configMap("forced", "a: b"), reasonApplied, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := *r
@@ -114,7 +120,7 @@ func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {
 		"when the manifest changes": func() { r.place("work", strategy, configMap("one", "a: b, c: e")) },
 	} {
 		change()
-		if c := r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted); !strings.Contains(c.Message, ".data.a") {
+		if c := r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted); !strings.Contains(strings.ReplaceAll(c.Message, "/", "."), ".data.a") {
 			t.Errorf("%s: condition %+v", what, c)
 		}
 		if one := r.mustConfigMap("one"); one.Data["a"] != "edited" {

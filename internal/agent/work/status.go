@@ -45,21 +45,43 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 	not := func(reason, message string) {
 		set(&status.Conditions, placement.ConditionApplied, verdict{metav1.ConditionFalse, reason, message})
 	}
+	drop := func(conditions *[]metav1.Condition, kinds ...string) {
+		for _, kind := range kinds {
+			meta.RemoveStatusCondition(conditions, kind)
+		}
+	}
 	switch state {
 	case Applying:
-		before := map[key][]metav1.Condition{}
+		before := map[key]placement.ManifestCondition{}
 		for _, old := range status.ManifestConditions {
-			before[keyOf(old.Identifier)] = old.Conditions
+			before[keyOf(old.Identifier)] = old
 		}
+		kinds := []string{placement.ConditionApplied, placement.ConditionAvailable}
+		others := []string{placement.ConditionDiffReported}
+		judge := map[string]func(shown) verdict{
+			placement.ConditionApplied: shown.applied, placement.ConditionAvailable: shown.available, placement.ConditionDiffReported: shown.reported,
+		}
+		sum := map[string]func() verdict{
+			placement.ConditionApplied: p.applied, placement.ConditionAvailable: p.available, placement.ConditionDiffReported: p.reported,
+		}
+		if p.strategy.reports {
+			kinds, others = others, kinds
+		}
+		drop(&status.Conditions, others...)
 		status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
 		for _, m := range p.manifests {
-			one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(before[m.key])}
-			set(&one.Conditions, placement.ConditionApplied, p.shown[m.ordinal].applied())
-			set(&one.Conditions, placement.ConditionAvailable, p.shown[m.ordinal].available())
+			was := before[m.key]
+			one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(was.Conditions)}
+			drop(&one.Conditions, others...)
+			for _, kind := range kinds {
+				set(&one.Conditions, kind, judge[kind](p.shown[m.ordinal]))
+			}
+			one.DriftDetails, one.DiffDetails = p.shown[m.ordinal].outcome.details(was, now)
 			status.ManifestConditions = append(status.ManifestConditions, one)
 		}
-		set(&status.Conditions, placement.ConditionApplied, p.applied())
-		set(&status.Conditions, placement.ConditionAvailable, p.available())
+		for _, kind := range kinds {
+			set(&status.Conditions, kind, sum[kind]())
+		}
 	case Foreign:
 		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", applied.Name, applied.Spec.WorkNamespace))
 	case Clearing:
@@ -75,7 +97,17 @@ func (s shown) applied() verdict {
 	if s.outcome.failed() {
 		return verdict{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
 	}
+	if found := s.outcome.differences; len(found) > 0 {
+		return verdict{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says, and besides " + listed(found)}
+	}
 	return verdict{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says"}
+}
+
+func (s shown) reported() verdict {
+	if _, compared := s.outcome.compared(); !compared {
+		return verdict{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
+	}
+	return verdict{metav1.ConditionTrue, s.outcome.reason, s.outcome.message}
 }
 
 func (s shown) available() verdict {
@@ -103,6 +135,20 @@ func (p *pass) applied() verdict {
 		return verdict{metav1.ConditionTrue, placement.ReasonAllApplied, "what is no longer in the Work is not gone yet: " + someOf(p.left)}
 	}
 	return verdict{metav1.ConditionTrue, placement.ReasonAllApplied, fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
+}
+
+// reported sums up whether all manifests are compared, and how many of them differ.
+func (p *pass) reported() verdict {
+	if text, failed := p.sum(shown.reported); failed > 0 {
+		return verdict{metav1.ConditionFalse, placement.ReasonSomeNotCompared, fmt.Sprintf("%d of %d not compared: %s", failed, len(p.manifests), text)}
+	}
+	differing := 0
+	for _, s := range p.shown {
+		if differs, _ := s.outcome.compared(); differs {
+			differing++
+		}
+	}
+	return verdict{metav1.ConditionTrue, placement.ReasonAllCompared, fmt.Sprintf("%d of %d differ; nothing is applied", differing, len(p.manifests))}
 }
 
 // available sums up whether all manifests are available.
@@ -157,8 +203,10 @@ func (c *Controller) report(ctx context.Context, work *placement.Work, status pl
 }
 
 func conditionOf(status placement.WorkStatus) string {
-	if applied := meta.FindStatusCondition(status.Conditions, placement.ConditionApplied); applied != nil {
-		return applied.Reason
+	for _, kind := range []string{placement.ConditionApplied, placement.ConditionDiffReported} {
+		if said := meta.FindStatusCondition(status.Conditions, kind); said != nil {
+			return said.Reason
+		}
 	}
 	return "New"
 }
