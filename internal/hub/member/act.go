@@ -96,6 +96,9 @@ func budgetPeriod(mc *clusterv1beta1.MemberCluster) time.Duration {
 func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
 	if o.namespace == membership.NamespaceAbsent {
 		o.namespace, err = membership.OfMemberCluster(mc).CreateNamespace(ctx, c.Client, c.Live)
+	} else if o.namespace == membership.NamespaceTerminating {
+		// Somebody deleted it by mistake. The agent leaves alone what it applied of the Works, so that they would hold the namespace forever.
+		err = membership.OfMemberCluster(mc).ReleaseWorks(ctx, c.Client, c.Live)
 	}
 	if err != nil || o.namespace != membership.NamespaceOurs {
 		return err
