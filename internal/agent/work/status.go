@@ -42,46 +42,16 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: work.Generation, LastTransitionTime: now,
 		})
 	}
-	not := func(reason, message string) {
-		set(&status.Conditions, placement.ConditionApplied, verdict{metav1.ConditionFalse, reason, message})
+	kind := placement.ConditionApplied
+	if state != Removing && state != Abandoning && strategyOf(work.Spec.ApplyStrategy).reports {
+		kind = placement.ConditionDiffReported
 	}
-	drop := func(conditions *[]metav1.Condition, kinds ...string) {
-		for _, kind := range kinds {
-			meta.RemoveStatusCondition(conditions, kind)
-		}
+	not := func(reason, message string) {
+		set(&status.Conditions, kind, verdict{metav1.ConditionFalse, reason, message})
 	}
 	switch state {
 	case Applying:
-		before := map[key]placement.ManifestCondition{}
-		for _, old := range status.ManifestConditions {
-			before[keyOf(old.Identifier)] = old
-		}
-		kinds := []string{placement.ConditionApplied, placement.ConditionAvailable}
-		others := []string{placement.ConditionDiffReported}
-		judge := map[string]func(shown) verdict{
-			placement.ConditionApplied: shown.applied, placement.ConditionAvailable: shown.available, placement.ConditionDiffReported: shown.reported,
-		}
-		sum := map[string]func() verdict{
-			placement.ConditionApplied: p.applied, placement.ConditionAvailable: p.available, placement.ConditionDiffReported: p.reported,
-		}
-		if p.strategy.reports {
-			kinds, others = others, kinds
-		}
-		drop(&status.Conditions, others...)
-		status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
-		for _, m := range p.manifests {
-			was := before[m.key]
-			one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(was.Conditions)}
-			drop(&one.Conditions, others...)
-			for _, kind := range kinds {
-				set(&one.Conditions, kind, judge[kind](p.shown[m.ordinal]))
-			}
-			one.DriftDetails, one.DiffDetails = p.shown[m.ordinal].outcome.details(was, now)
-			status.ManifestConditions = append(status.ManifestConditions, one)
-		}
-		for _, kind := range kinds {
-			set(&status.Conditions, kind, sum[kind]())
-		}
+		describeManifests(&status, p, set, now)
 	case Foreign:
 		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", applied.Name, applied.Spec.WorkNamespace))
 	case Clearing:
@@ -91,6 +61,50 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 	case Removed, Gone:
 	}
 	return status
+}
+
+// condition is how one type of condition is judged, of a manifest and of all.
+type condition struct {
+	kind string
+	of   func(shown) verdict
+	all  func(*pass) verdict
+}
+
+var (
+	conditionsOfApplying  = []condition{{placement.ConditionApplied, shown.applied, (*pass).applied}, {placement.ConditionAvailable, shown.available, (*pass).available}}
+	conditionsOfReporting = []condition{{placement.ConditionDiffReported, shown.reported, (*pass).reported}}
+)
+
+// describeManifests says how the manifests are, and all of them together.
+func describeManifests(status *placement.WorkStatus, p *pass, set func(*[]metav1.Condition, string, verdict), now metav1.Time) {
+	these, others := conditionsOfApplying, conditionsOfReporting
+	if p.strategy.reports {
+		these, others = others, these
+	}
+	drop := func(conditions *[]metav1.Condition) {
+		for _, other := range others {
+			meta.RemoveStatusCondition(conditions, other.kind)
+		}
+	}
+	before := map[key]placement.ManifestCondition{}
+	for _, old := range status.ManifestConditions {
+		before[keyOf(old.Identifier)] = old
+	}
+	status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
+	for _, m := range p.manifests {
+		was, is := before[m.key], p.shown[m.ordinal]
+		one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(was.Conditions)}
+		drop(&one.Conditions)
+		for _, this := range these {
+			set(&one.Conditions, this.kind, this.of(is))
+		}
+		one.DriftDetails, one.DiffDetails = is.outcome.details(was, now)
+		status.ManifestConditions = append(status.ManifestConditions, one)
+	}
+	drop(&status.Conditions)
+	for _, this := range these {
+		set(&status.Conditions, this.kind, this.all(p))
+	}
 }
 
 func (s shown) applied() verdict {

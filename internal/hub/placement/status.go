@@ -80,14 +80,10 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 			after.Message = v.message
 		}
 	}
-	for _, stage := range slices.Concat(stagesOfApplying, stagesOfReporting) {
+	for _, stage := range append(slices.Clone(stagesOfApplying), placement.ConditionDiffReported) {
 		if len(lines) == 0 || !slices.Contains(o.order(), stage) {
 			meta.RemoveStatusCondition(&after.Conditions, o.kind+stage)
-		}
-	}
-	for _, stage := range o.order() {
-		if len(lines) == 0 {
-			break
+			continue
 		}
 		v := summarize(stage, lines)
 		if stage == placement.ConditionRolloutStarted && losing != "" {

@@ -47,12 +47,12 @@ func (t *troubles) limit(most int) {
 
 // differing says in words how many resources differ; "" if none does.
 func (t *troubles) differing() string {
-	switch n := len(t.diffed); {
-	case n == 0:
+	switch n := len(t.diffed); n {
+	case 0:
 		return ""
-	case n == maxFailed:
+	case maxFailed:
 		return fmt.Sprintf("%s and others differ", nameOf(t.diffed[0].ResourceIdentifier))
-	case n == 1:
+	case 1:
 		return fmt.Sprintf("%s differs", nameOf(t.diffed[0].ResourceIdentifier))
 	default:
 		return fmt.Sprintf("%s and %d more differ", nameOf(t.diffed[0].ResourceIdentifier), n-1)
