@@ -99,7 +99,9 @@ func (m *leaving) emptyNamespace() time.Duration {
 	m.settle()
 	begun := time.Now()
 	m.check(m.member.Delete(ctx, namespace))
-	m.await("the namespace is gone", func() bool { return apierrors.IsNotFound(m.member.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)) })
+	m.await("the namespace is gone", func() bool {
+		return apierrors.IsNotFound(m.member.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
+	})
 	return time.Since(begun)
 }
 

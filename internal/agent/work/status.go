@@ -129,9 +129,9 @@ func (s shown) available() verdict {
 	switch {
 	case s.outcome.failed():
 		return verdict{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
-	case is.State == readiness.Failed:
+	case is.State == readiness.Failed, is.State == readiness.Unknown:
 		return verdict{metav1.ConditionFalse, reasonFailed, is.Message}
-	case is.State == readiness.Progressing:
+	case is.State == readiness.Progressing, is.State == readiness.Terminating:
 		return verdict{metav1.ConditionFalse, reasonNotYet, is.Message}
 	case is.State == readiness.Untracked:
 		return verdict{metav1.ConditionTrue, reasonNotTrackable, is.Message}
