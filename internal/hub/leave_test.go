@@ -14,9 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // annotate sets the policy of the record.
@@ -105,21 +103,11 @@ func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
 // The agent of a Cluster is not asked: its access ends, and it must not take that for a reason to remove anything.
 func TestAClusterThatIsDeletedKeepsWhatWasPlacedOnIt(t *testing.T) {
 	f := newFixture(t)
-	cluster := testkube.Start(t, "delivered")
-	cluster.InstallCRDs(t)
-	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	var workspace corev1.Namespace
 	f.check(f.get(&workspace, "", f.workspace))
 	metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
 	f.check(f.Update(context.Background(), &workspace))
-	_, values := f.token("new-token", "")
-	name := naming.Cluster("kept")
-	m := f.install(values, map[string]any{"clientID": "kept"})
-	m.options = []func(*agent.Options){func(o *agent.Options) {
-		o.Member, o.Namespace = cluster.Config, on.copyOf(m)
-		delivers(t, cluster)(o)
-	}}
-	m.start()
+	on, name := f.deliveringCluster("kept")
 	record := f.untilReady(name, "Ready")
 	shop := f.shop()
 	f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")

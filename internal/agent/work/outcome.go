@@ -29,6 +29,7 @@ const (
 	reasonConflict         = "FieldConflict"
 	reasonImmutable        = "ImmutableField"
 	reasonForbidden        = "Forbidden"
+	reasonQuota            = "QuotaExceeded"
 	reasonRejected         = "Rejected"
 )
 
@@ -104,6 +105,8 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 		return notServed(m), nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return awaited(reasonNamespaceMissing, "namespace %s is being deleted on the member", m.key.Namespace), nil
+	case apierrors.IsForbidden(err) && strings.Contains(status.Message, "exceeded quota"):
+		return refused(reasonQuota, "%s: make room on the member, or raise the quota", worded(m, status)), nil
 	case apierrors.IsForbidden(err):
 		return refused(reasonForbidden, "%s%s", worded(m, status), unentitled(status)), nil
 	case apierrors.IsInvalid(err) && immutable(causes):

@@ -2,11 +2,13 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -153,5 +155,30 @@ func TestObjectsThatKubeFleetAppliedAreTakenUp(t *testing.T) {
 	})
 	if one := r.mustConfigMap("one"); one.UID != made.UID {
 		t.Error("it was made anew")
+	}
+}
+
+func TestAMemberOutOfResourcesSaysWhatIsShort(t *testing.T) {
+	r := newRig(t)
+	full := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "full"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")}},
+	}
+	r.check(r.Create(context.Background(), full))
+	r.eventually("the quota counts", func() error {
+		if r.refresh(full); full.Status.Hard == nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	work := r.place("work", nil, configMap("one", "a: b"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 1,
+		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}}}}`)
+	c := r.untilOf(work, 0, placement.ConditionApplied, reasonQuota)
+	if !strings.Contains(c.Message, "exceeded quota: full") || !strings.HasSuffix(c.Message, ": make room on the member, or raise the quota") {
+		t.Errorf("the message is %q", c.Message)
+	}
+	// What is applied and finds no node is not available.
+	if c := r.untilOf(work, 1, placement.ConditionAvailable, reasonNotYet); !strings.Contains(c.Message, "0/1") {
+		t.Errorf("the message is %q", c.Message)
 	}
 }

@@ -155,6 +155,8 @@ func TestDescribe(t *testing.T) {
 			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
 			o.standing["ns-a"] = standing{applied: verdict{"Unknown", reasonApplyPending, "waits"}, available: verdict{"Unknown", reasonAvailableLater, "waits"}}
 		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
+			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; member namespace ns-b", ""},
 		{"only compared, and one is not yet", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			o.standing["ns-a"] = standing{reported: verdict{"True", reasonReported, ""}, troubles: troubles{diffed: make([]placement.DiffedPlacement, 2)}}
 			o.standing["ns-b"] = standing{reported: verdict{"Unknown", reasonReportPending, "waits"}}

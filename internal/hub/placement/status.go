@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -221,13 +222,33 @@ func (o observed) scheduled(d decision) verdict {
 		if len(why) > 0 {
 			message += "; " + some(why)
 		}
-		return verdict{metav1.ConditionFalse, reasonUnfulfilled, message}
+		return verdict{metav1.ConditionFalse, reasonUnfulfilled, message + o.strays(d)}
 	case picked == 0 && len(why) > 0:
-		return verdict{metav1.ConditionTrue, reasonFulfilled, "no member qualifies: " + some(why)}
+		return verdict{metav1.ConditionTrue, reasonFulfilled, "no member qualifies: " + some(why) + o.strays(d)}
 	case picked == 0:
-		return verdict{metav1.ConditionTrue, reasonFulfilled, "there is no member to pick"}
+		return verdict{metav1.ConditionTrue, reasonFulfilled, "there is no member to pick" + o.strays(d)}
 	}
-	return verdict{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked)}
+	return verdict{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked) + o.strays(d)}
+}
+
+// strays says who has the placement and can be picked no more, because the workspace has withdrawn: nothing there is changed or taken away.
+func (o observed) strays(d decision) string {
+	known := map[string]bool{}
+	for _, n := range d.result.Decisions {
+		if n.Member != nil {
+			known[n.Member.Namespace] = true
+		}
+	}
+	var strays []string
+	for _, namespace := range slices.Sorted(maps.Keys(o.holdings)) {
+		if !known[namespace] && !o.holdings[namespace].going {
+			strays = append(strays, "member namespace "+namespace)
+		}
+	}
+	if len(strays) == 0 {
+		return ""
+	}
+	return "; kept as it is, because no workspace that opts in has a record of it any more: " + some(strays)
 }
 
 // summarize is what a condition says of all picked members together.
