@@ -133,6 +133,7 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 		if err != nil {
 			return err
 		}
+		c.tally.count(map[bool]string{true: countFailed, false: countApplied}[result.failed()])
 		tries, ours := e.tries, s.sight == present && e.owns(s)
 		if e = e.next(m, result, as, now); ours && !result.failed() {
 			e.tries = tries // what others have besides is not fought over

@@ -74,6 +74,8 @@ func (c *Controller) discard(ctx context.Context, applied *placement.AppliedWork
 		})
 	}
 	switch {
+	case err == nil:
+		c.tally.count(countRemoved)
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):

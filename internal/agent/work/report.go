@@ -30,7 +30,10 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 			}
 			e = e.next(m, result, as, now)
 			p.entries[m.key] = e
-			if _, compared := result.compared(); !compared {
+			if _, compared := result.compared(); compared {
+				c.tally.count(countCompared)
+			} else {
+				c.tally.count(countFailed)
 				at = e.retryAt()
 			}
 		}
