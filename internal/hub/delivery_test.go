@@ -18,7 +18,6 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent"
-	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -40,24 +39,6 @@ func (f fixture) delivering(prefix string, labels ...string) *delivering {
 	d.label(append(labels, "test="+f.workspace)...)
 	d.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
 	return d
-}
-
-// deliveringCluster registers a Cluster of the workspace, on a cluster of its own, whose agent starts the program that delivers.
-func (f fixture) deliveringCluster(clientID string) (on fixture, name string) {
-	f.t.Helper()
-	cluster := testkube.Start(f.t, "delivered")
-	cluster.InstallCRDs(f.t)
-	on = fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster}
-	_, values := f.token("new-token", "")
-	m := f.install(values, map[string]any{"clientID": clientID})
-	m.options = []func(*agent.Options){func(o *agent.Options) {
-		o.Member, o.Namespace = cluster.Config, on.copyOf(m)
-		delivers(f.t, cluster)(o)
-	}}
-	m.start()
-	name = naming.Cluster(clientID)
-	f.untilReady(name, "Ready")
-	return on, name
 }
 
 // delivers makes the agent of a cluster start the program.

@@ -164,8 +164,8 @@ func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t
 			return f.Update(context.Background(), &workspace)
 		})
 	}
-	opt(true)
-	on, cluster := f.deliveringCluster("labelled")
+	e := f.elsewhere("labelled") // which opts in
+	on, cluster := e.on, e.name
 	shop := f.shop()
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	name := f.workspace + "/" + cluster
