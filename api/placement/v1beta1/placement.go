@@ -208,10 +208,10 @@ type PerClusterStatus struct {
 	// FailedPlacements are the resources that are not applied or not available there, at most ten.
 	// +optional
 	FailedPlacements []FailedPlacement `json:"failedPlacements,omitempty"`
-	// DriftedPlacements are the resources that were changed there since they were applied, at most ten.
+	// DriftedPlacements are the resources that were changed there since they were applied, at most ten, and a hundred of all members.
 	// +optional
 	DriftedPlacements []DriftedPlacement `json:"driftedPlacements,omitempty"`
-	// DiffedPlacements are the resources that differ there and are not applied for that reason, at most ten.
+	// DiffedPlacements are the resources that differ there and are not applied for that reason, at most ten, and a hundred of all members.
 	// +optional
 	DiffedPlacements []DiffedPlacement `json:"diffedPlacements,omitempty"`
 	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available; DiffReported instead of the last two if

@@ -157,6 +157,11 @@ func TestDescribe(t *testing.T) {
 		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
 		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
 			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; member namespace ns-b", ""},
+		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
+			for _, name := range []string{"ns-a", "ns-b"} {
+				o.standing[name] = standing{reported: verdict{"True", reasonReported, ""}}
+			}
+		}), "2/2", "no difference on any of 2 members", ""},
 		{"only compared, and one is not yet", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			o.standing["ns-a"] = standing{reported: verdict{"True", reasonReported, ""}, troubles: troubles{diffed: make([]placement.DiffedPlacement, 2)}}
 			o.standing["ns-b"] = standing{reported: verdict{"Unknown", reasonReportPending, "waits"}}
@@ -203,12 +208,17 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 		all = append(all, m.Name)
 	}
 	on(t, all...)(&o)
+	for name, s := range o.standing {
+		s.troubles = troubles{drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed)}
+		o.standing[name] = s
+	}
 	o.standing["ns-m-1998"] = standing{applied: verdict{"False", reasonNotApplied, "no space"}}
 	d := decide(o)
 	after := describe(o, d, nil, now)
 	shown := map[string]bool{}
-	picked := 0
+	picked, detailed := 0, 0
 	for _, s := range after.PlacementStatuses {
+		detailed += len(s.DriftedPlacements) + len(s.DiffedPlacements)
 		shown[s.ClusterName] = true
 		if meta.IsStatusConditionTrue(s.Conditions, "Scheduled") {
 			picked++
@@ -216,6 +226,9 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 	}
 	if picked != maxShown || !shown["m-1998"] {
 		t.Errorf("%d picked members are shown, the one in trouble %t", picked, shown["m-1998"])
+	}
+	if detailed != maxDetailed {
+		t.Errorf("%d resources are shown with their differences, want %d", detailed, maxDetailed)
 	}
 	if after.Members != "1999/2000" || after.Message != "m-1998: no space" { // dev holds it, too, and keeps it
 		t.Errorf("it says %s, %s", after.Members, after.Message)

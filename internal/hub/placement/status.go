@@ -22,6 +22,8 @@ const (
 	maxNamed = 3
 	// maxFailures is how many failed resources all members together show, maxMessage how long a message may be.
 	maxFailures, maxMessage = 1000, 500
+	// maxDetailed is of how many resources all members together show in what they differ.
+	maxDetailed = 100
 )
 
 // More reasons of conditions.
@@ -90,7 +92,7 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 		if stage == placement.ConditionRolloutStarted && losing != "" {
 			v = verdict{metav1.ConditionFalse, reasonRolloutWaits, losing}
 		}
-		if set(o.kind+stage, v); v.status != metav1.ConditionTrue && after.Message == "" {
+		if set(o.kind+stage, v); after.Message == "" && (v.status != metav1.ConditionTrue || stage == placement.ConditionDiffReported) {
 			after.Message = v.message
 		}
 	}
@@ -142,10 +144,12 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 		return s
 	}
 	var all []placement.PerClusterStatus
+	details := maxDetailed
 	for _, l := range shown {
 		l.stages[placement.ConditionScheduled] = verdict{metav1.ConditionTrue, l.Reason, l.Message}
 		s := entry(l.Name, l.stages)
 		l.limit(max(maxFailures/len(shown), 1))
+		l.drifted, l.diffed = take(l.drifted, &details), take(l.diffed, &details)
 		s.ObservedResourceIndex, s.FailedPlacements, s.DriftedPlacements, s.DiffedPlacements = l.index, l.failed, l.drifted, l.diffed
 		all = append(all, s)
 	}
@@ -156,6 +160,13 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 		}
 		all = append(all, entry(n.Name, map[string]verdict{placement.ConditionScheduled: {metav1.ConditionFalse, n.Reason, message}}))
 	}
+	return all
+}
+
+// take returns the first of many, as far as there is room.
+func take[T any](all []T, room *int) []T {
+	all = all[:min(len(all), *room)]
+	*room -= len(all)
 	return all
 }
 
@@ -278,7 +289,11 @@ func summarize(stage string, lines []line) verdict {
 	if len(said) > 0 {
 		return verdict{sum.status, sum.reason, some(said)}
 	}
-	return verdict{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf("on all %d members", len(lines)))}
+	everywhere := "on all %d members"
+	if stage == placement.ConditionDiffReported {
+		everywhere = "no difference on any of %d members"
+	}
+	return verdict{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(lines)))}
 }
 
 // some names the first of many.
