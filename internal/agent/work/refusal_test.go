@@ -88,6 +88,8 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 			}
 		})
 	}
+	taken := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-g"}}
+	r.untilDiffs(taken, 0, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "old"})
 	if old := r.mustConfigMap("old"); old.Data["a"] != "old" || len(old.OwnerReferences) > 0 {
 		t.Errorf("what was not to be taken over is %+v", old)
 	}
@@ -129,6 +131,7 @@ func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {
 			t.Errorf("%s: it was changed: %v", what, one.Data)
 		}
 	}
+	r.untilDrifts(work, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "edited"}, placement.PatchDetail{Path: "/data/c", ValueInHub: "e", ValueInMember: "d"})
 	r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = "b" })
 	r.applied(work)
 	r.untilData("one", "a", "b")

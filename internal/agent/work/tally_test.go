@@ -1,6 +1,9 @@
 package work
 
 import (
+	"fmt"
+	"maps"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,4 +38,36 @@ func TestOnlyNewsAreTold(t *testing.T) {
 	if gone, is := counted.news(nil); !is || len(gone.Works)+len(gone.Manifests) > 0 {
 		t.Errorf("when all Works are gone, it tells %+v", gone)
 	}
+}
+
+// counted adds up what the agent tells.
+type counted struct {
+	mu    sync.Mutex
+	works map[string]int
+	done  map[string]int
+}
+
+func (c *counted) take(t Tally) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = map[string]int{}
+	}
+	c.works = t.Works
+	for result, count := range t.Manifests {
+		c.done[result] += count
+	}
+}
+
+// untilTold waits until the agent has told how its Works stand and what it did.
+func (r *rig) untilTold(works, done map[string]int) {
+	r.t.Helper()
+	r.eventually("the agent tells what it did", func() error {
+		r.told.mu.Lock()
+		defer r.told.mu.Unlock()
+		if !maps.Equal(r.told.works, works) || !maps.Equal(r.told.done, done) {
+			return fmt.Errorf("it told %v, %v, want %v, %v", r.told.works, r.told.done, works, done)
+		}
+		return nil
+	})
 }
