@@ -23,23 +23,12 @@ import (
 func BenchmarkDeliver(b *testing.B) {
 	r := newRig(b)
 	values, _ := r.token("new-token")
-<<<<<<< HEAD
-	dir := b.TempDir()
-	for _, program := range []string{"muster-agent", "muster-deployer"} {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, program), "../cmd/"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			b.Fatalf("building %s: %v\n%s", program, err, out)
-		}
-	}
+	dir := r.programs()
 	// Nobody runs pods here, so the agent could not replace itself.
 	r.check(r.Create(context.Background(), &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: naming.Cluster("deliver"), Labels: map[string]string{fleet.LabelNonManagedAgent: "true"}},
 		Spec:       fleet.ClusterSpec{ClientID: "deliver"},
 	}))
-=======
-	dir := r.programs()
->>>>>>> main
 	command := r.run(exec.Command(filepath.Join(dir, "muster-agent"), "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"),
 		"--namespace", r.member(values, "deliver"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0"))
 	b.Cleanup(func() { r.end(command) })
