@@ -264,7 +264,7 @@ type CorrectDrift struct {
 	// Force replaces what cannot be corrected in place.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// KeepFailHistory keeps the revisions of failed corrections.
+	// KeepFailHistory keeps the revisions of failed corrections. Muster's corrections make none.
 	// +optional
 	KeepFailHistory bool `json:"keepFailHistory,omitempty"`
 }

@@ -77,6 +77,8 @@ func Build(files Files, name, version string, options fleet.BundleDeploymentOpti
 		return nil, nil, &Unsupported{Field: field, Instead: "put the files of the chart into the Bundle's resources"}
 	case found && options.Kustomize != nil && options.Kustomize.Dir != "":
 		return nil, nil, &Unsupported{Field: "spec.options.kustomize", Instead: "a Bundle is a Helm chart or a kustomization, not both"}
+	case found && hasOverlays(options):
+		return nil, nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a chart has values"}
 	}
 	values, err := valuesOf(files, helmOptions.ValuesFiles)
 	if err != nil {
@@ -167,6 +169,9 @@ func wrap(files Files, name, version string, options fleet.BundleDeploymentOptio
 
 func manifestsOf(files Files, options fleet.BundleDeploymentOptions) (Files, error) {
 	dir, kustomize := kustomization(files, options.Kustomize)
+	if kustomize && hasOverlays(options) {
+		return nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a kustomization has its own"}
+	}
 	if kustomize {
 		built, err := runKustomize(files, dir)
 		if err != nil {
@@ -184,6 +189,10 @@ func manifestsOf(files Files, options fleet.BundleDeploymentOptions) (Files, err
 		}
 	}
 	return overlaid, nil
+}
+
+func hasOverlays(options fleet.BundleDeploymentOptions) bool {
+	return options.YAML != nil && len(options.YAML.Overlays) > 0
 }
 
 func isManifest(name string) bool {

@@ -120,6 +120,14 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 			files:   Files{"a.yaml": []byte(web)},
 			options: fleet.BundleDeploymentOptions{Kustomize: &fleet.KustomizeOptions{Dir: "dev"}}, want: "building the kustomization in directory dev",
 		},
+		"overlays over a chart": {
+			files:   Files{"Chart.yaml": []byte(chart), "overlays/dev/a.yaml": []byte(web)},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays are for plain YAML", field: "spec.options.yaml.overlays",
+		},
+		"overlays over a kustomization": {
+			files:   Files{"kustomization.yaml": []byte("resources: [web.yaml]\n"), "web.yaml": []byte(web)},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays are for plain YAML", field: "spec.options.yaml.overlays",
+		},
 		"a chart from a repository": {
 			files:   Files{},
 			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "https://x", Chart: "web"}}, want: "not implemented", field: "spec.options.helm.repo",
