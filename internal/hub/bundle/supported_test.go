@@ -45,8 +45,8 @@ var effect = map[string]string{
 	"kustomize.dir":                "TestFilesBecomeTheChartThatTheyMean",
 	"yaml.overlays":                "TestFilesBecomeTheChartThatTheyMean",
 	"helm.chart":                   "TestUnusableFilesAreNamed",
-	"helm.repo":                    "TestBadInputIsNamed",
-	"helm.version":                 "TestBadInputIsNamed", // it is that of a chart in a repository
+	"helm.repo":                    "TestAChartComesFromARepository",
+	"helm.version":                 "TestAChartComesFromARepository",
 	"helm.releaseName":             "TestChartGetsItsValuesFromEverywhere",
 	"helm.timeoutSeconds":          "TestAnAtomicUpgradeThatFailsIsRolledBackAndSaysSo",
 	"helm.values":                  "TestChartGetsItsValuesFromEverywhere",
