@@ -212,6 +212,10 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		"ClusterRoleBinding /fleet-agent-system-fleet-agent-role-binding",
 		"ClusterRole /fleet-agent-delivery",
 		"ClusterRoleBinding /fleet-agent-delivery",
+		"ServiceAccount cattle-fleet-system/fleet-agent-test",
+		"Role cattle-fleet-system/fleet-agent-test",
+		"RoleBinding cattle-fleet-system/fleet-agent-test",
+		"Pod cattle-fleet-system/fleet-agent-test",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
@@ -276,13 +280,14 @@ disableSecurityContext: true
 	container := pod["containers"].([]any)[0].(map[string]any)
 	delete(pod, "containers")
 	want := map[string]any{
-		"serviceAccountName": "fleet-agent",
-		"imagePullSecrets":   []any{map[string]any{"name": "one"}, map[string]any{"name": "two"}},
-		"hostNetwork":        true,
-		"dnsPolicy":          "ClusterFirstWithHostNet",
-		"priorityClassName":  "high",
-		"nodeSelector":       map[string]any{"kubernetes.io/os": "linux", "disk": "ssd"},
-		"tolerations":        []any{map[string]any{"key": "a", "operator": "Exists"}},
+		"serviceAccountName":           "fleet-agent",
+		"automountServiceAccountToken": true,
+		"imagePullSecrets":             []any{map[string]any{"name": "one"}, map[string]any{"name": "two"}},
+		"hostNetwork":                  true,
+		"dnsPolicy":                    "ClusterFirstWithHostNet",
+		"priorityClassName":            "high",
+		"nodeSelector":                 map[string]any{"kubernetes.io/os": "linux", "disk": "ssd"},
+		"tolerations":                  []any{map[string]any{"key": "a", "operator": "Exists"}},
 	}
 	if diff := cmp.Diff(want, pod); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)

@@ -250,3 +250,110 @@ func TestOnlySeveralReplicasAreProtectedFromDrains(t *testing.T) {
 		t.Errorf("budget (-want +got):\n%s", diff)
 	}
 }
+
+// running is a release of each chart that runs something.
+func running(t *testing.T) map[string]release {
+	t.Helper()
+	return map[string]release{
+		"fleet": hub("").mustRender(t), "fleet-agent": agent(valuesOfToken(t), "apiServerURL=https://hub").mustRender(t), "member-agent": member().mustRender(t),
+	}
+}
+
+func TestOnlyPodsThatUseTheirTokenGetOne(t *testing.T) {
+	for name, out := range running(t) {
+		pods := 0
+		for _, object := range out.objects {
+			path := map[string][]string{
+				"ServiceAccount": {"automountServiceAccountToken"}, "Deployment": {"spec", "template", "spec", "automountServiceAccountToken"},
+				"Pod": {"spec", "automountServiceAccountToken"},
+			}[object.GetKind()]
+			if path == nil {
+				continue
+			}
+			mounts, said, _ := unstructured.NestedBool(object.Object, path...)
+			if uses := object.GetKind() != "ServiceAccount"; !said || mounts != uses {
+				t.Errorf("chart %s: %s %s mounts its token: %t", name, object.GetKind(), object.GetName(), mounts)
+			}
+			pods++
+		}
+		if pods < 4 {
+			t.Errorf("chart %s has %d accounts and Pods, fewer than with helm test", name, pods)
+		}
+	}
+}
+
+func TestEveryContainerHasARequestAndAMemoryLimit(t *testing.T) {
+	for name, out := range running(t) {
+		for _, object := range out.objects {
+			path := map[string][]string{"Deployment": {"spec", "template", "spec", "containers"}, "Pod": {"spec", "containers"}}[object.GetKind()]
+			containers, _, _ := unstructured.NestedSlice(object.Object, path...)
+			if path == nil {
+				continue
+			}
+			for _, container := range containers {
+				for _, bound := range [][]string{{"resources", "requests", "cpu"}, {"resources", "requests", "memory"}, {"resources", "limits", "memory"}} {
+					if text, _, _ := unstructured.NestedString(container.(map[string]any), bound...); text == "" {
+						t.Errorf("chart %s: the container of %s %s has no %v", name, object.GetKind(), object.GetName(), bound)
+					}
+				}
+				if text, _, _ := unstructured.NestedString(container.(map[string]any), "resources", "limits", "cpu"); text != "" {
+					t.Errorf("chart %s: %s %s is throttled", name, object.GetKind(), object.GetName())
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyTheTestsAreHooksOfHelmTest(t *testing.T) {
+	want := map[string][]string{
+		"fleet":        {"ServiceAccount", "Role", "RoleBinding", "Pod"},
+		"fleet-agent":  {"ServiceAccount", "Role", "RoleBinding", "Pod"},
+		"member-agent": {"ServiceAccount", "Role", "RoleBinding", "Pod"},
+	}
+	got := map[string][]string{}
+	for name, out := range running(t) {
+		for _, object := range out.objects {
+			if object.GetAnnotations()["helm.sh/hook"] == "test" {
+				got[name] = append(got[name], object.GetKind())
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheHubIsReachedAtMetricsAndProbesOnly(t *testing.T) {
+	port := func(name string) any { return []any{map[string]any{"port": name, "protocol": "TCP"}} }
+	from := []any{map[string]any{"podSelector": map[string]any{}}}
+	for name, c := range map[string]struct {
+		values  string
+		ingress []any
+	}{
+		"metrics by everybody":       {"", []any{map[string]any{"ports": port("metrics")}, map[string]any{"ports": port("probes")}}},
+		"metrics by those that may":  {"networkPolicy: {metricsFrom: [{podSelector: {}}]}", []any{map[string]any{"ports": port("metrics"), "from": from}, map[string]any{"ports": port("probes")}}},
+		"or it is left to the admin": {"networkPolicy: {enabled: false}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := hub(c.values).mustRender(t)
+			const policy = "NetworkPolicy cattle-fleet-system/fleet-controller"
+			if c.ingress == nil {
+				if slices.Contains(out.names(), policy) {
+					t.Errorf("there is a %s", policy)
+				}
+				return
+			}
+			want := map[string]any{
+				"podSelector": map[string]any{"matchLabels": map[string]any{"app": "fleet-controller"}}, "policyTypes": []any{"Ingress", "Egress"},
+				"ingress": c.ingress, "egress": []any{map[string]any{}},
+			}
+			if diff := cmp.Diff(want, out.object(t, "NetworkPolicy", "fleet-controller").Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			ports := out.container(t, "fleet-controller")["ports"].([]any)
+			if len(ports) != len(c.ingress) {
+				t.Errorf("the hub listens at %v", ports)
+			}
+		})
+	}
+}

@@ -74,6 +74,10 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 		"RoleBinding fleet-system/member-agent-hub-address",
 		"ClusterRole /member-agent-role",
 		"ClusterRoleBinding /member-agent-role-binding",
+		"ServiceAccount fleet-system/member-agent-test",
+		"Role fleet-system/member-agent-test",
+		"RoleBinding fleet-system/member-agent-test",
+		"Pod fleet-system/member-agent-test",
 	}
 	if diff := cmp.Diff(want, out.names()); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

@@ -24,6 +24,8 @@ const (
 	flagMetrics = "--metrics-bind-address"
 )
 
+var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
+
 // flags are those of the command.
 type flags struct {
 	kubeconfig, namespace, health, metrics string
@@ -67,6 +69,8 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 			return f.run(ctx)
 		},
 	}
+	command.AddCommand(newCheck())
+	command.CompletionOptions.DisableDefaultCmd = true
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that joins (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
@@ -101,7 +105,7 @@ func Main() int {
 
 func (f flags) run(ctx context.Context) error {
 	if f.namespace == "" {
-		return errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
+		return errNamespace
 	}
 	membership, err := f.membership()
 	if err != nil {

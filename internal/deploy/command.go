@@ -73,7 +73,7 @@ func (f flags) run(ctx context.Context) error {
 		// Between deployments it only watches: memory is dearer than the processor.
 		debug.SetGCPercent(50)
 	}
-	if err := confine(); err != nil {
+	if err := confine(os.Getenv("MEMORY_LIMIT")); err != nil {
 		return fmt.Errorf("limiting the memory of the program: %w", err)
 	}
 	log := logging.New(f.debug)

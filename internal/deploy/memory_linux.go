@@ -10,12 +10,28 @@ import (
 )
 
 // most is how much memory the program may take, however large a chart; at that the kernel refuses it more and it ends, it and not the agent.
-const most = 1 << 30
+// Where the container has a limit, agentShare of it is the agent's: the kernel ends all of a container that goes over its limit. With less than
+// least the program cannot do its work.
+const (
+	most       = 1 << 30
+	agentShare = 96 << 20
+	least      = 128 << 20
+)
 
-// confine keeps the program within most.
-func confine() error {
-	debug.SetMemoryLimit(most / 4 * 3)
-	return syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: most, Max: most})
+// confine keeps the program within its bound.
+func confine(containerLimit string) error {
+	bound := bound(containerLimit)
+	debug.SetMemoryLimit(int64(bound / 4 * 3))
+	return syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: bound, Max: bound})
+}
+
+// bound is how much memory the program may take in a container with a limit in bytes; empty if there is none.
+func bound(containerLimit string) uint64 {
+	limit, err := strconv.ParseUint(containerLimit, 10, 64)
+	if err != nil || limit >= most+agentShare {
+		return most
+	}
+	return max(least, max(limit, agentShare)-agentShare)
 }
 
 // trim gives memory back: the heap that a deployment needed, and the pages of the program that only its start did. Two thirds of what the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -18,11 +19,22 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
+var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace with the ConfigMap " + naming.HubConfigMap)
+
 // NewCommand is the command muster-hub.
 func NewCommand() *cobra.Command {
 	var kubeconfig string
 	var debug bool
-	options := Options{}
+	options := Options{Holder: holder(os.Getenv("POD_NAME"), os.Getenv("POD_UID"))}
+	configure := func() (*rest.Config, error) {
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = kubeconfig
+		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+		if err != nil {
+			return nil, fmt.Errorf("finding the hub cluster: %w", err)
+		}
+		return config, nil
+	}
 	command := &cobra.Command{
 		Use:   "muster-hub",
 		Short: "Register clusters into a fleet and keep the roll",
@@ -40,7 +52,7 @@ The charts fleet-crd and fleet install what it needs.`,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.Namespace == "" {
-				return errors.New("--namespace or env NAMESPACE is required: the namespace with the ConfigMap " + naming.HubConfigMap)
+				return errNamespace
 			}
 			log := logging.New(debug)
 			libraries := log
@@ -48,19 +60,20 @@ The charts fleet-crd and fleet install what it needs.`,
 				libraries = logr.FromSlogHandler(ownLines{logr.ToSlogHandler(log)})
 			}
 			ctrl.SetLogger(libraries)
-			rules := clientcmd.NewDefaultClientConfigLoadingRules()
-			rules.ExplicitPath = kubeconfig
-			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+			config, err := configure()
 			if err != nil {
-				return fmt.Errorf("finding the hub cluster: %w", err)
+				return err
 			}
 			log.Info("hub started", "version", version.Version, "hub", config.Host, "namespace", options.Namespace)
 			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}
+	command.AddCommand(newCheck(configure, &options.Namespace))
+	command.CompletionOptions.DisableDefaultCmd = true
+	common := command.PersistentFlags()
+	common.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
+	common.StringVar(&options.Namespace, "namespace", os.Getenv("NAMESPACE"), "the hub's system namespace (default: env NAMESPACE)")
 	set := command.Flags()
-	set.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
-	set.StringVar(&options.Namespace, "namespace", os.Getenv("NAMESPACE"), "the hub's system namespace (default: env NAMESPACE)")
 	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")

@@ -64,6 +64,9 @@ type Options struct {
 	Namespace string
 	// LeaderElect lets one of several replicas work.
 	LeaderElect bool
+	// Holder is the name under which this hub leads; empty for one that is new in each process. Two processes that may run at the same time must
+	// not share one.
+	Holder string
 	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
 	MetricsAddress, ProbeAddress string
 }
@@ -83,18 +86,11 @@ func NewScheme() *runtime.Scheme {
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
-		Scheme:                        NewScheme(),
-		Cache:                         cacheOptions(options.Namespace),
-		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
-		HealthProbeBindAddress:        options.ProbeAddress,
-		LeaderElection:                options.LeaderElect,
-		LeaderElectionID:              "muster-hub",
-		LeaderElectionNamespace:       options.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		// The check is for two controllers of one name in a program; here it would forbid a second hub after the first has ended.
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-	})
+	managerOptions, err := managerOptions(restConfig, options)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, managerOptions)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub cluster at %s: %w", restConfig.Host, err)
 	}
@@ -105,6 +101,28 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// managerOptions say what the manager caches and serves, and how one of several replicas leads.
+func managerOptions(restConfig *rest.Config, options Options) (ctrl.Options, error) {
+	o := ctrl.Options{
+		Scheme:                        NewScheme(),
+		Cache:                         cacheOptions(options.Namespace),
+		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress:        options.ProbeAddress,
+		LeaderElection:                options.LeaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		// The check is for two controllers of one name in a program; here it would forbid a second hub after the first has ended.
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	}
+	if !options.LeaderElect || options.Holder == "" {
+		return o, nil
+	}
+	var err error
+	o.LeaderElectionResourceLockInterface, err = lock(restConfig, options.Namespace, options.Holder)
+	return o, err
 }
 
 // setUp adds everything that runs.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -77,6 +78,17 @@ func (p *Program) Start() {
 	if p.command.Process == nil {
 		p.t.Fatalf("starting %s: %v", p.command.Path, <-p.exited)
 	}
+}
+
+// Arguments are those flags that the program was started with, each followed by its value.
+func (p *Program) Arguments(flags ...string) []string {
+	var found []string
+	for i, argument := range p.command.Args {
+		if slices.Contains(flags, argument) {
+			found = append(found, argument, p.command.Args[i+1])
+		}
+	}
+	return found
 }
 
 // Log is what the program has printed, in all of its lives.

@@ -72,7 +72,7 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 				return nil, fmt.Errorf("reading what %s rendered: %w", path, err)
 			}
-			if len(object.Object) > 0 {
+			if len(object.Object) > 0 && object.GetAnnotations()["helm.sh/hook"] != "test" {
 				withoutHook(object)
 				objects = append(objects, object)
 			}

@@ -83,6 +83,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	decided := decide(seen, c.Clock.Now())
+	if decided.records && seen.found == nil {
+		return ctrl.Result{}, c.begin(ctx, seen, decided.credential)
+	}
 	if decided.records {
 		if err := c.writeRecords(ctx, seen); err != nil {
 			return ctrl.Result{}, err
@@ -133,19 +136,37 @@ func (c *Controller) expiry(ctx context.Context, namespace string) (time.Time, e
 
 func (c *Controller) writeRecords(ctx context.Context, o observed) error {
 	want := desired(o.found, o.wanted)
-	if o.found != nil {
-		if err := c.Client.Patch(ctx, want, client.MergeFrom(o.found), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("bringing Cluster %s/%s in line with the settings: %w", want.Namespace, want.Name, err)
-		}
-		return nil
+	if err := c.Client.Patch(ctx, want, client.MergeFrom(o.found), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("bringing Cluster %s/%s in line with the settings: %w", want.Namespace, want.Name, err)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.wanted.Namespace}}
-	for _, object := range []client.Object{namespace, want, group(o.wanted.Namespace)} {
-		if err := c.Client.Create(ctx, object, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating %s: %w", kube.Describe(c.Client.Scheme(), object), err)
+	return nil
+}
+
+// begin makes everything. The kubeconfig comes before the Cluster that names it, so that the importer finds it.
+func (c *Controller) begin(ctx context.Context, o observed, credential bool) error {
+	want := desired(nil, o.wanted)
+	if err := c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.wanted.Namespace}}); err != nil {
+		return err
+	}
+	if credential {
+		// Without its ServiceAccount there is none; the Cluster, once it is there, says so.
+		if err := c.writeCredential(ctx, o); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	for _, object := range []client.Object{want, group(o.wanted.Namespace)} {
+		if err := c.create(ctx, object); err != nil {
+			return err
 		}
 	}
 	ctrl.LoggerFrom(ctx).Info("The hub is a cluster of its own fleet", "namespace", want.Namespace, "cluster", want.Name)
+	return nil
+}
+
+func (c *Controller) create(ctx context.Context, object client.Object) error {
+	if err := c.Client.Create(ctx, object, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %s: %w", kube.Describe(c.Client.Scheme(), object), err)
+	}
 	return nil
 }
 
