@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -174,7 +175,13 @@ func (d *Deployer) request(ctx context.Context, s seen) (release.Request, error)
 	if err != nil {
 		return release.Request{}, stage("ContentRefused", err)
 	}
-	made, values, err := chart.Build(files, release.Name(s.deployment.Name), content, spec.Options)
+	var fetched *helm.Chart
+	if chart.Elsewhere(files, spec.Options) {
+		if fetched, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
+			return release.Request{}, stage("ChartUnreadable", err)
+		}
+	}
+	made, values, err := chart.Build(files, fetched, release.Name(s.deployment.Name), content, spec.Options)
 	var unsupported *chart.Unsupported
 	if errors.As(err, &unsupported) {
 		return release.Request{}, stage(reasonMissing, err)

@@ -153,4 +153,5 @@ func follow(log logr.Logger, hub *remote.Member, order deployer.Order) {
 		return
 	}
 	hub.Move(moved)
+	log.Info("moved to another address of the hub", "hub", order.Hub.Server)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/live"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
@@ -59,6 +60,7 @@ type Deployer struct {
 	queue   workqueue.TypedDelayingInterface[string]
 	store   *store
 	watcher *live.Watcher
+	charts  *chart.Fetcher
 
 	mu         sync.Mutex
 	deliveries map[string]*delivery
@@ -94,7 +96,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: d.Clock})
 	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[live.Key]map[string]bool{}, map[string]bool{}
 	d.store = newStore(d.queue.Add, d.reported)
-	d.watcher = live.NewWatcher(d.Cluster, d.changed)
+	d.watcher, d.charts = live.NewWatcher(d.Cluster, d.changed), chart.NewFetcher(nil)
 	if err := d.adopt(ctx); err != nil {
 		return err
 	}

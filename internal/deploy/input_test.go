@@ -1,12 +1,25 @@
 package deploy
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"helm.sh/helm/v4/pkg/chart/common"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/repo/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +67,40 @@ func TestChartGetsItsValuesFromEverywhere(t *testing.T) {
 	r.until("bad", fleet.StateErrApplied, "as it should")
 }
 
+func TestAChartOfARepositoryIsDeployedAndItsDigestNoted(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	dir := t.TempDir()
+	archive, err := chartutil.Save(&helm.Chart{
+		Metadata:  &helm.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"},
+		Templates: []*common.File{{Name: "templates/web.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {key: {{ .Values.a }}}\n")}},
+	}, dir)
+	r.check(err)
+	index, err := repo.IndexDirectory(dir, "")
+	r.check(err)
+	r.check(index.WriteFile(filepath.Join(dir, "index.yaml"), 0o600))
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(server.Close)
+	r.place("web", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{
+		Repo: server.URL, Chart: "web", Version: "1.x", Values: &runtime.RawExtension{Raw: []byte(`{"a":"fetched"}`)},
+	}})
+	r.untilData("web", "fetched")
+	r.until("web", fleet.StateReady)
+	history := &corev1.Secret{}
+	r.check(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.agent, Name: "sh.helm.release.v1.web.v1"}, history))
+	packed, err := base64.StdEncoding.DecodeString(string(history.Data["release"]))
+	r.check(err)
+	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
+	r.check(err)
+	text, err := io.ReadAll(unzipped)
+	r.check(err)
+	file, err := os.ReadFile(archive)
+	r.check(err)
+	if want := fmt.Sprintf("muster/chart-digest\":\"sha256:%x", sha256.Sum256(file)); !strings.Contains(string(text), want) {
+		t.Errorf("the release does not say %s", want)
+	}
+}
+
 func TestKindAndItsObjectComeInOneBundle(t *testing.T) {
 	r := newRig(t)
 	r.start()
@@ -98,7 +145,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	r.place("field", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  porst: []\n"))
 	r.place("kind", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: example.com/v1\nkind: Wheel\nmetadata:\n  name: web\n"))
 	r.place("scope", fleet.BundleDeploymentOptions{TargetNamespace: r.target}, file("ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: scope-of-all\n"))
-	r.place("chart", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "https://example.com", Chart: "web"}}, configMap("a", "a"))
+	r.place("chart", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "http://127.0.0.1:1", Chart: "web"}}, configMap("a", "a"))
 	r.place("account", fleet.BundleDeploymentOptions{ServiceAccount: "nobody"}, configMap("b", "b"))
 	no := false
 	r.place("nowhere", fleet.BundleDeploymentOptions{DefaultNamespace: "not-there", CreateNamespace: &no}, configMap("c", "c"))
@@ -118,7 +165,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	r.until("field", fleet.StateErrApplied, "porst")
 	r.until("kind", fleet.StateErrApplied, `no matches for kind "Wheel"`)
 	r.until("scope", fleet.StateErrApplied, "Namespace scope-of-all is cluster-scoped")
-	r.until("chart", fleet.StateErrApplied, "spec.options.helm.repo is not implemented")
+	r.until("chart", fleet.StateErrApplied, "fetching chart http://127.0.0.1:1 web", "connection refused")
 	r.until("account", fleet.StateErrApplied, "service account "+r.agent+"/nobody, which spec.options.serviceAccount names, does not exist")
 	r.until("nowhere", fleet.StateErrApplied, "namespace not-there does not exist")
 	r.until("fence", fleet.StateErrApplied, "namespace "+r.target+" may not be deployed to", "team=web")

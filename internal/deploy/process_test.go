@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,24 +22,45 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/trust"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // program is the deployer as the agent starts it.
 type program struct {
 	*exec.Cmd
 	orders io.WriteCloser
-	output *strings.Builder
+	// order is the last one.
+	order  deployer.Order
+	output *output
 	exited chan error
 }
 
-func (r *rig) program(binary string) *program {
+// output is what it says, which may be read while it speaks.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (r *rig) program(binary, server string) *program {
 	r.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: r.member}}
 	token := &authenticationv1.TokenRequest{}
 	r.check(r.kube.SubResource("token").Create(r.t.Context(), account, token))
 	p := &program{
 		Cmd:    exec.Command(binary, "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent),
-		output: &strings.Builder{}, exited: make(chan error, 1),
+		output: &output{}, exited: make(chan error, 1),
 	}
 	p.Stderr = p.output
 	var err error
@@ -46,22 +69,85 @@ func (r *rig) program(binary string) *program {
 	r.check(p.Start())
 	go func() { p.exited <- p.Wait() }()
 	r.t.Cleanup(func() { _ = p.Process.Kill() })
-	r.check(deployer.Order{
+	p.order = deployer.Order{
 		Hub: remote.Target{
-			Server: r.cluster.Config.Host, CA: r.cluster.Config.CAData, Trust: trust.Policy{Mode: trust.Strict},
+			Server: server, CA: r.cluster.Config.CAData, Trust: trust.Policy{Mode: trust.Strict},
 		},
 		Token: token.Status.Token, Namespace: r.member, Name: r.report.Name, Member: string(r.report.UID),
 		Kinds: []deployer.Kind{deployer.Bundles},
-	}.Send(p.orders))
+	}
+	r.check(p.order.Send(p.orders))
 	return p
+}
+
+// relay is another address of the API server, until it is closed.
+func (r *rig) relay() (server string, shut func()) {
+	r.t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(r.t.Context(), "tcp", "127.0.0.1:0")
+	r.check(err)
+	var mu sync.Mutex
+	var open []net.Conn
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", strings.TrimPrefix(r.cluster.Config.Host, "https://"))
+			if err != nil {
+				_ = in.Close() // whoever dialed sees that
+				continue
+			}
+			mu.Lock()
+			open = append(open, in, out)
+			mu.Unlock()
+			go func() { _, _ = io.Copy(in, out) }() // until either end is closed
+			go func() { _, _ = io.Copy(out, in) }()
+		}
+	}()
+	shut = func() {
+		_ = listener.Close() // it may be closed already
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+	}
+	r.t.Cleanup(shut)
+	return "https://" + listener.Addr().String(), shut
+}
+
+func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
+	r := newRig(t)
+	first, shutFirst := r.relay()
+	second, _ := r.relay()
+	p := r.program(testkube.Build(t, deployer.Program), first)
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.until("web", fleet.StateReady)
+	p.order.Hub.Server = second
+	r.check(p.order.Send(p.orders))
+	r.eventually("it has moved", func() error {
+		if !strings.Contains(p.output.String(), second) {
+			return errors.New("it says nothing of it")
+		}
+		return nil
+	})
+	shutFirst()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
+	r.until("web", fleet.StateReady)
+	if got, err := r.data("web"); err != nil || got != "two" {
+		t.Errorf("the data is %q, %v", got, err)
+	}
+	select {
+	case err := <-p.exited:
+		t.Errorf("it ended with %v", err)
+	default:
+	}
 }
 
 func TestProgramThatWasKilledInAnInstallationGoesOn(t *testing.T) {
 	r := newRig(t)
-	binary := filepath.Join(t.TempDir(), deployer.Program)
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/muster-deployer").CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
+	binary := testkube.Build(t, deployer.Program)
 	hook := file("hook.yaml", `apiVersion: batch/v1
 kind: Job
 metadata:
@@ -71,7 +157,7 @@ spec:
   template:
     spec: {restartPolicy: Never, containers: [{name: a, image: nowhere.example.com/a}]}
 `)
-	first := r.program(binary)
+	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	r.eventually("the installation is under way", func() error {
 		histories := &corev1.SecretList{}
@@ -84,7 +170,7 @@ spec:
 	r.check(first.Process.Signal(syscall.SIGKILL))
 	<-first.exited
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
-	second := r.program(binary)
+	second := r.program(binary, r.cluster.Config.Host)
 	r.until("web", fleet.StateReady)
 	if got, err := r.data("web"); err != nil || got != "two" {
 		t.Errorf("the data is %q, %v", got, err)

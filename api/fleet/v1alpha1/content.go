@@ -25,7 +25,8 @@ type Content struct {
 
 // ContentStatus is written by the hub.
 type ContentStatus struct {
-	// ReferenceCount is upstream's number of BundleDeployments that use the Content; Muster counts by index and does not write it.
+	// ReferenceCount is upstream's number of BundleDeployments that use the Content. Muster does not write it: it finds them by an index, and
+	// the number would cost a write of the Content for every Cluster that gets or loses a Bundle.
 	// +optional
 	ReferenceCount int `json:"referenceCount,omitempty"`
 }

@@ -100,11 +100,11 @@ type KustomizeOptions struct {
 
 // HelmOptions is how a release is made.
 type HelmOptions struct {
-	// Chart is the directory of the chart in the Bundle, or its name in repo.
+	// Chart is the directory of the chart in the Bundle, its name in repo, or its address: an oci:// one or that of an archive.
 	// +optional
 	// +nullable
 	Chart string `json:"chart,omitempty"`
-	// Repo is the URL of the chart repository.
+	// Repo is the URL of the chart repository, for a chart that is not in the Bundle; the agent fetches it without credentials.
 	// +optional
 	// +nullable
 	Repo string `json:"repo,omitempty"`
@@ -113,7 +113,7 @@ type HelmOptions struct {
 	// +nullable
 	// +kubebuilder:validation:MaxLength=53
 	ReleaseName string `json:"releaseName,omitempty"`
-	// Version of the chart, or a range of versions.
+	// Version of a chart that is fetched, or a range of versions, of which the newest is taken; default the newest.
 	// +optional
 	// +nullable
 	Version string `json:"version,omitempty"`
@@ -264,7 +264,7 @@ type CorrectDrift struct {
 	// Force replaces what cannot be corrected in place.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// KeepFailHistory keeps the revisions of failed corrections.
+	// KeepFailHistory keeps the revisions of failed corrections. Muster's corrections make none.
 	// +optional
 	KeepFailHistory bool `json:"keepFailHistory,omitempty"`
 }

@@ -61,31 +61,32 @@ func Decode(resources []fleet.BundleResource) (Files, error) {
 }
 
 // Build makes the chart and its values but for those that come from elsewhere. The name is that of a chart that is made up here, the
-// version that of the content.
-func Build(files Files, name, version string, options fleet.BundleDeploymentOptions) (*helm.Chart, map[string]any, error) {
+// version that of the content. A chart that is elsewhere was fetched before; else that is nil.
+func Build(files Files, fetched *helm.Chart, name, version string, options fleet.BundleDeploymentOptions) (*helm.Chart, map[string]any, error) {
 	helmOptions := fleet.HelmOptions{}
 	if options.Helm != nil {
 		helmOptions = *options.Helm
 	}
 	dir, found := chartDir(files, helmOptions.Chart)
+	isChart := found || fetched != nil
 	switch {
-	case !found && (helmOptions.Repo != "" || helmOptions.Chart != ""):
-		field := "spec.options.helm.repo"
-		if helmOptions.Repo == "" {
-			field = "spec.options.helm.chart"
-		}
-		return nil, nil, &Unsupported{Field: field, Instead: "put the files of the chart into the Bundle's resources"}
-	case found && options.Kustomize != nil && options.Kustomize.Dir != "":
+	case !isChart && helmOptions.Chart != "":
+		return nil, nil, fmt.Errorf("spec.options.helm.chart names %s, where the Bundle has no Chart.yaml: put the chart there, or say in helm.repo where it is", helmOptions.Chart)
+	case isChart && options.Kustomize != nil && options.Kustomize.Dir != "":
 		return nil, nil, &Unsupported{Field: "spec.options.kustomize", Instead: "a Bundle is a Helm chart or a kustomization, not both"}
+	case isChart && hasOverlays(options):
+		return nil, nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a chart has values"}
 	}
 	values, err := valuesOf(files, helmOptions.ValuesFiles)
 	if err != nil {
 		return nil, nil, err
 	}
-	var made *helm.Chart
-	if found {
+	made := fetched
+	switch {
+	case fetched != nil:
+	case found:
 		made, err = load(files, dir)
-	} else {
+	default:
 		made, err = wrap(files, name, version, options)
 	}
 	if err != nil {
@@ -126,15 +127,20 @@ func load(files Files, dir string) (*helm.Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart in directory %s of the Bundle: %w", dir, err)
 	}
+	// What was loaded is in the other fields; a release is stored with the chart, and twice is too much.
+	made.Raw = nil
+	return made, complete(made)
+}
+
+// complete makes sure that a chart has what it depends on.
+func complete(made *helm.Chart) error {
 	for _, dependency := range made.Metadata.Dependencies {
 		if !slices.ContainsFunc(made.Dependencies(), func(c *helm.Chart) bool { return c.Name() == dependency.Name }) {
-			return nil, fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is made",
+			return fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is made",
 				made.Name(), dependency.Name)
 		}
 	}
-	// What was loaded is in the other fields; a release is stored with the chart, and twice is too much.
-	made.Raw = nil
-	return made, nil
+	return nil
 }
 
 // below is the path relative to a directory.
@@ -167,6 +173,9 @@ func wrap(files Files, name, version string, options fleet.BundleDeploymentOptio
 
 func manifestsOf(files Files, options fleet.BundleDeploymentOptions) (Files, error) {
 	dir, kustomize := kustomization(files, options.Kustomize)
+	if kustomize && hasOverlays(options) {
+		return nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a kustomization has its own"}
+	}
 	if kustomize {
 		built, err := runKustomize(files, dir)
 		if err != nil {
@@ -184,6 +193,10 @@ func manifestsOf(files Files, options fleet.BundleDeploymentOptions) (Files, err
 		}
 	}
 	return overlaid, nil
+}
+
+func hasOverlays(options fleet.BundleDeploymentOptions) bool {
+	return options.YAML != nil && len(options.YAML.Overlays) > 0
 }
 
 func isManifest(name string) bool {

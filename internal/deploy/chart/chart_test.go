@@ -80,7 +80,7 @@ func TestFilesBecomeTheChartThatTheyMean(t *testing.T) {
 			want:    map[string]string{"kustomized.yaml": "apiVersion: v1\ndata:\n  key: one\nkind: ConfigMap\nmetadata:\n  name: dev-web\n"},
 		},
 	} {
-		made, values, err := Build(row.files, "web", "s-1", row.options)
+		made, values, err := Build(row.files, nil, "web", "s-1", row.options)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -120,12 +120,20 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 			files:   Files{"a.yaml": []byte(web)},
 			options: fleet.BundleDeploymentOptions{Kustomize: &fleet.KustomizeOptions{Dir: "dev"}}, want: "building the kustomization in directory dev",
 		},
-		"a chart from a repository": {
+		"overlays over a chart": {
+			files:   Files{"Chart.yaml": []byte(chart), "overlays/dev/a.yaml": []byte(web)},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays are for plain YAML", field: "spec.options.yaml.overlays",
+		},
+		"overlays over a kustomization": {
+			files:   Files{"kustomization.yaml": []byte("resources: [web.yaml]\n"), "web.yaml": []byte(web)},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays are for plain YAML", field: "spec.options.yaml.overlays",
+		},
+		"a chart that is nowhere": {
 			files:   Files{},
-			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Repo: "https://x", Chart: "web"}}, want: "not implemented", field: "spec.options.helm.repo",
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "web"}}, want: "helm.chart names web, where the Bundle has no Chart.yaml",
 		},
 	} {
-		_, _, err := Build(row.files, "web", "s-1", row.options)
+		_, _, err := Build(row.files, nil, "web", "s-1", row.options)
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v, want %q", name, err, row.want)
 		}

@@ -118,7 +118,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		made, err = upgrade(ctx, configuration, r, after)
 	}
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, tooLarge(r, err)
 	}
 	return Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,

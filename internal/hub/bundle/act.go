@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -40,12 +42,17 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	if strategy := o.bundle.Spec.RolloutStrategy; strategy != nil {
 		maxNew = max(valueOr(strategy.MaxNew, defaultMaxNew), 1)
 	}
-	write := func(i int) { o.targets[i].failure = c.write(ctx, o.bundle, &o.targets[i], p.release[i]) }
+	write := func(i int) {
+		t := &o.targets[i]
+		t.failure = c.write(ctx, o.bundle, t, p.release[i] || t.edited())
+	}
 	each(fresh, min(int(maxNew), writers), write)
 	each(changed, writers, write)
 	failures := make([]error, len(o.leftover))
 	each(indexes(len(o.leftover)), writers, func(i int) { failures[i] = c.takeAway(ctx, o.leftover[i]) })
+	known := c.memory(keyOfBundle(o.bundle))
 	for _, i := range slices.Concat(fresh, changed) {
+		known.learn(o.targets[i])
 		failures = append(failures, o.targets[i].failure)
 	}
 	return len(fresh), errors.Join(failures...)
@@ -82,19 +89,26 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	d := t.want.DeepCopy()
 	secret := withOptions(d, options)
 	// The values come before what refers to them.
-	if secret != nil && (released || t.secretMissing) {
+	if secret != nil && (released || t.valuesLost) {
 		if err := c.writeValues(ctx, secret); err != nil {
 			return ended(err)
 		}
 	}
 	if t.deployment == nil {
-		err = c.Client.Create(ctx, d, kube.FieldOwner)
+		if err = c.letRead(ctx, t.cluster); err == nil {
+			err = c.Client.Create(ctx, d, kube.FieldOwner)
+		}
 	} else {
 		d.UID = t.deployment.UID
 		err = c.patch(ctx, d, released)
 	}
 	if err != nil {
 		return ended(fmt.Errorf("writing BundleDeployment %s/%s: %w", d.Namespace, d.Name, err))
+	}
+	if released {
+		if t.answered, err = digestOf(d.Spec); err != nil {
+			return err
+		}
 	}
 	c.settling.store(d, c.Clock.Now())
 	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {
@@ -141,7 +155,22 @@ func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret) err
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
+	c.values.wrote(secret)
 	return nil
+}
+
+// letRead makes sure that a member may read Contents before it is told of one; most are told of theirs long after they joined.
+func (c *Controller) letRead(ctx context.Context, cluster *fleet.Cluster) error {
+	member := membership.OfCluster(cluster)
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(member.ContentBinding("")), kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")))
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	namespace := namespaceMetadata()
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: member.Namespace}, namespace); err != nil {
+		return err
+	}
+	return kube.Ensure(ctx, c.Client, member.ContentBinding(namespace.UID))
 }
 
 func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment) error {

@@ -1,6 +1,11 @@
 package bundle
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -43,9 +48,33 @@ func WithoutResources(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// WithoutOptions keeps what nobody decides on out of the cache: options, which the deployment ID stands for, and long lists of objects.
+// cachedDigest is where the cache has the digest of what it leaves out of a deployment. No object of an API server has an annotation with
+// a space in its name.
+const cachedDigest = "what is told"
+
+// digestOf tells whether somebody else changed what the agent is told under the same deployment ID. What is compared by itself is not in it.
+func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
+	spec.StagedOptions, spec.StagedDeploymentID, spec.DeploymentID = fleet.BundleDeploymentOptions{}, "", ""
+	spec.Paused, spec.DependsOn = false, nil
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("encoding a deployment: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// WithoutOptions keeps what nobody decides on out of the cache: options, of which only a digest stays, and long lists of objects. A cache may
+// transform an object twice.
 func WithoutOptions(o any) (any, error) {
 	if d, ok := o.(*fleet.BundleDeployment); ok {
+		if d.Annotations[cachedDigest] == "" {
+			digest, err := digestOf(d.Spec)
+			if err != nil {
+				return nil, err
+			}
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, cachedDigest, digest)
+		}
 		d.Spec.Options, d.Spec.StagedOptions = fleet.BundleDeploymentOptions{}, fleet.BundleDeploymentOptions{}
 		d.Spec.CorrectDrift, d.Spec.HelmChartOptions = nil, nil
 		d.Status.Resources = nil

@@ -64,6 +64,7 @@ type Controller struct {
 	written  kube.Written
 	settling settling
 	contents contents
+	values   values
 	// foreign has the metadata of the namespaces that the hub did not make.
 	foreign cache.Cache
 	// memories by the key of the Bundle; each is used by one reconcile at a time.

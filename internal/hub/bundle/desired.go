@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -98,8 +100,33 @@ type outcome struct {
 	labels, annotations map[string]string
 	matched             []int
 	id                  string
-	hasValues           bool
-	problem             error
+	// digest is that of what the agent is told.
+	digest    string
+	hasValues bool
+	problem   error
+}
+
+// digestOfOptions is the digest of a deployment with these options as it comes back from the API server.
+func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
+	told := &fleet.BundleDeployment{}
+	withOptions(told, options)
+	text, err := json.Marshal(told.Spec)
+	if err != nil {
+		return "", fmt.Errorf("encoding a deployment: %w", err)
+	}
+	var read fleet.BundleDeploymentSpec
+	if err := json.Unmarshal(text, &read); err != nil {
+		return "", fmt.Errorf("decoding a deployment: %w", err)
+	}
+	return digestOf(read)
+}
+
+// learn takes over how the server understood what was written, so that what it makes of it is never taken for somebody's edit.
+func (m *memory) learn(t target) {
+	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
+		o.digest = t.answered
+		m.outcomes[t.cluster.UID] = o
+	}
 }
 
 // outcomeFor returns the deployment ID that a Cluster should have, computed anew only if something changed.
@@ -114,6 +141,9 @@ func (m *memory) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matche
 	if err == nil {
 		o.hasValues = hasValues(options)
 		o.id, err = delivery.DeploymentID(m.packed.name, options)
+	}
+	if err == nil {
+		o.digest, err = digestOfOptions(options)
 	}
 	o.problem = err
 	m.outcomes[cluster.UID] = o

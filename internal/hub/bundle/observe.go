@@ -56,7 +56,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		seen[cluster.UID] = true
 		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, in)}
 		outcome := known.outcomeFor(bundle, cluster, matched)
-		t.hasValues, t.problem = outcome.hasValues, outcome.problem
+		t.hasValues, t.digest, t.problem = outcome.hasValues, outcome.digest, outcome.problem
 		t.want = desiredDeployment(bundle, cluster, outcome.id)
 		t.deployment = deployments[cluster.Status.Namespace]
 		delete(deployments, cluster.Status.Namespace)
@@ -95,7 +95,11 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Secret %s: %w", key, err)
 		}
-		t.secretMissing = apierrors.IsNotFound(err)
+		t.valuesLost = apierrors.IsNotFound(err)
+		if err == nil && c.values.suspected(key) {
+			t.valuesLost, err = c.valuesDiffer(ctx, t.deployment)
+			return err
+		}
 	}
 	return nil
 }

@@ -38,8 +38,10 @@ type target struct {
 	// settling says that a write is under way, of this deployment ID.
 	settling bool
 	written  string
-	// secretMissing says that the Secret with its values is gone.
-	secretMissing bool
+	// digest is that of what its agent should be told, answered the one that the server's answer to a write had.
+	digest, answered string
+	// valuesLost says that the Secret with its values is gone, or has others.
+	valuesLost bool
 	// failure is why a write failed.
 	failure error
 }
@@ -76,6 +78,11 @@ func (t target) current() bool {
 	return t.deployment != nil && t.deployment.Spec.DeploymentID == t.want.Spec.DeploymentID
 }
 
+// edited says whether somebody else changed what the agent is told. It is set right without regard to the rollout: the agent has it already.
+func (t target) edited() bool {
+	return t.deployment != nil && !t.settling && t.problem == nil && t.current() && t.deployment.Annotations[cachedDigest] != t.digest
+}
+
 // available says whether what was told last is in place and ready.
 func (t target) available() bool {
 	if t.deployment == nil || t.settling && t.written != t.deployment.Spec.DeploymentID {
@@ -107,7 +114,7 @@ func (t target) needsWrite(released bool) bool {
 		return released
 	}
 	have, want := t.deployment, t.want
-	return released || t.secretMissing && t.current() ||
+	return released || t.valuesLost && t.current() || t.edited() ||
 		have.Spec.StagedDeploymentID != want.Spec.StagedDeploymentID || have.Spec.Paused != want.Spec.Paused ||
 		!equality.Semantic.DeepEqual(have.Spec.DependsOn, want.Spec.DependsOn) || !equality.Semantic.DeepEqual(have.Labels, want.Labels)
 }

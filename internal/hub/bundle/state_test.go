@@ -74,7 +74,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 		{"it is paused", func(t *target) { t.want.Spec.Paused = true }, false, true},
 		{"it depends on another", func(t *target) { t.want.Spec.DependsOn = []fleet.BundleRef{{Name: "first"}} }, false, true},
 		{"the Bundle got a label", func(t *target) { t.want.Labels["team"] = "x" }, false, true},
-		{"its values were deleted", func(t *target) { t.secretMissing = true }, false, true},
+		{"its values were deleted", func(t *target) { t.valuesLost = true }, false, true},
 		{"it does not exist and is held", func(t *target) { t.deployment = nil }, false, false},
 		{"it does not exist", func(t *target) { t.deployment = nil }, true, true},
 		{"it is being written", func(t *target) { t.want.Spec.Paused, t.settling = true, true }, false, false},

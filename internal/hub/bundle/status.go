@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,30 +147,38 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 }
 
 func supported(bundle *fleet.Bundle) fleet.Condition {
-	if fields := unsupported(bundle); len(fields) > 0 {
-		return kube.Condition(fleet.ConditionSupported, false, reasonUnsupported,
-			"Muster does not implement these fields yet, and goes on without them: "+strings.Join(fields, ", "))
+	refused, ignored := unsupported(bundle)
+	var said []string
+	if len(refused) > 0 {
+		said = append(said, "deploys nothing that sets "+strings.Join(refused, ", "))
+	}
+	if len(ignored) > 0 {
+		said = append(said, "goes on without "+strings.Join(ignored, ", "))
+	}
+	if len(said) > 0 {
+		return kube.Condition(fleet.ConditionSupported, false, reasonUnsupported, "Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
 	}
 	return kube.Condition(fleet.ConditionSupported, true, reasonSupported, "")
 }
 
-// unsupported names the fields that are set and have no effect.
-func unsupported(bundle *fleet.Bundle) []string {
-	var fields []string
-	note := func(set bool, field string) {
-		if set {
-			fields = append(fields, "spec."+field)
+// unsupported names the fields that are set and not implemented: those that agents refuse, and those that have no effect.
+func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
+	note := func(set bool, to *[]string, field string) {
+		if field = "spec." + field; set && !slices.Contains(*to, field) {
+			*to = append(*to, field)
 		}
 	}
-	note(bundle.Spec.ContentsID != "", "contentsId")
-	note(bundle.Spec.HelmOpOptions != nil, "helmOpOptions")
-	note(bundle.Spec.ValuesHash != "", "valuesHash")
-	note(len(bundle.Spec.DownstreamResources) > 0, "downstreamResources")
+	note(bundle.Spec.ContentsID != "", &ignored, "contentsId")
+	note(bundle.Spec.HelmOpOptions != nil, &ignored, "helmOpOptions")
+	note(bundle.Spec.ValuesHash != "", &ignored, "valuesHash")
+	options := func(prefix string, o fleet.BundleDeploymentOptions) {
+		note(len(o.DownstreamResources) > 0, &refused, prefix+"downstreamResources")
+		note(len(o.Overwrites) > 0, &refused, prefix+"overwrites")
+		note(o.CorrectDrift != nil && o.CorrectDrift.KeepFailHistory, &ignored, prefix+"correctDrift.keepFailHistory")
+	}
+	options("", bundle.Spec.BundleDeploymentOptions)
 	for _, t := range bundle.Spec.Targets {
-		if len(t.DownstreamResources) > 0 {
-			note(true, "targets[].downstreamResources")
-			break
-		}
+		options("targets[].", t.BundleDeploymentOptions)
 	}
-	return fields
+	return refused, ignored
 }

@@ -60,9 +60,19 @@ func (c *Controller) onDeployment() handler.EventHandler {
 	}
 }
 
-// onSecret wakes the Bundle whose values were deleted.
+// onSecret wakes the Bundle whose values were deleted, or changed by somebody else.
 func (c *Controller) onSecret() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wakeOwner(q, e.Object) }}
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if c.values.suspect(e.ObjectNew) {
+				wakeOwner(q, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			c.values.forget(client.ObjectKeyFromObject(e.Object))
+			wakeOwner(q, e.Object)
+		},
+	}
 }
 
 // onContent wakes the Bundles whose Content is gone.

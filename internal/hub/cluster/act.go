@@ -83,7 +83,7 @@ func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster, o *obs
 	case o.namespace == membership.NamespaceTerminating:
 		err = member.ReleaseWorks(ctx, c.Client, c.Live) // which the agent does not do then
 	case o.namespace == membership.NamespaceOurs && o.identity != "":
-		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o.namespaceUID, membership.Join(c.Heartbeat(), o.hub))
+		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o, membership.Join(c.Heartbeat(), o.hub))
 	}
 	if err == nil && o.namespace == membership.NamespaceOurs && o.report != nil {
 		o.turn, err = c.adjust(ctx, o.reach())
@@ -108,8 +108,11 @@ func (c *Controller) namespaceMetadata(ctx context.Context, name string) (*metav
 
 // heal makes anew what was deleted of a member's rights, report or Lease. The cache is asked first, and only what it does not know
 // is looked up, because in the moment after a grant the cache knows nothing yet.
-func (c *Controller) heal(ctx context.Context, identity membership.Identity, namespaceUID types.UID, asked clusterv1beta1.InternalMemberClusterSpec) error {
-	objects := identity.Objects(namespaceUID, asked)
+func (c *Controller) heal(ctx context.Context, identity membership.Identity, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
+	objects := identity.Objects(asked)
+	if o.bundles.DesiredReady > 0 {
+		objects = append(objects, identity.ContentBinding(o.namespaceUID))
+	}
 	missing, err := kube.Missing(ctx, c.Client, c.cachedForm, objects...)
 	if err != nil || len(missing) == 0 {
 		return err

@@ -75,7 +75,7 @@ func (c *Controller) askToLeave(ctx context.Context, cluster *fleet.Cluster, o o
 	asked := o.report.Spec
 	asked.State, asked.LeavePolicy = clusterv1beta1.ClusterStateLeave, clusterv1beta1.LeaveDelete
 	identity := membership.Identity{Member: membership.OfCluster(cluster), Kind: o.identity}
-	if err := c.heal(ctx, identity, o.namespaceUID, asked); err != nil || equality.Semantic.DeepEqual(o.report.Spec, asked) {
+	if err := c.heal(ctx, identity, &o, asked); err != nil || equality.Semantic.DeepEqual(o.report.Spec, asked) {
 		return err
 	}
 	return membership.Ask(ctx, c.Client, o.report, asked)

@@ -76,7 +76,7 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
 		}
-		if err := kube.Delete(ctx, c, i.other().grants("")...); err != nil {
+		if err := kube.Delete(ctx, c, i.other().grants()...); err != nil {
 			return nil, err
 		}
 	}
@@ -111,16 +111,16 @@ func (i Identity) other() Identity {
 }
 
 // Objects returns everything but the account that the identity needs: what it may do, and, for a native agent, the report and the
-// Lease that it writes to. The UID is that of the member namespace, with which what is cluster-scoped goes.
-func (i Identity) Objects(namespaceUID types.UID, asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
-	objects := i.grants(namespaceUID)
+// Lease that it writes to.
+func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
+	objects := i.grants()
 	if i.Kind == Native {
 		objects = append(objects, i.report(asked), i.lease())
 	}
 	return objects
 }
 
-func (i Identity) grants(namespaceUID types.UID) []client.Object {
+func (i Identity) grants() []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.Namespace, Name: naming.MemberServiceAccount}}
 	bind := func(role string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
@@ -129,14 +129,8 @@ func (i Identity) grants(namespaceUID types.UID) []client.Object {
 			Subjects:   subjects,
 		}
 	}
-	content := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: i.meta("", naming.SafeConcat(i.Namespace, "content")),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contentRole},
-		Subjects:   subjects,
-	}
-	content.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: i.Namespace, UID: namespaceUID}}
 	if i.Kind == Native {
-		return []client.Object{bind(memberRole), content}
+		return []client.Object{bind(memberRole)}
 	}
 	// Upstream agents write their beat into the status of their Cluster.
 	beat := &rbacv1.Role{
@@ -153,7 +147,19 @@ func (i Identity) grants(namespaceUID types.UID) []client.Object {
 		Subjects:   subjects,
 	}
 	beatBinding.OwnerReferences = i.recordOwner()
-	return []client.Object{bind(bundleDeploymentRole), content, beat, beatBinding}
+	return []client.Object{bind(bundleDeploymentRole), beat, beatBinding}
+}
+
+// ContentBinding lets the agent of a member read Contents by name. It is made with the first deployment and not with the identity, so that
+// joining does not pay for it. The UID is that of the member namespace, with which it goes.
+func (m Member) ContentBinding(namespaceUID types.UID) *rbacv1.ClusterRoleBinding {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: m.meta("", naming.SafeConcat(m.Namespace, "content")),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contentRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.Namespace, Name: naming.MemberServiceAccount}},
+	}
+	binding.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: m.Namespace, UID: namespaceUID}}
+	return binding
 }
 
 func (m Member) recordOwner() []metav1.OwnerReference {

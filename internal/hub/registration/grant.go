@@ -47,7 +47,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 	if s.native {
 		identity.Kind = membership.Native
 	}
-	account, err := identity.Establish(ctx, c.Client, c.Live, identity.Objects(s.namespaceUID, membership.Join(c.Heartbeat(), c.Hub(s.match)))...)
+	account, err := identity.Establish(ctx, c.Client, c.Live, identity.Objects(membership.Join(c.Heartbeat(), c.Hub(s.match)))...)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,6 @@ type seen struct {
 	observed
 	// match is the one Cluster with the request's client ID, if there is exactly one.
 	match *fleet.Cluster
-	// namespaceUID is that of the member namespace, if it is ours.
-	namespaceUID types.UID
 	// tokenAccount is the ServiceAccount in the workspace that made the request; "" if unknown.
 	tokenAccount string
 }
@@ -122,17 +120,14 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		cluster := &list.Items[i]
 		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: cluster.Status.Namespace != ""}
 		member := membership.OfCluster(cluster)
-		state, namespace, err := member.ObserveNamespace(ctx, c.Client)
+		state, _, err := member.ObserveNamespace(ctx, c.Client)
 		if err == nil && state == membership.NamespaceAbsent { // or somebody else's, which the cache does not hold
-			state, namespace, err = member.ObserveNamespace(ctx, c.Live)
+			state, _, err = member.ObserveNamespace(ctx, c.Live)
 		}
 		if err != nil {
 			return err
 		}
 		view.namespace, view.memberNamespace = state, member.Namespace
-		if state == membership.NamespaceOurs {
-			s.namespaceUID = namespace.UID
-		}
 		s.matches = append(s.matches, view)
 	}
 	if len(list.Items) == 1 {

@@ -1,6 +1,10 @@
 package release
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
 // Conflict is an object that a release wants and another one has.
 type Conflict struct {
@@ -25,4 +29,13 @@ func ConflictIn(err error) (Conflict, bool) {
 		conflict.Release = held[1]
 	}
 	return conflict, true
+}
+
+// tooLarge says what to do about a release that does not fit into the Secret in which Helm keeps it.
+func tooLarge(r Request, err error) error {
+	if !strings.Contains(err.Error(), "sh.helm.release.v1.") || !strings.Contains(err.Error(), "Too long: may not be more than") {
+		return err
+	}
+	return fmt.Errorf("release %s/%s does not fit into a Secret, in which Helm keeps it and Kubernetes allows 1 MiB: make it two Bundles, the second with dependsOn",
+		r.Namespace, r.Release)
 }

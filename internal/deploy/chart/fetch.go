@@ -1,0 +1,201 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/registry"
+	"helm.sh/helm/v4/pkg/repo/v1"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+const (
+	// maxAnswer bounds what a repository or registry may answer, because it is held in memory.
+	maxAnswer = 24 << 20
+	// fetchTimeout bounds each request.
+	fetchTimeout = time.Minute
+	// annotationDigest on a chart that was fetched says what it was.
+	annotationDigest = "muster/chart-digest"
+
+	scheme = registry.OCIScheme + "://"
+)
+
+// Fetcher gets charts that are not among the files of their Bundle, without credentials.
+type Fetcher struct{ client *http.Client }
+
+// NewFetcher fetches by the client, or as the environment says if it is nil.
+func NewFetcher(client *http.Client) *Fetcher {
+	if client == nil {
+		client = &http.Client{}
+	}
+	bounded := *client
+	if bounded.Transport == nil {
+		bounded.Transport = http.DefaultTransport
+	}
+	bounded.Transport, bounded.Timeout = bounding{bounded.Transport}, fetchTimeout
+	return &Fetcher{client: &bounded}
+}
+
+// Elsewhere says whether the options mean a chart that is not among the files.
+func Elsewhere(files Files, options fleet.BundleDeploymentOptions) bool {
+	if options.Helm == nil {
+		return false
+	}
+	_, found := chartDir(files, options.Helm.Chart)
+	return !found && (options.Helm.Repo != "" || isURL(options.Helm.Chart))
+}
+
+func isURL(chart string) bool {
+	return strings.HasPrefix(chart, scheme) || strings.HasPrefix(chart, "https://") || strings.HasPrefix(chart, "http://")
+}
+
+// Fetch gets the chart that the options mean and notes its digest in it. A version that is empty or a range is the newest that fits now.
+func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.Chart, error) {
+	var archive []byte
+	var err error
+	from := strings.TrimSpace(options.Repo + " " + options.Chart + " " + options.Version)
+	switch {
+	case strings.HasPrefix(options.Chart, scheme):
+		archive, err = f.pull(options.Chart, options.Version)
+	case strings.HasPrefix(options.Repo, scheme):
+		archive, err = f.pull(strings.TrimSuffix(options.Repo, "/")+"/"+options.Chart, options.Version)
+	case isURL(options.Chart):
+		archive, err = f.get(ctx, options.Chart)
+	default:
+		archive, err = f.find(ctx, options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fetching chart %s: %w", from, err)
+	}
+	made, err := loader.LoadArchive(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("loading chart %s: %w", from, err)
+	}
+	made.Raw = nil // see load
+	if made.Metadata.Annotations == nil {
+		made.Metadata.Annotations = map[string]string{}
+	}
+	made.Metadata.Annotations[annotationDigest] = "sha256:" + digest(archive)
+	return made, complete(made)
+}
+
+// find looks a chart up in the index of its repository.
+func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, error) {
+	text, err := f.get(ctx, strings.TrimSuffix(options.Repo, "/")+"/index.yaml")
+	if err != nil {
+		return nil, err
+	}
+	index := repo.NewIndexFile()
+	if err := yaml.Unmarshal(text, index); err != nil {
+		return nil, fmt.Errorf("reading the index of the repository: %w", err)
+	}
+	for name, versions := range index.Entries {
+		index.Entries[name] = slices.DeleteFunc(versions, func(v *repo.ChartVersion) bool { return v == nil || v.Metadata == nil })
+	}
+	index.SortEntries()
+	version, err := index.Get(options.Chart, options.Version)
+	if err != nil {
+		return nil, fmt.Errorf("looking it up in the index of the repository: %w", err)
+	}
+	if len(version.URLs) == 0 {
+		return nil, fmt.Errorf("the index of the repository names no address for version %s", version.Version)
+	}
+	at, err := repo.ResolveReferenceURL(options.Repo, version.URLs[0])
+	if err != nil {
+		return nil, fmt.Errorf("reading the address in the index of the repository: %w", err)
+	}
+	if strings.HasPrefix(at, scheme) {
+		return f.pull(at, version.Version)
+	}
+	archive, err := f.get(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if promised := strings.TrimPrefix(version.Digest, "sha256:"); promised != "" && promised != digest(archive) {
+		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s", at, digest(archive), promised)
+	}
+	return archive, nil
+}
+
+// pull gets a chart from a registry, which makes sure of its digest.
+func (f *Fetcher) pull(chart, version string) ([]byte, error) {
+	client, err := registry.NewClient(registry.ClientOptHTTPClient(f.client))
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client of registries: %w", err)
+	}
+	reference := strings.TrimPrefix(chart, scheme)
+	if name := reference[strings.LastIndex(reference, "/")+1:]; !strings.ContainsAny(name, ":@") {
+		tags, err := client.Tags(reference)
+		if err != nil {
+			return nil, fmt.Errorf("listing its versions: %w", err)
+		}
+		tag, err := registry.GetTagMatchingVersionOrConstraint(tags, version)
+		if err != nil {
+			return nil, fmt.Errorf("looking for its version: %w", err)
+		}
+		reference += ":" + strings.ReplaceAll(tag, "+", "_")
+	}
+	pulled, err := client.Pull(reference)
+	if err != nil {
+		return nil, err
+	}
+	return pulled.Chart.Data, nil
+}
+
+func (f *Fetcher) get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := f.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	return io.ReadAll(answer.Body)
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// bounding ends answers that are too long.
+type bounding struct{ http.RoundTripper }
+
+func (b bounding) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(request)
+	if err == nil {
+		answer.Body = &bounded{ReadCloser: answer.Body, left: maxAnswer, of: request.URL.Redacted()}
+	}
+	return answer, err
+}
+
+type bounded struct {
+	io.ReadCloser
+	left int
+	of   string
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return n, fmt.Errorf("%s answers with more than %d MiB", b.of, maxAnswer>>20)
+	}
+	return n, err
+}

@@ -1,0 +1,161 @@
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// packed is the archive of a chart.
+func packed(t *testing.T, version string) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	zipped := gzip.NewWriter(&buffer)
+	files := tar.NewWriter(zipped)
+	for _, file := range [][2]string{
+		{"web/Chart.yaml", "apiVersion: v2\nname: web\nversion: " + version + "\n"}, {"web/templates/a.yaml", "v: " + version},
+	} {
+		name, text := file[0], file[1]
+		if err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// repository serves charts as chart repositories do.
+func repository(t *testing.T) *httptest.Server {
+	t.Helper()
+	one, two, next := packed(t, "1.0.0"), packed(t, "1.2.0"), packed(t, "2.0.0-rc.1")
+	routes := http.NewServeMux()
+	serve := func(path string, body []byte) {
+		routes.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }) // the client sees it
+	}
+	serve("/charts/index.yaml", fmt.Appendf(nil, `apiVersion: v1
+entries:
+  web:
+  - {name: web, version: 1.0.0, urls: [web-1.0.0.tgz], digest: %s}
+  - {name: web, version: 2.0.0-rc.1, urls: [web-2.tgz]}
+  - {name: web, version: 1.2.0, urls: [web-1.2.0.tgz], digest: "sha256:%s"}
+  forged:
+  - {name: forged, version: 1.0.0, urls: [web-1.0.0.tgz], digest: %s}
+  nowhere:
+  - {name: nowhere, version: 1.0.0}
+`, digest(one), digest(two), digest(two)))
+	serve("/charts/web-1.0.0.tgz", one)
+	serve("/charts/web-1.2.0.tgz", two)
+	serve("/charts/web-2.tgz", next)
+	serve("/huge/index.yaml", bytes.Repeat([]byte("# no end\n"), maxAnswer/8))
+	serve("/none/index.yaml", []byte("entries: ["))
+	server := httptest.NewServer(routes)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestAChartComesFromARepository(t *testing.T) {
+	server := repository(t)
+	fetcher := NewFetcher(nil)
+	for name, row := range map[string]struct {
+		options fleet.HelmOptions
+		version string
+		problem string
+	}{
+		"the newest, if no version is asked for": {fleet.HelmOptions{Chart: "web"}, "1.2.0", ""},
+		"a version":                              {fleet.HelmOptions{Chart: "web", Version: "1.0.0"}, "1.0.0", ""},
+		"the newest of a range":                  {fleet.HelmOptions{Chart: "web", Version: "^1.0.0"}, "1.2.0", ""},
+		"one that is not released":               {fleet.HelmOptions{Chart: "web", Version: "2.0.0-rc.1"}, "2.0.0-rc.1", ""},
+		"an archive":                             {fleet.HelmOptions{Repo: "none", Chart: server.URL + "/charts/web-1.0.0.tgz"}, "1.0.0", ""},
+		"a version that is not there":            {fleet.HelmOptions{Chart: "web", Version: "3.0.0"}, "", "no chart version found for web-3.0.0"},
+		"a chart that is not there":              {fleet.HelmOptions{Chart: "db"}, "", "no chart name found"},
+		"one that was tampered with":             {fleet.HelmOptions{Chart: "forged"}, "", "is not the one that the index of the repository promises"},
+		"one without an address":                 {fleet.HelmOptions{Chart: "nowhere"}, "", "names no address for version 1.0.0"},
+		"no repository":                          {fleet.HelmOptions{Repo: server.URL + "/missing", Chart: "web"}, "", "404 Not Found"},
+		"an index that is none":                  {fleet.HelmOptions{Repo: server.URL + "/none", Chart: "web"}, "", "reading the index of the repository"},
+		"an index without end":                   {fleet.HelmOptions{Repo: server.URL + "/huge", Chart: "web"}, "", "answers with more than 24 MiB"},
+	} {
+		if row.options.Repo == "" {
+			row.options.Repo = server.URL + "/charts/"
+		}
+		made, err := fetcher.Fetch(t.Context(), row.options)
+		if row.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), row.problem) {
+				t.Errorf("%s: got %v, want %q", name, err, row.problem)
+			}
+			continue
+		}
+		if err != nil || made.Metadata.Version != row.version || made.Metadata.Annotations[annotationDigest] != "sha256:"+digest(packed(t, row.version)) || len(made.Templates) != 1 {
+			t.Errorf("%s: got %+v (%v)", name, made, err)
+		}
+	}
+}
+
+// oci serves one chart as registries do.
+func oci(t *testing.T, archive []byte) *httptest.Server {
+	t.Helper()
+	config := []byte(`{"name":"web","version":"1.2.0","apiVersion":"v2"}`)
+	manifest, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"config": map[string]any{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": "sha256:" + digest(config), "size": len(config)},
+		"layers": []any{map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:" + digest(archive), "size": len(archive)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := http.NewServeMux()
+	routes.HandleFunc("/v2/charts/web/tags/list", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"name":"charts/web","tags":["1.0.0","1.2.0","latest"]}`)) // the client sees it
+	})
+	serve := func(path, kind string, body []byte) {
+		routes.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Docker-Content-Digest", "sha256:"+digest(body))
+			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+			_, _ = w.Write(body) // the client sees it
+		})
+	}
+	for _, reference := range []string{"1.2.0", "sha256:" + digest(manifest)} {
+		serve("/v2/charts/web/manifests/"+reference, "application/vnd.oci.image.manifest.v1+json", manifest)
+	}
+	serve("/v2/charts/web/blobs/sha256:"+digest(config), "application/octet-stream", config)
+	serve("/v2/charts/web/blobs/sha256:"+digest(archive), "application/octet-stream", archive)
+	server := httptest.NewTLSServer(routes)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestAChartComesFromARegistry(t *testing.T) {
+	server := oci(t, packed(t, "1.2.0"))
+	fetcher := NewFetcher(server.Client())
+	host := strings.TrimPrefix(server.URL, "https://")
+	for _, options := range []fleet.HelmOptions{
+		{Chart: "oci://" + host + "/charts/web", Version: "1.2.0"},
+		{Chart: "oci://" + host + "/charts/web", Version: "^1"},
+		{Chart: "oci://" + host + "/charts/web:1.2.0"},
+		{Repo: "oci://" + host + "/charts", Chart: "web"},
+	} {
+		if made, err := fetcher.Fetch(context.Background(), options); err != nil || made.Metadata.Version != "1.2.0" {
+			t.Errorf("%+v: got %+v (%v)", options, made, err)
+		}
+	}
+	if _, err := fetcher.Fetch(context.Background(), fleet.HelmOptions{Chart: "oci://" + host + "/charts/web", Version: "9"}); err == nil {
+		t.Error("a version that is not there is found")
+	}
+}

@@ -1,0 +1,94 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// patch merges something into an object by hand.
+func (f fixture) patch(o client.Object, patch string) {
+	f.t.Helper()
+	f.check(f.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+func TestWhatAnAgentIsToldCannotBeChangedByHand(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("a", nil)
+	f.bundle("app", configMap+`
+defaultNamespace: shop
+namespaceLabels: {team: web}
+diff: {comparePatches: [{apiVersion: v1, kind: ConfigMap, name: a, operations: [{op: remove, path: /data}]}]}
+correctDrift: {enabled: true}
+helm: {values: {a: 1}, timeoutSeconds: 60, maxHistory: 3}
+rolloutStrategy: {maxUnavailable: 0}
+targets: [{clusterSelector: {}}]
+`)
+	d := p.deployment("app", there)
+	for patch, as := range map[string]func(fleet.BundleDeploymentSpec) bool{
+		`{"spec":{"options":{"keepResources":true,"helm":{"maxHistory":9}}}}`: func(s fleet.BundleDeploymentSpec) bool {
+			return !s.Options.KeepResources && s.Options.Helm.MaxHistory == 3
+		},
+		`{"spec":{"correctDrift":null}}`: func(s fleet.BundleDeploymentSpec) bool { return s.CorrectDrift != nil && s.CorrectDrift.Enabled },
+		`{"spec":{"ociContents":true}}`:  func(s fleet.BundleDeploymentSpec) bool { return !s.OCIContents },
+		`{"spec":{"valuesHash":"none"}}`: func(s fleet.BundleDeploymentSpec) bool { return s.ValuesHash == d.Spec.ValuesHash },
+	} {
+		edited := d.DeepCopy()
+		f.patch(edited, patch)
+		p.deployment("app", func(now fleet.BundleDeployment) error {
+			if now.Generation <= edited.Generation || !as(now.Spec) || now.Spec.DeploymentID != d.Spec.DeploymentID {
+				return fmt.Errorf("after %s it is %+v", patch, now.Spec)
+			}
+			return nil
+		})
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "app"}}
+	f.patch(secret, `{"stringData":{"values":"{\"a\":2}"}}`)
+	f.eventually("the values are as before", func() error {
+		f.check(f.get(secret, p.namespace, "app"))
+		if delivery.ValuesHash(secret.Data) != d.Spec.ValuesHash {
+			return fmt.Errorf("they are %s", secret.Data["values"])
+		}
+		return nil
+	})
+	// Nothing of this is taken for an edit of the hub's own writes.
+	quiet := p.deployment("app", there)
+	f.restartHub()
+	f.place("b", nil).deployment("app", there)
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(2)")
+	if now := p.deployment("app", there); now.ResourceVersion != quiet.ResourceVersion {
+		t.Errorf("it was written again: %s, before %s", now.ResourceVersion, quiet.ResourceVersion)
+	}
+}
+
+func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	f.place("c1", nil)
+	agent := f.legacyJoin(values, "id-of-c1")
+	f.eventually("the agent beats", func() error { return agent.beat(time.Now()) })
+	binding := naming.SafeConcat(agent.answer["deploymentNamespace"], "content")
+	if err := gone(f.get(&rbacv1.ClusterRoleBinding{}, "", binding)); err != nil {
+		t.Errorf("it could before: %v", err)
+	}
+	f.bundle("app", configMap+everywhere)
+	p := place{f, "c1", agent.answer["deploymentNamespace"]}
+	d := p.deployment("app", there)
+	content := types.NamespacedName{Name: delivery.ContentName(d.Spec.DeploymentID)}
+	var bound rbacv1.ClusterRoleBinding
+	f.check(f.get(&bound, "", binding)) // the binding comes before the deployment
+	f.eventually("it reads its Content", func() error { return agent.Client.Get(context.Background(), content, &fleet.Content{}) })
+	f.check(f.Delete(context.Background(), &bound))
+	f.eventually("the right is given back", func() error { return f.get(&rbacv1.ClusterRoleBinding{}, "", binding) })
+}
