@@ -282,15 +282,18 @@ func (f fixture) updating(members []managed) managed {
 	f.t.Helper()
 	var found managed
 	f.eventually("one is updated", func() error {
+		var said []string
 		for _, m := range members {
 			var cluster fleet.Cluster
 			f.check(f.Get(context.Background(), types.NamespacedName{Namespace: f.workspace, Name: m.name}, &cluster))
-			if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate); said != nil && said.Reason == "Updating" {
+			condition := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
+			if condition != nil && condition.Reason == "Updating" {
 				found = m
 				return nil
 			}
+			said = append(said, fmt.Sprintf("%s %+v", m.name, condition))
 		}
-		return fmt.Errorf("none of %d is", len(members))
+		return fmt.Errorf("none is: %s", strings.Join(said, "\n"))
 	})
 	return found
 }
