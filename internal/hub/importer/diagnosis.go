@@ -77,6 +77,9 @@ func diagnoseContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *problem
 				return otherArchitecture(pod, status)
 			}
 			return setback(reasonAgentNotStarted, "the container of its Pod %s cannot be started (%s): %s", pod.Name, waiting.Reason, cut(waiting.Message, maxMessage))
+		case "ContainerCreating", "PodInitializing":
+			return setback(reasonAgentNotStarted, "node %s has not started its Pod %s yet (%s), which mostly means that it is pulling the image %s", pod.Spec.NodeName, pod.Name,
+				waiting.Reason, status.Image)
 		}
 	}
 	ended := status.State.Terminated

@@ -66,6 +66,8 @@ func TestDiagnosisNamesWhatKeepsTheAgentFromJoining(t *testing.T) {
 			reasonAgentImageNotPulled, []string{image, "ImagePullBackOff", "not found", "global.imagePullSecrets", "privateRepoURL"}},
 		"an image that is not there yet": {deployment(), []corev1.Pod{pod(container(corev1.ContainerStatus{State: waiting("ErrImagePull", "denied")}))},
 			reasonAgentImageNotPulled, []string{"denied"}},
+		"an image that takes its time": {deployment(), []corev1.Pod{pod(container(corev1.ContainerStatus{State: waiting("ContainerCreating", "")}))},
+			reasonAgentNotStarted, []string{"node-1", image}},
 		"a container that cannot be made": {deployment(), []corev1.Pod{pod(container(corev1.ContainerStatus{State: waiting("CreateContainerError", "no such user")}))},
 			reasonAgentNotStarted, []string{"CreateContainerError", "no such user"}},
 		"another architecture, said by the program's last words": {deployment(), []corev1.Pod{pod(crashed(corev1.ContainerStateTerminated{ExitCode: 255, Message: "exec /muster-agent: exec format error"}))},
