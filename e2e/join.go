@@ -180,7 +180,14 @@ kubectl get membercluster member-1`, "JOINED", "True", "NODE-COUNT", "AVAILABLE-
 }
 
 func localClusterIsThere(ctx context.Context, e *env) (string, error) {
-	return "", e.expect(ctx, e.hub, "kubectl -n fleet-local get clusters.fleet.cattle.io", "local", "1/1", "hub-node-0")
+	if err := e.expect(ctx, e.hub, "kubectl -n fleet-local get clusters.fleet.cattle.io", "local", "1/1", "hub-node-0"); err != nil {
+		return "", err
+	}
+	warned, err := e.sh(ctx, e.hub, "kubectl -n fleet-local get events --field-selector type=Warning -o name")
+	if err == nil && warned != "" {
+		err = fmt.Errorf("there are warnings about it: %s", warned)
+	}
+	return "", err
 }
 
 func profilesAreShown(ctx context.Context, e *env) (string, error) {

@@ -52,8 +52,8 @@ func webhookRefuses(ctx context.Context, e *env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer listener.Close()
-	return "", e.behindWebhook(ctx, "hooked", listener.Addr().String(), authority, because)
+	err = e.behindWebhook(ctx, "hooked", listener.Addr().String(), authority, because)
+	return "", errors.Join(err, listener.Close())
 }
 
 // webhookIsDown asks one that nobody serves, and whose failure policy is Fail.
@@ -71,7 +71,8 @@ func webhookIsDown(ctx context.Context, e *env) (string, error) {
 
 // behindWebhook installs an agent where a webhook decides on Pods.
 func (e *env) behindWebhook(ctx context.Context, namespace, address string, authority []byte, because string) error {
-	if _, err := e.sh(ctx, e.two, restricted(namespace)+`kubectl apply -f - <<END
+	if _, err := e.sh(ctx, e.two, "kubectl create namespace "+namespace+`
+kubectl apply -f - <<END
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: refusing}

@@ -42,7 +42,9 @@ kubectl --context hub -n clusters wait clusters.fleet.cattle.io my-cluster --for
 // agentsUninstalledFirst takes everything away, in the order of the guide.
 func agentsUninstalledFirst(ctx context.Context, e *env) (string, error) {
 	began := time.Now()
-	_, err := e.sh(ctx, nil, uninstalledAgents+`
+	_, err := e.sh(ctx, nil, `
+kubectl --context hub delete memberclusters --all --timeout=60s
+helm --kube-context one -n default uninstall --wait --ignore-not-found member-agent`+uninstalledAgents+`
 kubectl config use-context hub >/dev/null
 helm -n cattle-fleet-system upgrade --wait --reuse-values --set bootstrap.enabled=false fleet fleet/fleet
 kubectl delete clusters.fleet.cattle.io -A --all --timeout=90s

@@ -68,9 +68,9 @@ func fleetIsUpgraded(ctx context.Context, e *env) (string, error) {
 		return "", err
 	}
 	figure := "from " + revision + ", built in " + seconds(began)
+	hub, member := e.newCluster("oldhub"), e.newCluster("oldmember")
 	old := *e
-	old.hub, old.one = e.newCluster("oldhub"), e.newCluster("oldmember")
-	old.two, old.members = old.one, []string{"my-cluster Ready", "member-1 True"}
+	old.hub, old.one, old.two, old.members = hub, member, member, []string{"my-cluster Ready", "member-1 True"}
 	for _, c := range []*cluster{old.hub, old.one} {
 		for _, image := range []string{"muster-hub", "muster-agent"} {
 			c.images = append(c.images, image+":"+previousTag+"="+filepath.Join(e.previousRelease(), "images", image+".tar"))
