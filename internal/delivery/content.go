@@ -97,7 +97,9 @@ func ContentName(deploymentID string) string {
 	return name
 }
 
-// ValuesHash is spec.valuesHash of a BundleDeployment: the hash of the values in its Secret, followed by the staged ones.
+// ValuesHash is spec.valuesHash of a BundleDeployment: the hash of the values in its Secret, followed by the staged ones. What is documented of
+// upstream says that its agents compare such a hash with the Secret, and not how it is computed; this is the plainest that fits what else
+// is hashed, and the one thing in a BundleDeployment that no vector of upstream's confirms.
 func ValuesHash(secret map[string][]byte) string {
 	if len(secret[fleet.KeyValues])+len(secret[fleet.KeyStagedValues]) == 0 {
 		return ""

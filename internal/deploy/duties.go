@@ -124,20 +124,36 @@ func (d *duties) deploy(ctx context.Context, of *Deployer) error {
 				stop()
 			}
 		}()
-		err := of.Run(turn)
+		err := d.finishing(turn, of)
 		stop()
 		if !d.empties() {
 			return err
 		}
 	}
-	left, err := of.RemoveAll(ctx)
-	if err != nil {
-		d.remains(deployer.Bundles, work.Remaining{Left: left, Held: []string{err.Error()}})
+	if err := of.RemoveAll(ctx, func(left work.Remaining) { d.remains(deployer.Bundles, left) }); err != nil {
 		return err
 	}
 	d.emptied(deployer.Bundles)
 	<-ctx.Done()
 	return nil
+}
+
+// finishing carries out Bundles until ctx ends, and says if Helm takes long to end what it had begun.
+func (d *duties) finishing(ctx context.Context, of *Deployer) error {
+	over := make(chan struct{})
+	defer close(over)
+	context.AfterFunc(ctx, func() {
+		timer := of.Clock.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-over:
+		case <-timer.C():
+			if d.empties() {
+				d.answer(deployer.Answer{Left: "waiting for Helm to end the deployments that it had begun"})
+			}
+		}
+	})
+	return of.Run(ctx)
 }
 
 // rests takes note of whether a kind has anything left.

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,24 +43,4 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 		d.Log.Info("reporting a deployment failing", "deployment", name, "reason", d.Hub.Explain(err))
 		d.queue.AddAfter(name, of.pace.Step())
 	}
-}
-
-// RemoveAll uninstalls everything that was delivered to this member, whatever the hub says, and returns how much is left. It is what a member
-// does that leaves with policy Delete; the caller sees to it that Run is over.
-func (d *Deployer) RemoveAll(ctx context.Context) (left int, err error) {
-	found, err := d.Cluster.List(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var failed error
-	for name, summary := range found {
-		if summary.Member != d.Member {
-			continue
-		}
-		if err := d.uninstall(ctx, name, summary); err != nil {
-			left++
-			failed = fmt.Errorf("%d releases are left, one because of %w", left, err)
-		}
-	}
-	return left, failed
 }

@@ -154,7 +154,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, Turns: turns}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace, Turns: turns}).Register(mgr)
 		},
 		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {

@@ -14,9 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent"
-	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // annotate sets the policy of the record.
@@ -100,59 +97,4 @@ func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
 	f.check(f.Delete(context.Background(), &record))
 	m.untilGone()
 	f.check(m.has(shop))
-}
-
-// The agent of a Cluster is not asked: its access ends, and it must not take that for a reason to remove anything.
-func TestAClusterThatIsDeletedKeepsWhatWasPlacedOnIt(t *testing.T) {
-	f := newFixture(t)
-	cluster := testkube.Start(t, "delivered")
-	cluster.InstallCRDs(t)
-	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
-	var workspace corev1.Namespace
-	f.check(f.get(&workspace, "", f.workspace))
-	metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
-	f.check(f.Update(context.Background(), &workspace))
-	_, values := f.token("new-token", "")
-	name := naming.Cluster("kept")
-	m := f.install(values, map[string]any{"clientID": "kept"})
-	m.options = []func(*agent.Options){func(o *agent.Options) {
-		o.Member, o.Namespace = cluster.Config, on.copyOf(m)
-		delivers(t, cluster)(o)
-	}}
-	m.start()
-	record := f.untilReady(name, "Ready")
-	shop := f.shop()
-	f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
-	settings := &corev1.ConfigMap{}
-	f.eventually("the member has it", func() error { return on.get(settings, shop, "settings") })
-	namespace := naming.MemberNamespace(f.workspace, name)
-	f.check(f.Delete(context.Background(), &record))
-	f.eventually("the Cluster's namespace is gone", func() error {
-		if err := f.get(&corev1.Namespace{}, "", namespace); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading it: %v", err)
-		}
-		return nil
-	})
-	uid := settings.UID
-	f.check(on.get(settings, shop, "settings"))
-	if settings.UID != uid || settings.DeletionTimestamp != nil {
-		t.Errorf("it is %+v", settings.ObjectMeta)
-	}
-}
-
-// copyOf puts what tells an agent where to register into a namespace of another cluster.
-func (f fixture) copyOf(m *member) string {
-	f.t.Helper()
-	namespace := f.namespace("agent-")
-	var secret corev1.Secret
-	var settings corev1.ConfigMap
-	f.check(m.get(&secret, m.agentNamespace, naming.AgentBootstrapSecret))
-	f.check(m.get(&settings, m.agentNamespace, naming.AgentConfigMap))
-	for _, o := range []client.Object{
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret.Name}, Data: secret.Data},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: settings.Name}, Data: settings.Data},
-	} {
-		f.check(f.Create(context.Background(), o))
-	}
-	return namespace
 }

@@ -14,7 +14,8 @@ const (
 	ConditionJoined = "Joined"
 	// ConditionHealthy says whether the member's agent is alive and its API server well; likewise.
 	ConditionHealthy = "Healthy"
-	// AnnotationLeavePolicy on a MemberCluster says what becomes of what was placed on it when it leaves: Delete (the default) or Orphan.
+	// AnnotationLeavePolicy on a MemberCluster or a Cluster says what becomes of what was placed on it when it leaves: Delete or Orphan. A
+	// MemberCluster that does not say is emptied, a Cluster is not.
 	AnnotationLeavePolicy = "muster/leave-policy"
 	// ConditionSupported is False while the record asks for something that the hub cannot do, and says what; else there is none.
 	ConditionSupported = "Supported"

@@ -142,7 +142,7 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 }
 
 // recoverHistory makes the history of a release one that Helm goes on from, whatever was cut off before, and says whether the release
-// has to be installed because it never was deployed as a whole.
+// has to be installed because it never was deployed as a whole, or was uninstalled.
 func recoverHistory(configuration *action.Configuration, name string) (fresh bool, err error) {
 	history, err := configuration.Releases.History(name)
 	if errors.Is(err, driver.ErrReleaseNotFound) || err == nil && len(history) == 0 {
@@ -152,12 +152,17 @@ func recoverHistory(configuration *action.Configuration, name string) (fresh boo
 		return false, fmt.Errorf("reading the history of release %s: %w", name, err)
 	}
 	fresh = true
+	newest, uninstalled := 0, false
 	for _, entry := range history {
 		revision, ok := entry.(*helm.Release)
 		if !ok {
 			return false, fmt.Errorf("the history of release %s is of an unknown version: %T", name, entry)
 		}
-		switch status := revision.Info.Status; {
+		status := revision.Info.Status
+		if revision.Version > newest {
+			newest, uninstalled = revision.Version, status == common.StatusUninstalled
+		}
+		switch {
 		case status == common.StatusDeployed, status == common.StatusSuperseded:
 			fresh = false
 		case status.IsPending(), status == common.StatusUninstalling:
@@ -167,7 +172,7 @@ func recoverHistory(configuration *action.Configuration, name string) (fresh boo
 			}
 		}
 	}
-	return fresh, nil
+	return fresh || uninstalled, nil
 }
 
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {

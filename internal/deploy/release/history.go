@@ -41,8 +41,9 @@ type Summary struct {
 	// Name and Namespace of the release, Version its newest revision.
 	Name, Namespace string
 	Version         int
-	// Deployed says that the newest revision was carried out; Broken that an operation on it was cut off.
-	Deployed, Broken bool
+	// Deployed says that the newest revision was carried out, Broken that an operation on it was cut off, Uninstalled that only its history
+	// is left.
+	Deployed, Broken, Uninstalled bool
 	// Bundle is the name of the BundleDeployment.
 	Bundle string
 	// DeploymentID is empty for a release that an upstream agent made.
@@ -114,6 +115,7 @@ func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
 		Name: s.Name, Namespace: s.Namespace, Version: s.Version,
 		Deployed:        s.Info.Status == common.StatusDeployed,
 		Broken:          s.Info.Status.IsPending() || s.Info.Status == common.StatusUninstalling,
+		Uninstalled:     s.Info.Status == common.StatusUninstalled,
 		Bundle:          annotations[annotationBundle],
 		DeploymentID:    annotations[annotationDeploymentID],
 		SyncGeneration:  generation,

@@ -19,18 +19,49 @@ func (c *Cluster) Remove(ctx context.Context, s Summary) error {
 	if s.KeepResources {
 		return c.Forget(s)
 	}
+	if err := c.uninstall(s, false); err != nil {
+		return err
+	}
+	return c.removeNamespace(ctx, s)
+}
+
+// Uninstall deletes the objects of a release and keeps its history, which says what they were, until Forget is called.
+func (c *Cluster) Uninstall(s Summary) error {
+	if s.Uninstalled {
+		return nil
+	}
+	return c.uninstall(s, true)
+}
+
+// Finish ends the removal of a release whose objects are gone.
+func (c *Cluster) Finish(ctx context.Context, s Summary) error {
+	if err := c.removeNamespace(ctx, s); err != nil {
+		return err
+	}
+	return c.Forget(s)
+}
+
+func (c *Cluster) uninstall(s Summary, keepHistory bool) error {
 	acting, err := c.As(s.ServiceAccount)
 	if err != nil {
 		return err
 	}
-	configuration := c.configuration(acting, s.Namespace, 0)
-	un := action.NewUninstall(configuration)
-	un.Timeout, un.WaitStrategy, un.IgnoreNotFound = defaultTimeout, kube.HookOnlyStrategy, true
+	un := action.NewUninstall(c.configuration(acting, s.Namespace, 0))
+	un.Timeout, un.WaitStrategy, un.IgnoreNotFound, un.KeepHistory = defaultTimeout, kube.HookOnlyStrategy, true, keepHistory
 	if _, err := un.Run(s.Name); err != nil {
 		return fmt.Errorf("uninstalling release %s: %w", s, err)
 	}
+	return nil
+}
+
+// removeNamespace deletes the namespace of a release that was deployed to take it along.
+func (c *Cluster) removeNamespace(ctx context.Context, s Summary) error {
 	if !s.DeleteNamespace || c.mayNotGo(s.Namespace) {
 		return nil
+	}
+	acting, err := c.As(s.ServiceAccount)
+	if err != nil {
+		return err
 	}
 	if err := acting.Kube.CoreV1().Namespaces().Delete(ctx, s.Namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting namespace %s of release %s: %w", s.Namespace, s, err)

@@ -39,7 +39,12 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	o := observed{
 		before: cluster.Status, memberNamespace: member.Namespace, managed: cluster.Spec.KubeConfigSecret != "", hub: c.Hub(cluster),
 	}
+	o.leavePolicy, o.policyProblem = membership.LeavePolicy(cluster, clusterv1beta1.LeaveOrphan)
 	state, namespace, err := member.ObserveNamespace(ctx, c.Client)
+	if cluster.DeletionTimestamp != nil {
+		o.deleted = cluster.DeletionTimestamp.Time
+		state, namespace, err = member.ObserveNamespace(ctx, c.Live) // the cache may not know it yet
+	}
 	if err != nil {
 		return observed{}, err
 	}
@@ -143,9 +148,9 @@ func (c *Controller) cachedForm(object client.Object) client.Object {
 	return kube.MetadataOf(c.Client.Scheme())(object)
 }
 
-func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o observed) error {
+func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o observed, leaving membership.Departure) error {
 	after := cluster.DeepCopy()
-	after.Status = describe(o, c.Clock.Now())
+	after.Status = describe(o, leaving, c.Clock.Now())
 	if err := kube.PatchStatus(ctx, c.Client, cluster, after); apierrors.IsConflict(err) {
 		return nil // somebody else wrote; that wakes this Cluster again
 	} else if err != nil {
@@ -153,6 +158,7 @@ func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o obser
 	}
 	c.written.Store(after)
 	c.announce(ctx, after, reasonOf(o.before), reasonOf(after.Status))
+	c.announcePolicy(after, kube.FindCondition(o.before.Conditions, fleet.ConditionSupported))
 	c.announceMove(ctx, after, kube.FindCondition(o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
@@ -168,8 +174,17 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	case to == ReasonAgentLost && c.Judge.Mass(): // told once, by the judge
 	case to == ReasonAgentLost || to == ReasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
+	case to == reasonLeaving:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
 	case from == ReasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
+	}
+}
+
+// announcePolicy tells that nobody understands what is to become of what is on the Cluster when it leaves.
+func (c *Controller) announcePolicy(cluster *fleet.Cluster, before *fleet.Condition) {
+	if after := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionSupported); after != nil && before == nil {
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, after.Reason, "Judge", "%s", after.Message)
 	}
 }
 
@@ -190,40 +205,4 @@ func reasonOf(status fleet.ClusterStatus) string {
 		return ready.Reason
 	}
 	return ""
-}
-
-// leave revokes the identity, starts the removal of the member namespace, which Kubernetes carries through in its own time, and lets
-// the Cluster go.
-func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) error {
-	if !controllerutil.ContainsFinalizer(cluster, fleet.FinalizerCluster) {
-		return nil
-	}
-	member := membership.OfCluster(cluster)
-	state, _, err := member.ObserveNamespace(ctx, c.Live)
-	if err != nil {
-		return err
-	}
-	if state == membership.NamespaceOurs {
-		if err := member.Revoke(ctx, c.Client); err != nil {
-			return err
-		}
-		if err := member.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
-			return err
-		}
-	}
-	if state == membership.NamespaceOurs || state == membership.NamespaceTerminating {
-		if err := member.ReleaseWorks(ctx, c.Client, c.Live); err != nil {
-			return err
-		}
-	}
-	c.Judge.Forget(member.Namespace)
-	c.Turns.Forget(member.Namespace)
-	c.written.Forget(cluster)
-	before := cluster.DeepCopy()
-	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)
-	if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer: %w", err)
-	}
-	ctrl.LoggerFrom(ctx).Info("Cluster left")
-	return nil
 }

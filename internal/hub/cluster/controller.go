@@ -1,7 +1,7 @@
 // Package cluster is what is particular to the Cluster door: it prepares the member namespace of every Cluster, keeps what is in it
-// whole, shows in the Cluster's status how the member is, and cleans up when the Cluster is deleted.
+// whole, shows in the Cluster's status how the member is, and sees it off when the Cluster is deleted.
 //
-// It writes status.namespace, status.summary, status.resourceCounts, status.display, the conditions Ready and Processed and, for native agents,
+// It writes status.namespace, status.summary, status.resourceCounts, status.display, the conditions Ready, Processed and Supported and, for native agents,
 // status.agent, how they reach the hub and the condition HubConfigured; upstream agents write status.agent themselves.
 package cluster
 
@@ -51,6 +51,8 @@ type Deps struct {
 	Heartbeat func() time.Duration
 	// Hub returns where the agent of a Cluster should reach the hub.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// SystemNamespace is the hub's own; what was left behind is recorded there.
+	SystemNamespace string
 	// Turns spreads moves to another address over time.
 	Turns *membership.Turns
 }
@@ -97,7 +99,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil // the cache will say so in a moment
 	}
 	if cluster.DeletionTimestamp != nil {
-		return ctrl.Result{}, c.leave(ctx, &cluster)
+		return c.leave(ctx, &cluster)
 	}
 	if err := c.claim(ctx, &cluster); err != nil {
 		return ctrl.Result{}, err
@@ -109,7 +111,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.prepare(ctx, &cluster, &seen); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.report(ctx, &cluster, seen); err != nil {
+	if err := c.report(ctx, &cluster, seen, membership.Departure{}); err != nil {
 		return ctrl.Result{}, err
 	}
 	if seen.turn > 0 {

@@ -21,8 +21,9 @@ import (
 //	WaitCheckIn ─────────► Ready ◄───────► AgentLost
 //	    │ ▲                │   ▲
 //	    ▼ │                ▼   │
-//	NamespaceTaken     IdentityMissing            any ──deleted──► (gone)
+//	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
 //
+// Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
 // While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
 const (
 	reasonReady       = "Ready"
@@ -32,6 +33,7 @@ const (
 	ReasonIdentityMissing      = "IdentityMissing"
 	reasonNamespaceTaken       = "NamespaceTaken"
 	reasonNamespaceTerminating = "NamespaceTerminating"
+	reasonLeaving              = clusterv1beta1.ReasonLeaving
 )
 
 // refreshLastSeen is how old a shown beat may get while a member is online.
@@ -39,6 +41,10 @@ const refreshLastSeen = 5 * time.Minute
 
 // observed is all that the status of a Cluster depends on.
 type observed struct {
+	deleted time.Time // zero unless it is being deleted
+	// leavePolicy is what becomes of what is on it then; policyProblem says what is wrong with what the record asks for.
+	leavePolicy     clusterv1beta1.LeavePolicy
+	policyProblem   string
 	memberNamespace string
 	namespace       membership.NamespaceState
 	namespaceUID    types.UID // empty if there is none
@@ -89,8 +95,7 @@ func judge(o observed) verdict {
 	case !joined:
 		return judgeAbsent(o)
 	case o.liveness == liveness.Lost, o.liveness == liveness.Unknown && o.recordedLost():
-		lost := fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
-		return verdict{reason: ReasonAgentLost, message: and(lost, o.importProblem())}
+		return verdict{reason: ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
 	case o.bundles.Ready < o.bundles.DesiredReady:
 		return verdict{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
@@ -98,6 +103,10 @@ func judge(o observed) verdict {
 		return verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}
 	}
 	return verdict{ready: true, reason: reasonReady}
+}
+
+func (o observed) lostSince() string {
+	return fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
 }
 
 // judgeAbsent says what an agent that was never heard of waits for.

@@ -167,7 +167,7 @@ func TestDescribe(t *testing.T) {
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 	} {
-		if diff := cmp.Diff(c.want, describe(c.seen, now)); diff != "" {
+		if diff := cmp.Diff(c.want, describe(c.seen, membership.Departure{}, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -191,5 +191,56 @@ func TestLastSeenIsWrittenOnTransitionsAndAtMostEveryFiveMinutesBetween(t *testi
 		if got := lastSeen(c.seen); !got.Equal(c.want) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+func TestDepart(t *testing.T) {
+	leaving := func(o *observed) { o.deleted, o.leavePolicy = now.Add(-time.Minute), clusterv1beta1.LeaveDelete }
+	for _, c := range []struct {
+		name       string
+		seen       observed
+		step       membership.Step
+		unanswered string
+	}{
+		{"what was delivered stays unless the record says otherwise", member(leaving, func(o *observed) { o.leavePolicy = clusterv1beta1.LeaveOrphan }), membership.RemoveNamespace, ""},
+		{"an agent that is to remove it is asked", member(leaving), membership.WaitForAgent, ""},
+		{"also a lost one", member(leaving, func(o *observed) { o.liveness = liveness.Lost }), membership.WaitForAgent, ""},
+		{"one that never came is not", member(leaving, neverSeen), membership.RemoveNamespace, ""},
+		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.identity, o.report = membership.Legacy, nil }), membership.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
+		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.identity, o.report = "", nil }), membership.RemoveNamespace, "has lost its identity"},
+	} {
+		got := depart(c.seen, now, 15*time.Minute)
+		if got.Step != c.step || got.Unanswered != c.unanswered {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+	}
+}
+
+func TestAClusterThatLeavesSaysWhatItWaitsForAndWritesThatOnce(t *testing.T) {
+	lost := member(func(o *observed) {
+		o.deleted, o.leavePolicy, o.liveness = now.Add(-time.Minute), clusterv1beta1.LeaveDelete, liveness.Lost
+	})
+	first := describe(lost, depart(lost, now, 15*time.Minute), now)
+	ready := kube.FindCondition(first.Conditions, fleet.ConditionReady)
+	const want = "leaving: agent lost: no heartbeat since 2026-01-02T03:03:05Z; waiting for the member agent to answer, at most until 2026-01-02T03:18:05Z (14m0s)"
+	if ready.Reason != "Leaving" || ready.Message != want {
+		t.Errorf("it says %s: %s", ready.Reason, ready.Message)
+	}
+	lost.before = first
+	later := now.Add(time.Minute)
+	if diff := cmp.Diff(first, describe(lost, depart(lost, later, 15*time.Minute), later)); diff != "" {
+		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
+	}
+}
+
+func TestALeavePolicyThatNobodyUnderstandsIsSaid(t *testing.T) {
+	o := member(func(o *observed) { o.policyProblem = "want Delete or Orphan" })
+	if said := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionSupported); said == nil || said.Reason != "LeavePolicyInvalid" {
+		t.Errorf("it says %+v", said)
+	}
+	o.before = describe(o, membership.Departure{}, now)
+	o.policyProblem = ""
+	if said := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionSupported); said != nil {
+		t.Errorf("it still says %+v", said)
 	}
 }

@@ -27,7 +27,7 @@ func (o observed) recordedLost() bool {
 }
 
 // describe computes the status. It is the only place that sets what this package owns of it.
-func describe(o observed, now time.Time) fleet.ClusterStatus {
+func describe(o observed, leaving membership.Departure, now time.Time) fleet.ClusterStatus {
 	after := *o.before.DeepCopy()
 	if o.namespace == membership.NamespaceOurs {
 		after.Namespace = o.memberNamespace
@@ -38,7 +38,18 @@ func describe(o observed, now time.Time) fleet.ClusterStatus {
 		processed.Reason, processed.Message = said.reason, said.message
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
+	if !o.deleted.IsZero() {
+		said = verdict{reason: reasonLeaving, message: leaving.Message}
+	}
+	// While a member leaves, only its countdown would change: that is no reason for a write.
+	if old := kube.FindCondition(after.Conditions, fleet.ConditionReady); said.reason != reasonLeaving || old == nil || old.Reason != said.reason || !leaving.Says(old.Message) {
+		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
+	}
+	if o.policyProblem == "" {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionSupported)
+	} else {
+		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionSupported, false, membership.ReasonLeavePolicyInvalid, o.policyProblem))
+	}
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
 	// The report is shown from the first beat on: one write for both.

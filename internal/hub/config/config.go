@@ -30,7 +30,7 @@ type Config struct {
 	AgentCheckinInterval time.Duration
 	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
 	AgentTokenLifetime time.Duration
-	// ForceDeleteWaitTime is how long a MemberCluster that is deleted waits for its agent's answer.
+	// ForceDeleteWaitTime is how long a member that is to be emptied when it leaves waits for its agent's answer.
 	ForceDeleteWaitTime time.Duration
 	// IgnoreClusterRegistrationLabels drops all labels that agents ask for.
 	IgnoreClusterRegistrationLabels bool

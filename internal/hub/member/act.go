@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -44,7 +43,7 @@ func (c *Controller) claim(ctx context.Context, mc *clusterv1beta1.MemberCluster
 func (c *Controller) observe(ctx context.Context, mc *clusterv1beta1.MemberCluster) (observed, error) {
 	member := membership.OfMemberCluster(mc)
 	o := observed{name: mc.Name, memberNamespace: member.Namespace, identity: mc.Spec.Identity, before: mc.Status, hub: c.Config.Current().Hub()}
-	o.leavePolicy, o.policyProblem = leavePolicy(mc.Annotations)
+	o.leavePolicy, o.policyProblem = membership.LeavePolicy(mc, clusterv1beta1.LeaveDelete)
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
 	if err == nil && state == membership.NamespaceAbsent && mc.DeletionTimestamp != nil {
 		state, _, err = member.ObserveNamespace(ctx, c.Live) // the cache may not know it yet
@@ -156,7 +155,7 @@ func (c *Controller) ask(ctx context.Context, mc *clusterv1beta1.MemberCluster, 
 	return kube.Ensure(ctx, c.Client, differ...)
 }
 
-func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, leaving departure) error {
+func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluster, o observed, leaving membership.Departure) error {
 	after := mc.DeepCopy()
 	after.Status = describe(o, mc.Generation, leaving, c.Clock.Now())
 	if err := kube.PatchStatus(ctx, c.Client, mc, after); err != nil {
@@ -212,8 +211,8 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	}
 	now := c.Clock.Now()
 	leaving := depart(o, now, c.Config.Current().ForceDeleteWaitTime)
-	if leaving.step != waitForAgent {
-		if leaving.step == removeNamespace {
+	if leaving.Step != membership.WaitForAgent {
+		if leaving.Step == membership.RemoveNamespace {
 			err = c.removeNamespace(ctx, mc, leaving)
 		}
 		if err != nil {
@@ -232,39 +231,23 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if err := c.report(ctx, mc, o, leaving); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(leaving.wake.Sub(now), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: max(leaving.Wake.Sub(now), time.Millisecond)}, nil
 }
 
 // removeNamespace ends all access at once and starts the removal of the namespace, which Kubernetes carries through in its own time.
-func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster, leaving departure) error {
+func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster, leaving membership.Departure) error {
 	member := membership.OfMemberCluster(mc)
-	if leaving.forced {
-		if err := c.recordLeftovers(ctx, mc); err != nil {
+	if leaving.Unanswered != "" {
+		text, err := member.RecordLeftovers(ctx, c.Client, c.Live, c.SystemNamespace, leaving.Unanswered)
+		if err != nil {
 			return err
 		}
+		c.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, "ForcedLeave", "Leave", "%s", text)
 	}
 	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
 		return err
 	}
 	return member.DeleteNamespace(ctx, c.Client, c.Live)
-}
-
-// recordLeftovers keeps, after the record is gone, that a member was removed without its agent's answer.
-func (c *Controller) recordLeftovers(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	placed, err := membership.OfMemberCluster(mc).Placed(ctx, c.Live)
-	if err != nil {
-		return err
-	}
-	text := fmt.Sprintf("The agent of MemberCluster %s did not answer; its access was revoked. Whatever runs on the cluster goes on running there.", mc.Name)
-	leftovers := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: "left-" + mc.Name},
-		Data:       map[string]string{"uid": string(mc.UID), "message": text, "placed": strings.Join(placed, "\n")},
-	}
-	if err := kube.Ensure(ctx, c.Client, leftovers); err != nil {
-		return err
-	}
-	c.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, "ForcedLeave", "Leave", "%s", text)
-	return nil
 }
 
 func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {

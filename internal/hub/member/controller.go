@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.prepare(ctx, &mc, &seen); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := c.report(ctx, &mc, seen, departure{}); err != nil {
+	if err := c.report(ctx, &mc, seen, membership.Departure{}); err != nil {
 		return ctrl.Result{}, err
 	}
 	switch {

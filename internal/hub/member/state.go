@@ -35,7 +35,6 @@ const (
 	reasonAgentLost            = "AgentLost"
 	reasonAgentUnseen          = "AgentUnseen"
 	reasonAgentUnhealthy       = "AgentUnhealthy"
-	reasonLeavePolicyInvalid   = "LeavePolicyInvalid"
 )
 
 // observed is all that the status and the next step of a MemberCluster depend on.
@@ -98,23 +97,12 @@ func judgeReadyToJoin(o observed) verdict {
 	return verdict{metav1.ConditionTrue, reasonReadyToJoin, "Member cluster is ready to join the fleet"}
 }
 
-// agentCondition returns what the member's agent says of itself, or nil.
-func agentCondition(o observed, kind string) *metav1.Condition {
-	if o.report == nil {
-		return nil
-	}
-	if agent := clusterv1beta1.FindAgent(o.report.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
-		return meta.FindStatusCondition(agent.Conditions, kind)
-	}
-	return nil
-}
-
 // judgeJoined rolls up whether the agent has joined, or how far it is with leaving.
-func judgeJoined(o observed, leaving departure) verdict {
-	joined := agentCondition(o, clusterv1beta1.ConditionJoined)
+func judgeJoined(o observed, leaving membership.Departure) verdict {
+	joined := membership.AgentCondition(o.report, clusterv1beta1.ConditionJoined)
 	switch {
 	case !o.deleted.IsZero():
-		return verdict{metav1.ConditionTrue, reasonLeaving, leaving.message}
+		return verdict{metav1.ConditionTrue, reasonLeaving, leaving.Message}
 	case joined == nil || joined.Status == metav1.ConditionUnknown:
 		message := fmt.Sprintf("waiting for the member agent: install the chart member-agent on the cluster with config.memberClusterName=%s", o.name)
 		if joined != nil && joined.Message != "" {
@@ -127,11 +115,16 @@ func judgeJoined(o observed, leaving departure) verdict {
 	return verdict{metav1.ConditionFalse, reasonLeft, "Member cluster has left the fleet"}
 }
 
+// depart decides the next step of leaving.
+func depart(o observed, now time.Time, patience time.Duration) membership.Departure {
+	return membership.Leaver{Since: o.deleted, Patience: patience, Namespace: o.namespace, Seen: o.seen(), Report: o.report}.Depart(now)
+}
+
 // judgeHealthy says whether the member is alive and well: the hub judges silence, the agent its API server.
 func judgeHealthy(o observed) verdict {
 	recorded := meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionHealthy)
 	recordedLost := recorded != nil && recorded.Reason == reasonAgentLost
-	healthy := agentCondition(o, clusterv1beta1.ConditionHealthy)
+	healthy := membership.AgentCondition(o.report, clusterv1beta1.ConditionHealthy)
 	switch {
 	case !o.seen():
 		return verdict{metav1.ConditionUnknown, reasonAgentUnseen, "no heartbeat of the member agent has been seen yet"}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -107,80 +106,12 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// saying is an agent that is being emptied.
-func saying(progress string) func(*observed) {
-	return func(o *observed) {
-		agent := clusterv1beta1.FindAgent(o.report.Status.AgentStatus, clusterv1beta1.MemberAgent)
-		meta.SetStatusCondition(&agent.Conditions, metav1.Condition{Type: "Joined", Status: metav1.ConditionTrue, Reason: "Leaving", Message: progress})
-	}
-}
-
-func TestLeavingIsWrittenAgainOnlyForWhatTheAgentSays(t *testing.T) {
-	said := departure{progress: "2 objects left"}
-	for message, same := range map[string]bool{
-		"leaving: 2 objects left, at most until 2026-01-01T00:00:00Z (5m0s)":  true,
-		"leaving: 12 objects left, at most until 2026-01-01T00:00:00Z (5m0s)": false,
-		"leaving: waiting for the member agent to answer, at most until 2026": false,
-	} {
-		if said.says(message) != same {
-			t.Errorf("%q: want %t", message, same)
-		}
-	}
-}
-
-func TestLeavePolicy(t *testing.T) {
-	for name, c := range map[string]struct {
-		annotations map[string]string
-		want        clusterv1beta1.LeavePolicy
-		problem     bool
-	}{
-		"what was placed is removed":                 {nil, clusterv1beta1.LeaveDelete, false},
-		"or as the record says":                      {map[string]string{"muster/leave-policy": "Orphan"}, clusterv1beta1.LeaveOrphan, false},
-		"which may say so":                           {map[string]string{"muster/leave-policy": "Delete"}, clusterv1beta1.LeaveDelete, false},
-		"what is not understood removes nothing":     {map[string]string{"muster/leave-policy": "delete"}, clusterv1beta1.LeaveOrphan, true},
-		"nor does an annotation that has no content": {map[string]string{"muster/leave-policy": ""}, clusterv1beta1.LeaveOrphan, true},
-	} {
-		if got, problem := leavePolicy(c.annotations); got != c.want || (problem != "") != c.problem {
-			t.Errorf("%s: got %s, %q", name, got, problem)
-		}
-	}
-}
-
-func TestDepart(t *testing.T) {
-	const patience = 15 * time.Minute
-	in := func(state membership.NamespaceState) func(*observed) {
-		return func(o *observed) { o.namespace = state }
-	}
-	for _, c := range []struct {
-		name string
-		seen observed
-		now  time.Time
-		want departure
-	}{
-		{"a joined agent is asked first", joined(leaving), now, departure{step: waitForAgent, progress: "waiting for the member agent to answer", wake: now.Add(14 * time.Minute)}},
-		{"what it says is passed on", joined(leaving, saying("2 objects left")), now, departure{step: waitForAgent, progress: "2 objects left", wake: now.Add(14 * time.Minute)}},
-		{"its answer ends the wait", joined(leaving, answered(no)), now, departure{step: removeNamespace}},
-		{"a member that never connected is not waited for", joined(neverSeen, leaving), now, departure{step: removeNamespace}},
-		{"nor one without a report", joined(leaving, func(o *observed) { o.report = nil }), now, departure{step: removeNamespace}},
-		{"when the wait is over it is forced", joined(leaving), now.Add(14 * time.Minute), departure{step: removeNamespace, forced: true}},
-		{"a namespace that is going is not waited for", joined(leaving, in(membership.NamespaceTerminating)), now, departure{step: letGo}},
-		{"with the namespace gone the record goes", joined(leaving, in(membership.NamespaceAbsent)), now, departure{step: letGo}},
-		{"a namespace of somebody else is not touched", joined(leaving, in(membership.NamespaceTaken)), now, departure{step: letGo}},
-	} {
-		got := depart(c.seen, c.now, patience)
-		got.message = ""
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(departure{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
 func TestABeatAloneChangesTheStatusAtMostEveryFiveMinutes(t *testing.T) {
 	o := joined()
 	other := clusterv1beta1.AgentStatus{Type: "ServiceExportImportController", LastReceivedHeartbeat: metav1.NewTime(now)}
 	o.report.Status.AgentStatus = append(o.report.Status.AgentStatus, other)
 	o.clockSkew = new(int64(-3600))
-	first := describe(o, 1, departure{}, now)
+	first := describe(o, 1, membership.Departure{}, now)
 	if diff := cmp.Diff(o.clockSkew, first.ClockSkewSeconds); diff != "" {
 		t.Errorf("clock skew (-want +got):\n%s", diff)
 	}
@@ -197,7 +128,7 @@ func TestABeatAloneChangesTheStatusAtMostEveryFiveMinutes(t *testing.T) {
 		later.report.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-time.Hour)) // the member's clock does not matter
 		later.report.Status.AgentStatus[1].LastReceivedHeartbeat = metav1.NewTime(now.Add(c.after))
 		later.report.Status.ResourceUsage.ObservationTime = metav1.NewTime(now.Add(c.after))
-		if wrote := cmp.Diff(first, describe(later, 1, departure{}, now.Add(c.after))) != ""; wrote != c.write {
+		if wrote := cmp.Diff(first, describe(later, 1, membership.Departure{}, now.Add(c.after))) != ""; wrote != c.write {
 			t.Errorf("%s: wrote %t, want %t", c.name, wrote, c.write)
 		}
 	}

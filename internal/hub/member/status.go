@@ -9,19 +9,20 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 )
 
 // refreshLastSeen is how old a shown beat may get while a member is online.
 const refreshLastSeen = 5 * time.Minute
 
 // describe computes the status. It is the only place that sets it.
-func describe(o observed, generation int64, leaving departure, now time.Time) clusterv1beta1.MemberClusterStatus {
+func describe(o observed, generation int64, leaving membership.Departure, now time.Time) clusterv1beta1.MemberClusterStatus {
 	after := *o.before.DeepCopy()
 	set := func(kind string, v verdict) {
 		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation}
 		condition.LastTransitionTime = metav1.NewTime(now)
 		// While a member leaves, only its countdown would change: that is no reason for a write.
-		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && leaving.says(old.Message) {
+		if old := meta.FindStatusCondition(after.Conditions, kind); old != nil && v.reason == reasonLeaving && old.Reason == v.reason && leaving.Says(old.Message) {
 			return
 		}
 		meta.SetStatusCondition(&after.Conditions, condition)
@@ -32,7 +33,7 @@ func describe(o observed, generation int64, leaving departure, now time.Time) cl
 	set(clusterv1beta1.ConditionJoined, judgeJoined(o, leaving))
 	set(clusterv1beta1.ConditionHealthy, judgeHealthy(o))
 	if o.policyProblem != "" {
-		set(clusterv1beta1.ConditionSupported, verdict{metav1.ConditionFalse, reasonLeavePolicyInvalid, o.policyProblem})
+		set(clusterv1beta1.ConditionSupported, verdict{metav1.ConditionFalse, membership.ReasonLeavePolicyInvalid, o.policyProblem})
 	} else {
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionSupported)
 	}

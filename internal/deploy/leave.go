@@ -1,0 +1,185 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/agent/work"
+	"github.com/muster-fleet/muster/internal/deploy/live"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+// removeRetry is when to try again to uninstall a release that could not be.
+const removeRetry = 30 * time.Second
+
+// removal is a release that goes.
+type removal struct {
+	release release.Summary
+	// objects are those that go with it; nil if it is only forgotten.
+	objects *live.Set
+	// uninstalled says that Helm has deleted them, over that nothing is left to do.
+	uninstalled, over bool
+}
+
+// RemoveAll removes everything that was delivered to this member, whatever the hub says. It is what a member does that leaves with policy
+// Delete; the caller sees to it that Run is over. It tells whenever another number of objects is left, and returns when none is. It can be
+// called again after it was interrupted at any point, because the history of a release is kept until its objects are gone.
+func (d *Deployer) RemoveAll(ctx context.Context, progress func(work.Remaining)) error {
+	moved := make(chan struct{}, 1)
+	d.watcher = live.NewWatcher(d.Cluster, func(live.Key) {
+		select {
+		case moved <- struct{}{}:
+		default:
+		}
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer d.watcher.Wait()
+	defer cancel()
+	all, err := d.removals(ctx)
+	if err != nil {
+		return err
+	}
+	told := count(all)
+	progress(told)
+	for len(all) > 0 {
+		left, failed := d.removeEach(ctx, all)
+		if left.Left != told.Left || !slices.Equal(left.Held, told.Held) {
+			progress(left)
+			told = left
+		}
+		all = slices.DeleteFunc(all, func(r *removal) bool { return r.over })
+		if len(all) == 0 {
+			break
+		}
+		if err := d.untilMoved(ctx, moved, failed); err != nil {
+			return err
+		}
+	}
+	progress(work.Remaining{})
+	return nil
+}
+
+// untilMoved waits until something went, or until it is time to try again what failed.
+func (d *Deployer) untilMoved(ctx context.Context, moved <-chan struct{}, failed bool) error {
+	var again <-chan time.Time
+	if failed {
+		timer := d.Clock.NewTimer(removeRetry)
+		defer timer.Stop()
+		again = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-again:
+	case <-moved:
+	}
+	return nil
+}
+
+// removals are the releases of this member, whose objects are watched from now on.
+func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
+	found, err := d.Cluster.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*removal
+	var keys [][]live.Key
+	for name, summary := range found {
+		if summary.Member != d.Member {
+			continue
+		}
+		r := &removal{release: summary, uninstalled: summary.Uninstalled}
+		all = append(all, r)
+		if summary.KeepResources || strings.HasPrefix(name, agentBundle) {
+			continue
+		}
+		objects, err := d.Cluster.Objects(ctx, summary)
+		if err != nil {
+			return nil, err
+		}
+		if r.objects, err = d.watcher.NewSet(summary, slices.DeleteFunc(objects, d.stays)); err != nil {
+			return nil, err
+		}
+		keys = append(keys, r.objects.Keys())
+	}
+	d.watcher.Watch(ctx, live.Kinds(keys...))
+	return all, nil
+}
+
+// stays says whether an object is not deleted with its release: because it says so itself, or because its kind is gone and it with that.
+func (d *Deployer) stays(object *unstructured.Unstructured) bool {
+	if object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy {
+		return true
+	}
+	kind := object.GroupVersionKind()
+	_, err := d.Cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return meta.IsNoMatchError(err)
+}
+
+// count is how many objects there were.
+func count(all []*removal) work.Remaining {
+	var left work.Remaining
+	for _, r := range all {
+		if r.objects != nil {
+			left.Left += len(r.objects.Keys())
+		}
+	}
+	return left
+}
+
+// removeEach goes on with each removal, and says what is left and whether something failed.
+func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left work.Remaining, failed bool) {
+	var mu sync.Mutex
+	room, removing := make(chan struct{}, workers), sync.WaitGroup{}
+	for _, r := range all {
+		room <- struct{}{}
+		removing.Go(func() {
+			defer func() { <-room }()
+			now, err := d.goOn(ctx, r)
+			mu.Lock()
+			defer mu.Unlock()
+			left.Left, left.Held = left.Left+now.Count, append(left.Held, now.Held...)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			d.Log.Info("removing a release failing", "release", r.release.String(), "reason", err.Error())
+			failed = true
+			left.Left++
+			left.Held = append(left.Held, fmt.Sprintf("release %s/%s: %v", r.release.Namespace, r.release.Name, err))
+		})
+	}
+	removing.Wait()
+	slices.Sort(left.Held)
+	return left, failed
+}
+
+// goOn removes what it can of a release.
+func (d *Deployer) goOn(ctx context.Context, r *removal) (live.Left, error) {
+	if r.objects == nil {
+		err := d.Cluster.Forget(r.release)
+		r.over = err == nil
+		return live.Left{}, err
+	}
+	if !r.uninstalled {
+		if err := d.Cluster.Uninstall(r.release); err != nil {
+			return live.Left{}, err
+		}
+		r.uninstalled = true
+		d.Log.Info("release uninstalled", "release", r.release.String())
+	}
+	left, err := d.watcher.Left(ctx, r.objects)
+	if err != nil || left.Count > 0 {
+		return left, err
+	}
+	err = d.Cluster.Finish(ctx, r.release)
+	r.over = err == nil
+	return left, err
+}
