@@ -119,6 +119,11 @@ var upstream = map[string]string{
 		status.manifestConditions[].identifier.kind:string status.manifestConditions[].identifier.resource:string
 		status.manifestConditions[].identifier.namespace:string status.manifestConditions[].identifier.name:string
 		status.manifestConditions[].conditions:array status.manifestConditions[].driftDetails:object
+		status.manifestConditions[].driftDetails.observedInMemberClusterGeneration:integer
+		status.manifestConditions[].driftDetails.firstDriftedObservedTime:string status.manifestConditions[].driftDetails.observedDrifts:array
+		status.manifestConditions[].driftDetails.observedDrifts[].path:string
+		status.manifestConditions[].driftDetails.observedDrifts[].valueInHub:string
+		status.manifestConditions[].driftDetails.observedDrifts[].valueInMember:string
 		status.manifestConditions[].diffDetails:object`,
 	"placement.kubernetes-fleet.io_appliedworks.yaml": `
 		spec.workName:string spec.workNamespace:string status.appliedResources:array`,
@@ -171,7 +176,8 @@ const upstreamPlacement = `
 		spec.strategy.deleteStrategy.propagationPolicy:string spec.strategy.reportBackStrategy:object spec.revisionHistoryLimit:integer
 		spec.statusReportingScope:string status.selectedResources:array status.observedResourceIndex:string
 		status.placementStatuses:array status.placementStatuses[].clusterName:string status.placementStatuses[].conditions:array
-		status.conditions:array`
+		status.placementStatuses[].failedPlacements:array status.placementStatuses[].driftedPlacements:array
+		status.placementStatuses[].diffedPlacements:array status.conditions:array`
 
 func TestEveryUpstreamFieldIsThereWithItsType(t *testing.T) {
 	for file, list := range upstream {

@@ -22,14 +22,7 @@ import (
 func BenchmarkDeliver(b *testing.B) {
 	r := newRig(b)
 	values, _ := r.token("new-token")
-	dir := b.TempDir()
-	for _, program := range []string{"muster-agent", "muster-deployer"} {
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, program), "../cmd/"+program)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			b.Fatalf("building %s: %v\n%s", program, err, out)
-		}
-	}
+	dir := r.programs()
 	command := r.run(exec.Command(filepath.Join(dir, "muster-agent"), "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"),
 		"--namespace", r.member(values, "deliver"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0"))
 	b.Cleanup(func() { r.end(command) })

@@ -3,6 +3,8 @@ package agent
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 )
 
 var (
@@ -15,11 +17,28 @@ var (
 	credentialExpiry = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "muster_agent_credential_expiry_timestamp_seconds", Help: "When the agent's token expires; 0 if it has none or it never does.",
 	})
+	worksGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "muster_agent_works", Help: "Works of this member, by state: Pending, Failing, Applied, Available or Compared.",
+	}, []string{"state"})
+	manifests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "muster_agent_manifests_total", Help: "Manifests of Works, by what was done about them: applied, failed, compared or removed.",
+	}, []string{"result"})
 )
+
+// countWorks takes over what the program that delivers has counted.
+func countWorks(t deployer.Tally) {
+	worksGauge.Reset()
+	for state, count := range t.Works {
+		worksGauge.WithLabelValues(state).Set(float64(count))
+	}
+	for result, count := range t.Manifests {
+		manifests.WithLabelValues(result).Add(float64(max(count, 0)))
+	}
+}
 
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(joinedGauge, heartbeats, credentialExpiry,
+	registry.MustRegister(joinedGauge, heartbeats, credentialExpiry, worksGauge, manifests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
@@ -77,6 +78,7 @@ func (f flags) run(ctx context.Context) error {
 		return fmt.Errorf("limiting the memory of the program: %w", err)
 	}
 	log := logging.New(f.debug)
+	ctrl.SetLogger(logging.Libraries(log))
 	config, err := local.Config(f.kubeconfig)
 	if err != nil {
 		return err

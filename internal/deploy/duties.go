@@ -84,6 +84,7 @@ func (d *duties) carryOut(ctx context.Context, kind deployer.Kind) error {
 	}
 	controller, err := work.New(work.Deps{
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Clock: clock.RealClock{}, Log: d.log, Idle: rests, Leaving: d.empties(),
+		Tell:  func(t work.Tally) { d.answer(deployer.Answer{Tally: (*deployer.Tally)(&t)}) },
 		Stays: func(ctx context.Context) error { return d.hub.Stays(ctx, types.UID(d.member)) },
 	})
 	if err != nil {

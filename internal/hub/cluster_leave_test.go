@@ -296,3 +296,31 @@ func (f fixture) copyOf(m *member) string {
 	}
 	return namespace
 }
+
+// With its namespace a Cluster loses its identity, too, and has to register again; what is placed on it stays meanwhile.
+func TestAClustersNamespaceDeletedByMistakeGoesAndTakesNothingOffTheCluster(t *testing.T) {
+	f := newFixture(t)
+	e := f.elsewhere("mistake")
+	shop := e.placed()
+	settings := &corev1.ConfigMap{}
+	f.check(e.on.get(settings, shop, "settings"))
+	name := naming.MemberNamespace(f.workspace, e.name)
+	var namespace corev1.Namespace
+	f.check(f.get(&namespace, "", name))
+	f.check(f.Delete(context.Background(), namespace.DeepCopy()))
+	f.eventually("the namespace is made anew", func() error {
+		var again corev1.Namespace
+		if err := f.get(&again, "", name); err != nil {
+			return err
+		}
+		if again.UID == namespace.UID {
+			return fmt.Errorf("it is still there: %v", again.Status.Conditions)
+		}
+		return nil
+	})
+	uid := settings.UID
+	f.check(e.on.get(settings, shop, "settings"))
+	if settings.UID != uid || settings.DeletionTimestamp != nil {
+		t.Errorf("it was removed: %+v", settings.ObjectMeta)
+	}
+}

@@ -1,12 +1,9 @@
 package hub
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -55,11 +52,7 @@ The charts fleet-crd and fleet install what it needs.`,
 				return errNamespace
 			}
 			log := logging.New(debug)
-			libraries := log
-			if !debug {
-				libraries = logr.FromSlogHandler(ownLines{logr.ToSlogHandler(log)})
-			}
-			ctrl.SetLogger(libraries)
+			ctrl.SetLogger(logging.Libraries(log))
 			config, err := configure()
 			if err != nil {
 				return err
@@ -79,17 +72,4 @@ The charts fleet-crd and fleet install what it needs.`,
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command
-}
-
-// ownLines leaves out what controller-runtime tells of each watch and each worker that it starts. Errors pass, and so does all that is
-// said in a reconcile: that is the controllers' own.
-type ownLines struct{ slog.Handler }
-
-func (ownLines) Enabled(_ context.Context, level slog.Level) bool { return level > slog.LevelInfo }
-
-func (h ownLines) WithAttrs(attrs []slog.Attr) slog.Handler {
-	if slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == "reconcileID" }) {
-		return h.Handler.WithAttrs(attrs)
-	}
-	return ownLines{h.Handler.WithAttrs(attrs)}
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent"
@@ -82,4 +86,40 @@ func TestAMemberAppliesWhatIsPlacedOnItAndRemovesIt(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAPlacementThatOnlyComparesShowsInWhatAMemberDiffers(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("compared", "env=prod")
+	shop := f.shop()
+	ctx := context.Background()
+	f.check(m.on.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}))
+	f.check(m.on.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}, Data: map[string]string{"a": "other"}}))
+	spec := strings.ReplaceAll(prodOnly, "$SHOP", shop)
+	crp := f.crp(strings.Replace(spec, "rollingUpdate: {maxUnavailable: 1}", "applyStrategy: {type: ReportDiff}", 1))
+	f.untilSays(crp, "DiffReported", metav1.ConditionTrue, "and 2 more differ")
+	if c := meta.FindStatusCondition(crp.Status.Conditions, "ClusterResourcePlacementApplied"); c != nil || crp.Status.Members != "1/1" {
+		t.Errorf("members %s, condition %+v", crp.Status.Members, c)
+	}
+	diffed := crp.Status.PlacementStatuses[0].DiffedPlacements
+	settings := slices.IndexFunc(diffed, func(d placement.DiffedPlacement) bool { return d.Name == "settings" })
+	if want := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "other"}}; len(diffed) != 3 || settings < 0 || !cmp.Equal(diffed[settings].ObservedDiffs, want) {
+		t.Errorf("it shows %+v", diffed)
+	}
+	if err := m.on.get(&corev1.Service{}, shop, "web"); !apierrors.IsNotFound(err) {
+		t.Errorf("reading what is not to be applied: %v", err)
+	}
+
+	f.eventually("it is to be applied", func() error {
+		f.check(f.Get(ctx, client.ObjectKeyFromObject(crp), crp))
+		crp.Spec.Strategy.ApplyStrategy = &placement.ApplyStrategy{WhenToApply: placement.ApplyIfNotDrifted}
+		return f.Update(ctx, crp)
+	})
+	f.untilSays(crp, "Applied", metav1.ConditionTrue, "on all 1 members")
+	f.check(m.on.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"edited"}}`))))
+	f.untilSays(crp, "Applied", metav1.ConditionFalse, `/data/a is "edited" and not "1"`)
+	drifted := crp.Status.PlacementStatuses[0].DriftedPlacements
+	if want := []placement.PatchDetail{{Path: "/data/a", ValueInHub: "1", ValueInMember: "edited"}}; len(drifted) != 1 || !cmp.Equal(drifted[0].ObservedDrifts, want) {
+		t.Errorf("it shows %+v", drifted)
+	}
 }

@@ -198,8 +198,12 @@ func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judg
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	return placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
-		Judge: judge, Dynamic: reader, Discovery: kinds}).Register(ctx, mgr)
+	controller := placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
+		Judge: judge, Dynamic: reader, Discovery: kinds})
+	if err := mgr.Add(manager.RunnableFunc(controller.Serve(metrics.Registry))); err != nil {
+		return err
+	}
+	return controller.Register(ctx, mgr)
 }
 
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.

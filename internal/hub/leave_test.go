@@ -98,3 +98,36 @@ func TestAMemberThatLeavesWithPolicyOrphanKeepsWhatItHas(t *testing.T) {
 	m.untilGone()
 	f.check(m.has(shop))
 }
+
+// Somebody deletes the member namespace by hand, with everything in it: nobody asked for what is placed to go.
+func TestAMemberNamespaceDeletedByMistakeTakesNothingOffTheMember(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("mistake", "env=prod")
+	shop := f.shop()
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
+	var before, namespace corev1.Namespace
+	f.check(m.on.get(&before, "", shop))
+	settings := &corev1.ConfigMap{}
+	f.check(m.on.get(settings, shop, "settings"))
+	f.check(f.get(&namespace, "", m.namespaceName()))
+	f.check(f.Delete(context.Background(), namespace.DeepCopy()))
+	f.eventually("the namespace is made anew", func() error {
+		var again corev1.Namespace
+		if err := f.get(&again, "", m.namespaceName()); err != nil {
+			return err
+		}
+		if again.UID == namespace.UID {
+			return fmt.Errorf("it is still there: %v", again.Status.Conditions)
+		}
+		return nil
+	})
+	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
+	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "after"}}))
+	f.eventually("the member follows again", func() error { return m.on.get(&corev1.ConfigMap{}, shop, "after") })
+	uid := settings.UID
+	f.check(m.on.get(settings, shop, "settings"))
+	if settings.UID != uid || settings.DeletionTimestamp != nil {
+		t.Errorf("it was removed in between: %+v", settings.ObjectMeta)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -147,4 +148,68 @@ func TestManyResourcesBecomeSeveralWorks(t *testing.T) {
 		f.check(f.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("large-%d", i)}}))
 	}
 	f.untilOn(crp, m)
+}
+
+// The agent of a Cluster applies what affinity brings it by the Cluster's labels; a workspace that withdraws takes nothing away.
+func TestAClusterIsPickedByItsLabelsAndKeepsWhatItHasWhenItsWorkspaceWithdraws(t *testing.T) {
+	f := newFixture(t)
+	opt := func(in bool) {
+		f.eventually("the workspace says whether it opts in", func() error {
+			var workspace corev1.Namespace
+			f.check(f.get(&workspace, "", f.workspace))
+			delete(workspace.Labels, "muster/placement")
+			if in {
+				metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
+			}
+			return f.Update(context.Background(), &workspace)
+		})
+	}
+	e := f.elsewhere("labelled") // which opts in
+	on, cluster := e.on, e.name
+	shop := f.shop()
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	name := f.workspace + "/" + cluster
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "no member qualifies")
+	f.eventually("the Cluster is labelled", func() error {
+		var record fleet.Cluster
+		f.check(f.get(&record, f.workspace, cluster))
+		metav1.SetMetaDataLabel(&record.ObjectMeta, "env", "prod")
+		metav1.SetMetaDataLabel(&record.ObjectMeta, "test", f.workspace)
+		return f.Update(context.Background(), &record)
+	})
+	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
+	if got := crp.Status.PlacementStatuses[0].ClusterName; got != name {
+		t.Errorf("it is called %s, want %s", got, name)
+	}
+	settings := &corev1.ConfigMap{}
+	f.check(on.get(settings, shop, "settings"))
+
+	opt(false)
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "kept as it is, because no workspace that opts in has a record of it any more: member namespace "+naming.MemberNamespace(f.workspace, cluster))
+	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "later"}}))
+	f.eventually("the placement counts the change", func() error {
+		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if crp.Status.ObservedResourceIndex != "1" {
+			return fmt.Errorf("the index is %s", crp.Status.ObservedResourceIndex)
+		}
+		return nil
+	})
+	if err := on.get(&corev1.ConfigMap{}, shop, "later"); !apierrors.IsNotFound(err) {
+		t.Errorf("reading what came after it withdrew: %v", err)
+	}
+	uid := settings.UID
+	f.check(on.get(settings, shop, "settings"))
+	if settings.UID != uid || settings.DeletionTimestamp != nil {
+		t.Errorf("it was taken away: %+v", settings.ObjectMeta)
+	}
+	opt(true)
+	f.eventually("it follows again", func() error { return on.get(&corev1.ConfigMap{}, shop, "later") })
+	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
+	f.check(f.Delete(context.Background(), crp))
+	f.eventually("it is emptied", func() error {
+		if err := on.get(settings, shop, "settings"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
 }

@@ -98,7 +98,6 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 		{"what is in a namespace", "resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: x}]", "Scheduled", "select its Namespace"},
 		{"something not done", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\nstrategy: {type: External, reportBackStrategy: {type: Mirror}}", "Supported",
 			"spec.strategy.type External: nothing is rolled out by another controller; changes roll out as with RollingUpdate; spec.strategy.reportBackStrategy: no status is copied back"},
-		{"nothing but a report", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\nstrategy: {applyStrategy: {type: ReportDiff}}", "Scheduled", "ReportDiff is not supported"},
 	} {
 		f.eventually(c.name+" is asked for", func() error {
 			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))

@@ -4,8 +4,10 @@
 package logging
 
 import (
+	"context"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -20,4 +22,25 @@ func New(debug bool) logr.Logger {
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	klog.SetLogger(log)
 	return log
+}
+
+// Libraries is the logger for controller-runtime, which tells of less than the program itself.
+func Libraries(log logr.Logger) logr.Logger {
+	if log.V(1).Enabled() {
+		return log
+	}
+	return logr.FromSlogHandler(ownLines{logr.ToSlogHandler(log)})
+}
+
+// ownLines leaves out what controller-runtime tells of each watch and each worker that it starts. Errors pass, and so does all that is
+// said in a reconcile: that is the controllers' own.
+type ownLines struct{ slog.Handler }
+
+func (ownLines) Enabled(_ context.Context, level slog.Level) bool { return level > slog.LevelInfo }
+
+func (h ownLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == "reconcileID" }) {
+		return h.Handler.WithAttrs(attrs)
+	}
+	return ownLines{h.Handler.WithAttrs(attrs)}
 }

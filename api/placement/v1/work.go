@@ -61,7 +61,7 @@ type Manifest struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkStatus struct {
-	// Conditions: Applied and Available, of all manifests together.
+	// Conditions: Applied and Available of all manifests together, or DiffReported if they are only compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -78,23 +78,68 @@ type ManifestCondition struct {
 	// Identifier says which manifest.
 	// +optional
 	Identifier WorkResourceIdentifier `json:"identifier,omitempty"`
-	// Conditions: Applied and Available, of this manifest.
+	// Conditions: Applied and Available of this manifest, or DiffReported if it is only compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// DriftDetails is in what the object on the member has departed from the manifest since it was applied, as the agent words it.
+	// DriftDetails is in what the object on the member has departed from the manifest since it was applied.
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	DriftDetails *runtime.RawExtension `json:"driftDetails,omitempty"`
-	// DiffDetails is in what an object that was not applied differs from the manifest, as the agent words it.
+	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
+	// DiffDetails is in what an object that was not applied differs from the manifest.
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	DiffDetails *runtime.RawExtension `json:"diffDetails,omitempty"`
+	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
+}
+
+// DriftDetails is in what an object has departed from its manifest since it was applied.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type DriftDetails struct {
+	// ObservationTime is when the agent first saw it as it is described here.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitempty"`
+	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the member; 0 if its kind has none.
+	// +optional
+	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
+	// FirstDriftedObservedTime is when the agent first saw any difference.
+	// +optional
+	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime,omitempty"`
+	// ObservedDrifts are the differences; Muster's agent names at most 20.
+	// +optional
+	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
+}
+
+// DiffDetails is in what an object that was not applied differs from its manifest.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type DiffDetails struct {
+	// ObservationTime is when the agent first saw it as it is described here.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitempty"`
+	// ObservedInMemberClusterGeneration is the metadata.generation that the object then had on the member; null if there is none.
+	// +optional
+	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
+	// FirstDiffedObservedTime is when the agent first saw any difference.
+	// +optional
+	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime,omitempty"`
+	// ObservedDiffs are the differences; Muster's agent names at most 20.
+	// +optional
+	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
+}
+
+// PatchDetail is one difference.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type PatchDetail struct {
+	// Path of the field as a JSON pointer, / if the object is not there at all.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// ValueInHub is what the manifest says; empty if it says nothing. Of a Secret it is not shown.
+	// +optional
+	ValueInHub string `json:"valueInHub,omitempty"`
+	// ValueInMember is what the object says; empty if it says nothing. Of a Secret it is not shown.
+	// +optional
+	ValueInMember string `json:"valueInMember,omitempty"`
 }
 
 // WorkResourceIdentifier names the object of a manifest.

@@ -158,8 +158,8 @@ type PlacementStatus struct {
 	// they are not picked.
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`
-	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, each behind ClusterResourcePlacement or
-	// ResourcePlacement, and Supported.
+	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or DiffReported instead of the last two,
+	// each behind ClusterResourcePlacement or ResourcePlacement, and Supported.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -208,7 +208,14 @@ type PerClusterStatus struct {
 	// FailedPlacements are the resources that are not applied or not available there, at most ten.
 	// +optional
 	FailedPlacements []FailedPlacement `json:"failedPlacements,omitempty"`
-	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available.
+	// DriftedPlacements are the resources that were changed there since they were applied, at most ten, and a hundred of all members.
+	// +optional
+	DriftedPlacements []DriftedPlacement `json:"driftedPlacements,omitempty"`
+	// DiffedPlacements are the resources that differ there and are not applied for that reason, at most ten, and a hundred of all members.
+	// +optional
+	DiffedPlacements []DiffedPlacement `json:"diffedPlacements,omitempty"`
+	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available; DiffReported instead of the last two if
+	// resources are only compared.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -221,4 +228,38 @@ type FailedPlacement struct {
 	// Condition is what the member's agent says.
 	// +required
 	Condition metav1.Condition `json:"condition"`
+}
+
+// DriftedPlacement is a resource that was changed on a member since it was applied.
+type DriftedPlacement struct {
+	ResourceIdentifier `json:",inline"`
+	// ObservationTime is when the member's agent first saw it as it is described here.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitempty"`
+	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; 0 if its kind has none.
+	// +optional
+	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
+	// FirstDriftedObservedTime is when the agent first saw any difference.
+	// +optional
+	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime,omitempty"`
+	// ObservedDrifts are the differences, at most ten.
+	// +optional
+	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
+}
+
+// DiffedPlacement is a resource that differs on a member, and is not applied for that reason.
+type DiffedPlacement struct {
+	ResourceIdentifier `json:",inline"`
+	// ObservationTime is when the member's agent first saw it as it is described here.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitempty"`
+	// TargetClusterObservedGeneration is the metadata.generation of the object on the member; null if there is none.
+	// +optional
+	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
+	// FirstDiffedObservedTime is when the agent first saw any difference.
+	// +optional
+	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime,omitempty"`
+	// ObservedDiffs are the differences, at most ten.
+	// +optional
+	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }

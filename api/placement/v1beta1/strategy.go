@@ -75,7 +75,7 @@ const (
 	ApplyClientSide ApplyStrategyType = "ClientSideApply"
 	// ApplyServerSide leaves the merge to the member's API server.
 	ApplyServerSide ApplyStrategyType = "ServerSideApply"
-	// ApplyReportDiff applies nothing and reports what differs. Muster does not do that, and says so.
+	// ApplyReportDiff applies nothing and reports what differs.
 	ApplyReportDiff ApplyStrategyType = "ReportDiff"
 )
 
@@ -125,7 +125,7 @@ type ApplyStrategy struct {
 	// Type: default ServerSideApply by Muster's agent, ClientSideApply by KubeFleet's.
 	// +optional
 	Type ApplyStrategyType `json:"type,omitempty"`
-	// ComparisonOption is what counts as a difference for whenToApply and whenToTakeOver.
+	// ComparisonOption is what counts as a difference for whenToApply and whenToTakeOver, and what ReportDiff reports.
 	// +optional
 	// +kubebuilder:default=PartialComparison
 	ComparisonOption ComparisonOption `json:"comparisonOption,omitempty"`

@@ -22,6 +22,12 @@ const (
 	// ConditionAvailable on a Work and its manifests says whether what was applied works.
 	ConditionAvailable = "Available"
 
+	// ConditionDiffReported on a Work and its manifests that are only compared says whether that was done.
+	ConditionDiffReported = "DiffReported"
+	// ReasonAllCompared and ReasonSomeNotCompared are its reasons on a Work.
+	ReasonAllCompared     = "AllManifestsCompared"
+	ReasonSomeNotCompared = "SomeManifestsAreNotCompared"
+
 	// ReasonAllApplied and the others are the reasons of these conditions on a Work.
 	ReasonAllApplied      = "AllManifestsApplied"
 	ReasonSomeNotApplied  = "SomeManifestsAreNotApplied"

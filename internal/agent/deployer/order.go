@@ -53,6 +53,14 @@ type Answer struct {
 	// Left says how much is left while the member is emptied, and what that waits for; Emptied that it is over.
 	Left    string `json:"left,omitempty"`
 	Emptied bool   `json:"emptied,omitempty"`
+	// Tally is how the Works stand, and what was done about them since the last.
+	Tally *Tally `json:"tally,omitempty"`
+}
+
+// Tally counts Works by state, and manifests by what was done since the tally before.
+type Tally struct {
+	Works     map[string]int
+	Manifests map[string]int
 }
 
 // Send writes an order.

@@ -45,8 +45,10 @@ type Supervisor struct {
 	// Leaves says whether the member leaves, and how; Empty takes how far it is with being emptied.
 	Leaves func() clusterv1beta1.LeavePolicy
 	Empty  func(left string, emptied bool)
-	Log    logr.Logger
-	Clock  clock.Clock
+	// Count takes what the program has counted. It may be nil.
+	Count func(Tally)
+	Log   logr.Logger
+	Clock clock.Clock
 }
 
 // Beside is where the program is, if it was installed as it should be.
@@ -127,6 +129,9 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 func (s *Supervisor) heed(ctx context.Context, answer Answer) {
 	if s.emptying() && (answer.Left != "" || answer.Failing != "") {
 		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
+	}
+	if s.Count != nil && answer.Tally != nil {
+		s.Count(*answer.Tally)
 	}
 	for _, placed := range s.Placed {
 		if placed.Kind == answer.Kind && answer.Failing != "" {

@@ -1,7 +1,8 @@
-// Package readiness says of an applied object whether it does what it is there for: a Deployment has rolled out, a Job has ended.
+// Package readiness says of an object that was placed or delivered whether it does what it is there for: a Deployment has rolled out, a
+// Job has ended. Both doors judge by it.
 //
-// Its invariant: it looks at nothing but the object. The rules are kstatus's; what it adds is to tell kinds of which nothing can be
-// known from those that are well.
+// Its invariant: it looks at nothing but the object. The rules and the words are kstatus's; what it adds is to tell kinds of which nothing
+// can be known from those that are well.
 package readiness
 
 import (
@@ -18,9 +19,13 @@ const (
 	// Ready is an object that has become what was asked for, or that has nothing to become.
 	Ready State = "Ready"
 	// Progressing is an object that is on its way.
-	Progressing State = "Progressing"
+	Progressing State = "InProgress"
+	// Terminating is an object that is being deleted.
+	Terminating State = "Terminating"
 	// Failed is an object that will not get there by itself.
 	Failed State = "Failed"
+	// Unknown is an object whose status cannot be understood.
+	Unknown State = "Unknown"
 	// Untracked is an object that says nothing of itself, of a kind that Kubernetes does not define.
 	Untracked State = "Untracked"
 )
@@ -31,16 +36,17 @@ type Result struct {
 	Message string
 }
 
+// Stands is whether the object is as far as it will come by itself, as far as anybody can tell.
+func (r Result) Stands() bool { return r.State == Ready || r.State == Untracked }
+
 // Of judges an object.
 func Of(object *unstructured.Unstructured) Result {
 	computed, err := status.Compute(object)
 	switch {
 	case err != nil:
-		return Result{Failed, "its status cannot be understood: " + err.Error()}
-	case computed.Status == status.FailedStatus:
-		return Result{Failed, computed.Message}
+		return Result{Unknown, "its status cannot be understood: " + err.Error()}
 	case computed.Status != status.CurrentStatus:
-		return Result{Progressing, computed.Message}
+		return Result{State(computed.Status), computed.Message}
 	case !tellsOfItself(object):
 		return Result{Untracked, "its kind has no status to go by"}
 	}

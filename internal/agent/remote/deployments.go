@@ -90,14 +90,24 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 }
 
 // Stays makes sure that the member stays in the fleet, so that what is deleted in its namespace was taken away by itself and not with all
-// the rest. The identity of a MemberCluster may not ask for tokens; before its namespace goes, its report says that it leaves.
+// the rest. The identity of a MemberCluster may not ask for tokens, but read its namespace.
 func (m *Member) Stays(ctx context.Context, report types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := m.stays(ctx, report); err != nil || strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) {
+	if err := m.stays(ctx, report); err != nil {
 		return err
 	}
-	return m.takesMore(ctx)
+	if !strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) {
+		return m.takesMore(ctx)
+	}
+	var namespace corev1.Namespace
+	if err := m.core.Get().Resource("namespaces").Name(m.Namespace).Do(ctx).Into(&namespace); err != nil {
+		return fmt.Errorf("reading the member namespace %s: %w", m.Namespace, err)
+	}
+	if namespace.DeletionTimestamp != nil {
+		return fmt.Errorf("the member namespace %s is being deleted", m.Namespace)
+	}
+	return nil
 }
 
 func (m *Member) stays(ctx context.Context, report types.UID) error {

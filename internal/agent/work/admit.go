@@ -11,8 +11,10 @@ import (
 
 // strategy is how a Work wants to be applied.
 type strategy struct {
-	// unsupported is what it asks for that this agent does not do, or "".
-	unsupported string
+	// reports: nothing is applied, it is only said what differs.
+	reports bool
+	// full: what only the object has is a difference, too.
+	full bool
 	// force takes fields from other managers.
 	force        bool
 	coOwned      bool
@@ -26,20 +28,14 @@ func strategyOf(given *placement.ApplyStrategy) strategy {
 	if given == nil {
 		return strategy{force: true, takeOver: placement.TakeOverAlways}
 	}
-	s := strategy{
+	return strategy{
+		reports:      given.Type == placement.ApplyReportDiff,
+		full:         given.ComparisonOption == placement.CompareFully,
 		force:        given.Type != placement.ApplyServerSide || given.ServerSideApplyConfig != nil && given.ServerSideApplyConfig.ForceConflicts,
 		coOwned:      given.AllowCoOwnership,
 		ifNotDrifted: given.WhenToApply == placement.ApplyIfNotDrifted,
 		takeOver:     given.WhenToTakeOver,
 	}
-	compares := s.ifNotDrifted || s.takeOver == placement.TakeOverIfNoDiff
-	switch {
-	case given.Type == placement.ApplyReportDiff:
-		s.unsupported = "applyStrategy.type ReportDiff"
-	case given.ComparisonOption == placement.CompareFully && compares:
-		s.unsupported = "applyStrategy.comparisonOption FullComparison"
-	}
-	return s
 }
 
 // admission is whether and how a manifest may be applied to the object that is there.
@@ -48,7 +44,9 @@ type admission struct {
 	refused outcome
 	// compare is the reason with which it is refused if the object differs from the manifest; empty if that does not matter.
 	compare string
-	force   bool
+	// extras is the reason with which it is refused if the object has something that the manifest does not; empty if that does not matter.
+	extras string
+	force  bool
 	// conflict is the reason if others own fields of the manifest.
 	conflict string
 	// keep are the owners among the agent's own fields that are to stay.
@@ -112,6 +110,9 @@ func admit(m manifest, s strategy, mine owner, is *record) admission {
 		may.compare = reasonDrifted
 	case own && s.ifNotDrifted:
 		may.force, may.conflict = false, reasonDrifted
+		if s.full {
+			may.extras = reasonDrifted
+		}
 	}
 	return may
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
@@ -50,16 +49,19 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, applied *p
 	if err := c.resolve(p); err != nil {
 		return nil, err
 	}
-	used := map[schema.GroupVersionResource]bool{}
+	used := map[query]bool{}
 	for _, m := range p.manifests {
 		if m.resource.Resource != "" {
-			used[m.resource] = true
+			used[p.query(m)] = true
 		}
 	}
 	if applied != nil {
 		maps.Copy(used, resourcesOf(applied))
 	}
 	c.kinds.use(work.Name, used)
+	if p.strategy.reports {
+		return p, c.compareAll(ctx, p)
+	}
 	applied, err := c.foresee(ctx, p, applied)
 	if err != nil {
 		return nil, err
@@ -70,12 +72,25 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, applied *p
 			return nil, err
 		}
 	}
+	p.forgetOthers()
+	return p, c.account(ctx, p, applied)
+}
+
+// query is the watch that tells of the object of a manifest. What is only compared does not carry the agent's label.
+func (p *pass) query(m manifest) query {
+	if p.strategy.reports {
+		return query{m.resource, m.key.NamespacedName}
+	}
+	return labelled(m.resource)
+}
+
+// forgetOthers drops what is remembered of objects that are no longer in the Work.
+func (p *pass) forgetOthers() {
 	kept := map[key]bool{}
 	for _, m := range p.manifests {
 		kept[m.key] = true
 	}
 	maps.DeleteFunc(p.entries, func(k key, _ entry) bool { return !kept[k] })
-	return p, c.account(ctx, p, applied)
 }
 
 // resolve finds out by what the API serves each manifest. What it does not serve waits for the next pass, even if a manifest of this one
@@ -89,30 +104,26 @@ func (c *Controller) resolve(p *pass) error {
 	return nil
 }
 
-func resourcesOf(applied *placement.AppliedWork) map[schema.GroupVersionResource]bool {
-	resources := map[schema.GroupVersionResource]bool{}
+func resourcesOf(applied *placement.AppliedWork) map[query]bool {
+	queries := map[query]bool{}
 	for _, one := range applied.Status.AppliedResources {
 		if one.Resource != "" {
-			resources[resourceOf(one.WorkResourceIdentifier)] = true
+			queries[labelled(resourceOf(one.WorkResourceIdentifier))] = true
 		}
 	}
-	return resources
+	return queries
 }
 
 // settle does what is due about one manifest.
 func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner) error {
 	now, show := c.Clock.Now(), &p.shown[m.ordinal]
-	switch {
-	case m.problem != "":
+	if m.problem != "" {
 		show.outcome = refused(reasonInvalid, "%s", m.problem)
-		return nil
-	case p.strategy.unsupported != "":
-		show.outcome = refused(reasonUnsupported, "the agent does not do %s: choose another strategy", p.strategy.unsupported)
 		return nil
 	}
 	e := p.entries[m.key]
-	s := seen{noticed: p.noticed[m.key], owner: mine.uid, now: now}
-	s.record, s.sight = c.kinds.look(m.resource, m.key.NamespacedName, e.as.version)
+	s := seen{noticed: p.noticed[m.key], owner: mine.uid, full: p.strategy.full, now: now}
+	s.record, s.sight = c.kinds.look(p.query(m), m.key.NamespacedName, e.as.version)
 	do, at := due(m, e, s)
 	if s.rival != "" {
 		e.rival = s.rival
@@ -122,7 +133,11 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 		if err != nil {
 			return err
 		}
-		e = e.next(m, result, as, now)
+		c.tally.count(map[bool]string{true: countFailed, false: countApplied}[result.failed()])
+		tries, ours := e.tries, s.sight == present && e.owns(s)
+		if e = e.next(m, result, as, now); ours && !result.failed() {
+			e.tries = tries // what others have besides is not fought over
+		}
 		p.entries[m.key] = e
 		if s = (seen{owner: mine.uid, now: now}); result.failed() {
 			at = e.retryAt()
@@ -171,7 +186,7 @@ func (c *Controller) attempt(ctx context.Context, m manifest, s strategy, mine o
 		result, err := outcomeOf(m, err, "")
 		return result, record{}, err
 	}
-	result, after, err := c.applyTo(ctx, of, m, admit(m, s, mine, is), mine, object)
+	result, after, err := c.applyTo(ctx, target{of, m, s.full}, admit(m, s, mine, is), mine, object)
 	if err != nil {
 		return outcome{}, record{}, err
 	}
@@ -181,34 +196,55 @@ func (c *Controller) attempt(ctx context.Context, m manifest, s strategy, mine o
 	return result, after, nil
 }
 
+// target is what a manifest is applied to or compared with.
+type target struct {
+	of dynamic.ResourceInterface
+	manifest
+	// full: what only the object has is a difference, too.
+	full bool
+}
+
 // applyTo applies a manifest to what is there, nil if nothing is, as it was admitted.
-func (c *Controller) applyTo(
-	ctx context.Context, of dynamic.ResourceInterface, m manifest, may admission, mine owner, is *unstructured.Unstructured,
-) (outcome, record, error) {
+func (c *Controller) applyTo(ctx context.Context, t target, may admission, mine owner, is *unstructured.Unstructured) (outcome, record, error) {
 	if may.refused.reason != "" {
 		return may.refused, record{}, nil
 	}
-	wanted := dress(m, mine, may.keep)
-	if may.compare != "" {
-		would, err := of.Apply(ctx, m.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true, DryRun: []string{metav1.DryRunAll}})
-		if err != nil {
-			result, err := outcomeOf(m, err, may.conflict)
-			return result, record{}, err
-		}
-		if found := differences(is, would); len(found) > 0 {
-			return refused(may.compare, "on the member %s: make it as the manifest says, or change applyStrategy", someOf(found)), record{}, nil
-		}
-	}
-	if is != nil {
-		if err := c.inherit(ctx, of, is); err != nil {
-			result, err := outcomeOf(m, err, may.conflict)
-			return result, record{}, err
-		}
-	}
-	applied, err := of.Apply(ctx, m.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: may.force})
-	result, err := outcomeOf(m, err, may.conflict)
-	if err != nil || result.failed() {
+	answer := func(err error) (outcome, record, error) {
+		result, err := outcomeOf(t.manifest, err, may.conflict)
 		return result, record{}, err
+	}
+	wanted := dress(t.manifest, mine, may.keep)
+	if is != nil {
+		refusal, err := t.forbids(ctx, may, is, wanted)
+		if err != nil {
+			return answer(err)
+		}
+		if refusal.reason != "" {
+			return refusal, record{}, nil
+		}
+		if err := c.inherit(ctx, t.of, is); err != nil {
+			return answer(err)
+		}
+	}
+	applied, err := t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: may.force})
+	if err != nil {
+		result, err := outcomeOf(t.manifest, err, may.conflict)
+		if err != nil || result.reason != reasonDrifted {
+			return result, record{}, err
+		}
+		found, err := t.compare(ctx, is, wanted)
+		if err != nil {
+			return answer(err)
+		}
+		return differs(reasonDrifted, result.message, is, found), record{}, nil
+	}
+	result := outcome{reason: reasonApplied}
+	if t.full {
+		extras, err := t.extras(ctx, applied, wanted)
+		if err != nil {
+			return answer(err)
+		}
+		result = differs(reasonApplied, "", applied, extras)
 	}
 	return result, recordOf(applied), nil
 }

@@ -61,8 +61,10 @@ func TestWorkIsAppliedUnderAnAppliedWorkAndSaysSo(t *testing.T) {
 	if diff := cmp.Diff(identifier, work.Status.ManifestConditions[2].Identifier); diff != "" {
 		t.Errorf("identifier (-want +got):\n%s", diff)
 	}
+	r.untilTold(map[string]int{"Available": 1}, map[string]int{countApplied: 3})
 	r.check(r.Delete(context.Background(), work))
 	r.untilGone("the Work", work)
+	r.untilTold(map[string]int{}, map[string]int{countApplied: 3, countRemoved: 3})
 	for o, name := range map[client.Object]string{&corev1.ConfigMap{}: "one", &placement.AppliedWork{}: work.Name} {
 		if err := r.Get(context.Background(), client.ObjectKey{Namespace: map[bool]string{true: r.namespace}[name == "one"], Name: name}, o); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s: %v", o, name, err)

@@ -6,47 +6,62 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+const (
+	// maxDifferences is how many differences of an object a status names, maxValue how long a value in it may be.
+	maxDifferences, maxValue = 20, 256
+	// hidden stands for a value in a Secret.
+	hidden = "(not shown: it is in a Secret)"
+	// wholeObject is the path of an object that is not there.
+	wholeObject = "/"
 )
 
 // ignored is what says nothing about whether an object is as its manifest says.
 var ignored = [][]string{
 	{"status"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "ownerReferences"},
 	{"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "labels", labelWork},
+	// What Kubernetes itself puts there.
+	{"metadata", "finalizers"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
 }
 
-// differences names in what an object is not as it would be were it applied. The values of a Secret are not shown.
-func differences(is, wanted *unstructured.Unstructured) []string {
-	is, wanted = is.DeepCopy(), wanted.DeepCopy()
-	for _, object := range []*unstructured.Unstructured{is, wanted} {
-		for _, path := range ignored {
-			unstructured.RemoveNestedField(object.Object, path...)
-		}
-		for _, field := range []string{"annotations", "labels"} {
-			if values, _, err := unstructured.NestedMap(object.Object, "metadata", field); err == nil && len(values) == 0 {
-				unstructured.RemoveNestedField(object.Object, "metadata", field)
+// differences are those between an object and what it would be, were it applied. The values of a Secret are not shown.
+func differences(is, wanted *unstructured.Unstructured) (found []placement.PatchDetail) {
+	show := readable
+	if is.GetKind() == secretKind {
+		show = func(value any) string {
+			if value == nil {
+				return ""
 			}
+			return hidden
 		}
 	}
-	secret := is.GetKind() == secretKind
-	var found []string
-	compare("", is.Object, wanted.Object, func(path string, is, wanted any) {
-		switch {
-		case secret:
-			found = append(found, path+" differs")
-		case is == nil:
-			found = append(found, fmt.Sprintf("%s is missing", path))
-		case wanted == nil:
-			found = append(found, fmt.Sprintf("%s is there", path))
-		default:
-			found = append(found, fmt.Sprintf("%s is %s and not %s", path, short(is), short(wanted)))
-		}
+	compare("", plain(is), plain(wanted), func(path string, is, wanted any) {
+		found = append(found, placement.PatchDetail{Path: path, ValueInHub: show(wanted), ValueInMember: show(is)})
 	})
 	return found
 }
 
-// compare tells every path at which two values differ.
+// plain is an object without what is ignored.
+func plain(object *unstructured.Unstructured) map[string]any {
+	object = object.DeepCopy()
+	for _, path := range ignored {
+		unstructured.RemoveNestedField(object.Object, path...)
+	}
+	for _, field := range []string{"annotations", "labels"} {
+		if values, _, err := unstructured.NestedMap(object.Object, "metadata", field); err == nil && len(values) == 0 {
+			unstructured.RemoveNestedField(object.Object, "metadata", field)
+		}
+	}
+	return object.Object
+}
+
+// compare tells every path at which two values differ, as a JSON pointer.
 func compare(path string, is, wanted any, tell func(path string, is, wanted any)) {
 	if reflect.DeepEqual(is, wanted) {
 		return
@@ -57,14 +72,14 @@ func compare(path string, is, wanted any, tell func(path string, is, wanted any)
 			names := maps.Clone(is)
 			maps.Copy(names, wanted)
 			for _, name := range slices.Sorted(maps.Keys(names)) {
-				compare(path+"."+name, is[name], wanted[name], tell)
+				compare(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), is[name], wanted[name], tell)
 			}
 			return
 		}
 	case []any:
 		if wanted, ok := wanted.([]any); ok && len(is) == len(wanted) {
 			for i := range is {
-				compare(fmt.Sprintf("%s[%d]", path, i), is[i], wanted[i], tell)
+				compare(fmt.Sprintf("%s/%d", path, i), is[i], wanted[i], tell)
 			}
 			return
 		}
@@ -72,10 +87,41 @@ func compare(path string, is, wanted any, tell func(path string, is, wanted any)
 	tell(path, is, wanted)
 }
 
-func short(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil || len(text) > 60 {
-		return "something else"
+// readable is a value for people.
+func readable(value any) string {
+	text, ok := value.(string)
+	if !ok && value != nil {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return "(something that cannot be shown)"
+		}
+		text = string(encoded)
 	}
-	return string(text)
+	if len(text) > maxValue {
+		text = strings.ToValidUTF8(text[:maxValue], "") + "..."
+	}
+	return text
+}
+
+// listed says in words what differs.
+func listed(found []placement.PatchDetail) string {
+	const most = 60
+	var texts []string
+	for _, one := range found {
+		switch {
+		case one.Path == wholeObject:
+			texts = append(texts, "it is missing")
+		case one.ValueInHub == hidden || one.ValueInMember == hidden:
+			texts = append(texts, one.Path+" differs")
+		case one.ValueInMember == "":
+			texts = append(texts, one.Path+" is missing")
+		case one.ValueInHub == "":
+			texts = append(texts, one.Path+" is there")
+		case len(one.ValueInMember) > most || len(one.ValueInHub) > most:
+			texts = append(texts, one.Path+" is something else")
+		default:
+			texts = append(texts, fmt.Sprintf("%s is %q and not %q", one.Path, one.ValueInMember, one.ValueInHub))
+		}
+	}
+	return someOf(texts)
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +22,18 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/retry"
 )
 
-// kinds watches the kinds that are applied, and of each only what was applied. It keeps a record per object.
+// query is what one watch follows: the objects of a kind that carry the agent's label, or the one of a name.
+type query struct {
+	schema.GroupVersionResource
+	types.NamespacedName
+}
+
+// labelled follows what was applied of a kind.
+func labelled(resource schema.GroupVersionResource) query {
+	return query{GroupVersionResource: resource}
+}
+
+// kinds watches the kinds that are applied, and of each only what was applied, or is to be compared. It keeps a record per object.
 type kinds struct {
 	objects dynamic.Interface
 	notify  func(before, after *record)
@@ -31,14 +43,14 @@ type kinds struct {
 	mu      sync.Mutex
 	ctx     context.Context // nil until run
 	running sync.WaitGroup
-	watched map[schema.GroupVersionResource]*kind
-	users   map[string]map[schema.GroupVersionResource]bool
+	watched map[query]*kind
+	users   map[string]map[query]bool
 }
 
 func newKinds(objects dynamic.Interface, notify func(before, after *record), listed func(who []string)) *kinds {
 	return &kinds{
 		objects: objects, notify: notify, listed: listed,
-		watched: map[schema.GroupVersionResource]*kind{}, users: map[string]map[schema.GroupVersionResource]bool{},
+		watched: map[query]*kind{}, users: map[string]map[query]bool{},
 	}
 }
 
@@ -46,8 +58,8 @@ func newKinds(objects dynamic.Interface, notify func(before, after *record), lis
 func (k *kinds) run(ctx context.Context) error {
 	k.mu.Lock()
 	k.ctx = ctx
-	for resource, one := range k.watched {
-		k.start(resource, one)
+	for of, one := range k.watched {
+		k.start(of, one)
 	}
 	k.mu.Unlock()
 	<-ctx.Done()
@@ -57,46 +69,46 @@ func (k *kinds) run(ctx context.Context) error {
 	return nil
 }
 
-// use tells which kinds somebody needs from now on; what nobody needs is no longer watched.
-func (k *kinds) use(who string, resources map[schema.GroupVersionResource]bool) {
+// use tells which watches somebody needs from now on; what nobody needs is no longer watched.
+func (k *kinds) use(who string, queries map[query]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.users[who] = resources
-	if len(resources) == 0 {
+	k.users[who] = queries
+	if len(queries) == 0 {
 		delete(k.users, who)
 	}
-	needed := map[schema.GroupVersionResource]bool{}
+	needed := map[query]bool{}
 	for _, used := range k.users {
 		maps.Copy(needed, used)
 	}
-	for resource := range needed {
-		if k.watched[resource] == nil {
-			k.watched[resource] = &kind{notify: k.notify, listed: func() { k.listed(k.usersOf(resource)) }, records: map[types.NamespacedName]*record{}}
-			k.start(resource, k.watched[resource])
+	for of := range needed {
+		if k.watched[of] == nil {
+			k.watched[of] = &kind{notify: k.notify, listed: func() { k.listed(k.usersOf(of)) }, records: map[types.NamespacedName]*record{}}
+			k.start(of, k.watched[of])
 		}
 	}
-	for resource, one := range k.watched {
-		if !needed[resource] {
+	for of, one := range k.watched {
+		if !needed[of] {
 			one.cancel()
-			delete(k.watched, resource)
+			delete(k.watched, of)
 		}
 	}
 }
 
-// usersOf are those who need a kind.
-func (k *kinds) usersOf(resource schema.GroupVersionResource) (who []string) {
+// usersOf are those who need a watch.
+func (k *kinds) usersOf(of query) (who []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for user, resources := range k.users {
-		if resources[resource] {
+	for user, queries := range k.users {
+		if queries[of] {
 			who = append(who, user)
 		}
 	}
 	return who
 }
 
-// start begins to watch a kind, if this is running. The lock is held.
-func (k *kinds) start(resource schema.GroupVersionResource, one *kind) {
+// start begins to watch, if this is running. The lock is held.
+func (k *kinds) start(of query, one *kind) {
 	one.cancel = func() {}
 	if k.ctx == nil || k.ctx.Err() != nil {
 		return
@@ -104,24 +116,30 @@ func (k *kinds) start(resource schema.GroupVersionResource, one *kind) {
 	// What fails to be watched fails to be applied, too, and that is where it is reported.
 	ctx, cancel := context.WithCancel(klog.NewContext(k.ctx, logr.Discard()))
 	one.cancel = cancel
-	of := k.objects.Resource(resource)
+	objects := k.objects.Resource(of.GroupVersionResource).Namespace(of.Namespace)
+	narrow := func(options *metav1.ListOptions) { options.LabelSelector = labelWork }
+	if of.Name != "" {
+		narrow = func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, of.Name).String()
+		}
+	}
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = labelWork
-			list, err := of.List(ctx, options)
+			narrow(&options)
+			list, err := objects.List(ctx, options)
 			one.served(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = labelWork
-			watching, err := of.Watch(ctx, options)
+			narrow(&options)
+			watching, err := objects.Watch(ctx, options)
 			one.served(err)
 			return watching, err
 		},
 	}
 	silent, again := logr.Discard(), retry.Watch()
 	reflector := cache.NewReflectorWithOptions(listWatch, &unstructured.Unstructured{}, one, cache.ReflectorOptions{
-		Logger: &silent, Name: "applied " + resource.String(), Backoff: &again,
+		Logger: &silent, Name: "applied " + of.String(), Backoff: &again,
 	})
 	k.running.Go(func() { reflector.RunWithContext(ctx) })
 }
@@ -135,16 +153,16 @@ type sight string
 const (
 	// unsure: the watch is not yet as far as the version that was asked about.
 	unsure sight = "Unsure"
-	// absent: there is no such object with the agent's label.
+	// absent: there is no such object among those that are watched.
 	absent sight = "Absent"
 	// present: there is.
 	present sight = "Present"
 )
 
 // look returns what is known of an object, as of the given version or later.
-func (k *kinds) look(resource schema.GroupVersionResource, name types.NamespacedName, since string) (record, sight) {
+func (k *kinds) look(of query, name types.NamespacedName, since string) (record, sight) {
 	k.mu.Lock()
-	one := k.watched[resource]
+	one := k.watched[of]
 	k.mu.Unlock()
 	if one == nil {
 		return record{}, unsure
@@ -163,6 +181,11 @@ func (k *kinds) look(resource schema.GroupVersionResource, name types.Namespaced
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
+}
+
+// String is the query for logs.
+func (q query) String() string {
+	return q.GroupVersionResource.String() + " " + q.NamespacedName.String()
 }
 
 // kind is the store of one watch.

@@ -9,13 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
 // Reasons of the condition Applied of a manifest.
 const (
 	reasonApplied          = "ManifestApplied"
 	reasonInvalid          = "InvalidManifest"
-	reasonUnsupported      = "NotSupported"
 	reasonKindNotServed    = "KindNotServed"
 	reasonNamespaceMissing = "NamespaceMissing"
 	reasonBeingDeleted     = "BeingDeleted"
@@ -27,7 +29,14 @@ const (
 	reasonConflict         = "FieldConflict"
 	reasonImmutable        = "ImmutableField"
 	reasonForbidden        = "Forbidden"
+	reasonQuota            = "QuotaExceeded"
 	reasonRejected         = "Rejected"
+)
+
+// Reasons of the condition DiffReported of a manifest that was compared; one that could not be has one of the above.
+const (
+	reasonDiffFound = "DifferencesFound"
+	reasonNoDiff    = "NoDifference"
 )
 
 // outcome is what came of applying a manifest.
@@ -37,12 +46,36 @@ type outcome struct {
 	message string
 	// waits: it is about to be possible, and what it waits for is watched.
 	waits bool
+	// differences from the manifest, if it was compared, and the generation of the object that was.
+	differences []placement.PatchDetail
+	generation  int64
+}
+
+// compared is whether the outcome is that of a comparison alone, and whether that found a difference.
+func (o outcome) compared() (differs, is bool) {
+	return o.reason == reasonDiffFound, o.reason == reasonDiffFound || o.reason == reasonNoDiff
 }
 
 func (o outcome) failed() bool { return o.reason != reasonApplied }
 
+// differs is an outcome for the differences of an object.
+func differs(reason, message string, is *unstructured.Unstructured, found []placement.PatchDetail) outcome {
+	o := outcome{reason: reason, message: message, differences: found[:min(len(found), maxDifferences)]}
+	if is != nil {
+		o.generation = is.GetGeneration()
+	}
+	return o
+}
+
 func refused(reason, format string, args ...any) outcome {
 	return outcome{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// awaited is what will be possible when something comes that is watched.
+func awaited(reason, format string, args ...any) outcome {
+	o := refused(reason, format, args...)
+	o.waits = true
+	return o
 }
 
 // outcomeOf words the answer of the API server to an attempt to apply. It returns an error if there was no answer.
@@ -64,12 +97,16 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 		return outcome{}, fmt.Errorf("applying %s: %w", m, err)
 	case apierrors.IsConflict(err) && len(causes) > 0:
 		return refused(conflict, "%s", fieldOwners(causes, conflict)), nil
+	case apierrors.IsConflict(err):
+		return outcome{}, fmt.Errorf("applying %s, which somebody else has just changed: %w", m, err)
 	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
-		return outcome{reasonNamespaceMissing, fmt.Sprintf("the member has no namespace %s: place that, too, or create it", m.key.Namespace), true}, nil
+		return awaited(reasonNamespaceMissing, "the member has no namespace %s: place that, too, or create it", m.key.Namespace), nil
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return notServed(m), nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return outcome{reasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted on the member", m.key.Namespace), true}, nil
+		return awaited(reasonNamespaceMissing, "namespace %s is being deleted on the member", m.key.Namespace), nil
+	case apierrors.IsForbidden(err) && strings.Contains(status.Message, "exceeded quota"):
+		return refused(reasonQuota, "%s: make room on the member, or raise the quota", worded(m, status)), nil
 	case apierrors.IsForbidden(err):
 		return refused(reasonForbidden, "%s%s", worded(m, status), unentitled(status)), nil
 	case apierrors.IsInvalid(err) && immutable(causes):
@@ -79,7 +116,7 @@ func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
 }
 
 func notServed(m manifest) outcome {
-	return outcome{reasonKindNotServed, fmt.Sprintf("the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion()), true}
+	return awaited(reasonKindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion())
 }
 
 // fieldOwners says who owns the fields in question, as the API server words it: conflict with "NAME" using v1.

@@ -3,6 +3,8 @@ package work
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,6 +51,8 @@ type record struct {
 	hash       string
 	// fields is a digest of the fields that are still as this agent applied them: whoever changes one takes it away from here.
 	fields string
+	// content is a digest of everything but the status.
+	content string
 	// rival is who else wrote the object last.
 	rival     string
 	readiness readiness.Result
@@ -59,7 +63,7 @@ func recordOf(object *unstructured.Unstructured) record {
 		key: key{object.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}},
 		uid: object.GetUID(), version: object.GetResourceVersion(), deleting: object.GetDeletionTimestamp() != nil,
 		finalizers: object.GetFinalizers(), owners: object.GetOwnerReferences(),
-		hash: object.GetAnnotations()[annotationHash], readiness: readiness.Of(object),
+		hash: object.GetAnnotations()[annotationHash], content: contentOf(object), readiness: readiness.Of(object),
 	}
 	var newest metav1.Time
 	for _, entry := range object.GetManagedFields() {
@@ -71,6 +75,24 @@ func recordOf(object *unstructured.Unstructured) record {
 		}
 	}
 	return r
+}
+
+// contentOf is a digest of what somebody has to write for it to change.
+func contentOf(object *unstructured.Unstructured) string {
+	content := maps.Clone(object.Object)
+	delete(content, "status")
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			delete(metadata, field)
+		}
+		content["metadata"] = metadata
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return object.GetResourceVersion() // what came as JSON can be written as such
+	}
+	return digest(text)
 }
 
 func digest(data []byte) string {

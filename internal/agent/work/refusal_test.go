@@ -2,11 +2,13 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +33,9 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 	owned := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}
 	r.there("old", map[string]string{"a": "old"})
 	r.there("same", map[string]string{"a": "b"})
+	r.there("agreed", map[string]string{"a": "b"})
+	r.there("forced", map[string]string{"a": "old"})
+	r.there("more", map[string]string{"a": "b", "more": "x"})
 	r.there("owned", nil, owned)
 	r.applied(r.place("first", nil, configMap("shared", "a: b")))
 	deployment := func(app string) string {
@@ -55,7 +60,7 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		{"unknown field", "e", placement.ApplyStrategy{}, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: fleet-member-NAME}, paint: red}", reasonRejected, ".paint: field not declared in schema"},
 		{"immutable field", "immutable", placement.ApplyStrategy{}, deployment("b"), reasonImmutable, "spec.selector"},
 		{"taken over never", "f", never, configMap("old", "a: b"), reasonNotTakenOver, "it was there before"},
-		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasonNotTakenOver, `.data.a is "old" and not "b"`},
+		{"taken over if the same, and it is not", "g", ifNoDiff, configMap("old", "a: b"), reasonNotTakenOver, `/data/a is "old" and not "b"`},
 		{"taken over if the same, and it is", "h", ifNoDiff, configMap("same", "a: b"), reasonApplied, ""},
 		{"owned by something else", "i", placement.ApplyStrategy{}, configMap("owned", "a: b"), reasonOtherOwner, "it is owned by ConfigMap owner"},
 		{"owned by something else too", "j", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("owned", "a: b"), reasonApplied, ""},
@@ -63,7 +68,10 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 		{"another Work's too", "l", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: b"), reasonApplied, ""},
 		{"another Work's with other content", "m", placement.ApplyStrategy{AllowCoOwnership: true}, configMap("shared", "a: c"), reasonOtherWork, "with other content"},
 		{"others own fields", "n", polite, configMap("old", "a: b"), reasonConflict, `.data.a ("kubectl-create" using v1)`},
-		{"not supported", "o", placement.ApplyStrategy{Type: placement.ApplyReportDiff}, configMap("x", "a: b"), reasonUnsupported, "ReportDiff"},
+		{"taken over if it has nothing else, and it has", "o", placement.ApplyStrategy{WhenToTakeOver: placement.TakeOverIfNoDiff, ComparisonOption: placement.CompareFully}, configMap("more", "a: b"), reasonNotTakenOver, `/data/more is there`},
+		{"taken over if it says the same, whatever else", "p", ifNoDiff, configMap("more", "a: b"), reasonApplied, ""},
+		{"others own fields that are the same", "q", polite, configMap("agreed", "a: b"), reasonApplied, ""},
+		{"others own fields, and lose them", "r", placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, configMap("forced", "a: b"), reasonApplied, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := *r
@@ -80,6 +88,8 @@ func TestWhatCannotBeAppliedIsNamedWithTheReason(t *testing.T) {
 			}
 		})
 	}
+	taken := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-g"}}
+	r.untilDiffs(taken, 0, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "old"})
 	if old := r.mustConfigMap("old"); old.Data["a"] != "old" || len(old.OwnerReferences) > 0 {
 		t.Errorf("what was not to be taken over is %+v", old)
 	}
@@ -114,13 +124,14 @@ func TestDriftIsReportedWhereItIsNotToBeCorrected(t *testing.T) {
 		"when the manifest changes": func() { r.place("work", strategy, configMap("one", "a: b, c: e")) },
 	} {
 		change()
-		if c := r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted); !strings.Contains(c.Message, ".data.a") {
+		if c := r.untilOf(work, 0, placement.ConditionApplied, reasonDrifted); !strings.Contains(strings.ReplaceAll(c.Message, "/", "."), ".data.a") {
 			t.Errorf("%s: condition %+v", what, c)
 		}
 		if one := r.mustConfigMap("one"); one.Data["a"] != "edited" {
 			t.Errorf("%s: it was changed: %v", what, one.Data)
 		}
 	}
+	r.untilDrifts(work, placement.PatchDetail{Path: "/data/a", ValueInHub: "b", ValueInMember: "edited"}, placement.PatchDetail{Path: "/data/c", ValueInHub: "e", ValueInMember: "d"})
 	r.edit("one", func(c *corev1.ConfigMap) { c.Data["a"] = "b" })
 	r.applied(work)
 	r.untilData("one", "a", "b")
@@ -147,5 +158,30 @@ func TestObjectsThatKubeFleetAppliedAreTakenUp(t *testing.T) {
 	})
 	if one := r.mustConfigMap("one"); one.UID != made.UID {
 		t.Error("it was made anew")
+	}
+}
+
+func TestAMemberOutOfResourcesSaysWhatIsShort(t *testing.T) {
+	r := newRig(t)
+	full := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "full"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")}},
+	}
+	r.check(r.Create(context.Background(), full))
+	r.eventually("the quota counts", func() error {
+		if r.refresh(full); full.Status.Hard == nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	work := r.place("work", nil, configMap("one", "a: b"), `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: fleet-member-NAME}, spec: {replicas: 1,
+		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}}}}`)
+	c := r.untilOf(work, 0, placement.ConditionApplied, reasonQuota)
+	if !strings.Contains(c.Message, "exceeded quota: full") || !strings.HasSuffix(c.Message, ": make room on the member, or raise the quota") {
+		t.Errorf("the message is %q", c.Message)
+	}
+	// What is applied and finds no node is not available.
+	if c := r.untilOf(work, 1, placement.ConditionAvailable, reasonNotYet); !strings.Contains(c.Message, "0/1") {
+		t.Errorf("the message is %q", c.Message)
 	}
 }

@@ -35,7 +35,7 @@ func (c *Controller) remove(ctx context.Context, applied *placement.AppliedWork)
 	now := Remaining{}
 	for _, one := range slices.Backward(applied.Status.AppliedResources) {
 		var left *remnant
-		is, sight := c.kinds.look(resourceOf(one.WorkResourceIdentifier), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
+		is, sight := c.kinds.look(labelled(resourceOf(one.WorkResourceIdentifier)), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
 		switch {
 		case sight == absent, sight == present && !is.ownedBy(applied.UID):
 			continue
@@ -74,6 +74,8 @@ func (c *Controller) discard(ctx context.Context, applied *placement.AppliedWork
 		})
 	}
 	switch {
+	case err == nil:
+		c.tally.count(countRemoved)
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):

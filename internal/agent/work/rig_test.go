@@ -50,6 +50,7 @@ type rig struct {
 	agent           *Controller
 	stop            func()
 	log             *logged
+	told            *counted
 }
 
 type logged struct {
@@ -74,7 +75,7 @@ func newRig(t *testing.T) *rig {
 	cluster := testkube.Start(t, "work")
 	install.Do(func() { cluster.InstallCRDs(t) })
 	t.Parallel()
-	r := &rig{Client: cluster.Client(t), t: t, log: &logged{}}
+	r := &rig{Client: cluster.Client(t), t: t, log: &logged{}, told: &counted{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-member-w"}}
 	r.check(r.Create(context.Background(), namespace))
 	r.namespace, r.name = namespace.Name, strings.TrimPrefix(namespace.Name, "fleet-member-")
@@ -130,7 +131,7 @@ func (r *rig) start() {
 	r.t.Helper()
 	var err error
 	r.agent, err = New(Deps{
-		Hub: r.hub, Member: r.member, Namespace: r.namespace, Clock: clock.RealClock{}, Log: logr.FromSlogHandler(slog.NewTextHandler(r.log, nil)),
+		Hub: r.hub, Member: r.member, Namespace: r.namespace, Clock: clock.RealClock{}, Log: logr.FromSlogHandler(slog.NewTextHandler(r.log, nil)), Tell: r.told.take,
 	})
 	r.check(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -92,7 +92,9 @@ type seen struct {
 	noticed bool
 	// owner is the UID of the AppliedWork.
 	owner types.UID
-	now   time.Time
+	// full: whatever somebody else writes makes a difference.
+	full bool
+	now  time.Time
 }
 
 // due decides what to do about a manifest that was tried before, and when to look again if nothing happens.
@@ -121,7 +123,27 @@ func due(m manifest, e entry, s seen) (task, time.Time) {
 
 // intact is whether the object is as it was applied.
 func (e entry) intact(s seen) bool {
+	return e.owns(s) && (!s.full || s.content == e.as.content)
+}
+
+// owns is whether nobody has changed what the agent applied.
+func (e entry) owns(s seen) bool {
 	return !s.deleting && s.uid == e.as.uid && s.fields == e.as.fields && s.hash == e.hash && s.ownedBy(s.owner)
+}
+
+// dueReport decides whether to compare an object that was compared before, and when to look again if nothing happens.
+func dueReport(m manifest, e entry, s seen) (task, time.Time) {
+	_, compared := e.outcome.compared()
+	switch {
+	case e.hash != m.hash, s.noticed, s.sight == absent && e.as.uid != "", s.sight == present && (s.uid != e.as.uid || s.content != e.as.content):
+		return apply, time.Time{}
+	case compared:
+		return leave, time.Time{}
+	}
+	if at := e.retryAt(); s.now.Before(at) {
+		return leave, at
+	}
+	return apply, time.Time{}
 }
 
 // contested is whether somebody else has kept changing the object.

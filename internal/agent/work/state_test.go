@@ -2,6 +2,7 @@ package work
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,9 +141,9 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 	never, ifNoDiff := strategy{takeOver: placement.TakeOverNever}, strategy{force: true, takeOver: placement.TakeOverIfNoDiff}
 	careful := strategy{force: true, ifNotDrifted: true}
 	type result struct {
-		Refused, Compare, Conflict string
-		Force                      bool
-		Keep                       []metav1.OwnerReference
+		Refused, Compare, Extras, Conflict string
+		Force                              bool
+		Keep                               []metav1.OwnerReference
 	}
 	may := result{Force: true, Conflict: reasonConflict}
 	for name, test := range map[string]struct {
@@ -167,9 +168,10 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 		"being deleted":                               {always, &record{deleting: true}, result{Refused: reasonBeingDeleted}},
 		"its own, and nobody may have changed it":     {careful, by("h", ours), result{Force: true, Conflict: reasonConflict, Compare: reasonDrifted}},
 		"its own, changed, and the manifest is newer": {careful, by("x", ours), result{Conflict: reasonDrifted}},
+		"the same, and everything is compared":        {strategy{ifNotDrifted: true, full: true}, by("x", ours), result{Conflict: reasonDrifted, Extras: reasonDrifted}},
 	} {
 		got := admit(m, test.strategy, mine, test.is)
-		seen := result{got.refused.reason, got.compare, got.conflict, got.force, got.keep}
+		seen := result{got.refused.reason, got.compare, got.extras, got.conflict, got.force, got.keep}
 		if diff := cmp.Diff(test.want, seen); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -181,13 +183,13 @@ func TestStrategyIsReadAsUpstreamMeansIt(t *testing.T) {
 		given *placement.ApplyStrategy
 		want  strategy
 	}{
-		"none":                       {nil, strategy{force: true, takeOver: placement.TakeOverAlways}},
-		"defaults of KubeFleet":      {&placement.ApplyStrategy{Type: placement.ApplyClientSide, WhenToApply: "Always", WhenToTakeOver: "Always", ComparisonOption: "PartialComparison"}, strategy{force: true, takeOver: "Always"}},
-		"server-side":                {&placement.ApplyStrategy{Type: placement.ApplyServerSide}, strategy{}},
-		"server-side by force":       {&placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, strategy{force: true}},
-		"only a report":              {&placement.ApplyStrategy{Type: placement.ApplyReportDiff}, strategy{force: true, unsupported: "applyStrategy.type ReportDiff"}},
-		"full comparison":            {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully, WhenToApply: placement.ApplyIfNotDrifted}, strategy{force: true, ifNotDrifted: true, unsupported: "applyStrategy.comparisonOption FullComparison"}},
-		"full comparison of nothing": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully}, strategy{force: true}},
+		"none":                                 {nil, strategy{force: true, takeOver: placement.TakeOverAlways}},
+		"defaults of KubeFleet":                {&placement.ApplyStrategy{Type: placement.ApplyClientSide, WhenToApply: "Always", WhenToTakeOver: "Always", ComparisonOption: "PartialComparison"}, strategy{force: true, takeOver: "Always"}},
+		"server-side":                          {&placement.ApplyStrategy{Type: placement.ApplyServerSide}, strategy{}},
+		"server-side by force":                 {&placement.ApplyStrategy{Type: placement.ApplyServerSide, ServerSideApplyConfig: &placement.ServerSideApplyConfig{ForceConflicts: true}}, strategy{force: true}},
+		"only a report":                        {&placement.ApplyStrategy{Type: placement.ApplyReportDiff}, strategy{force: true, reports: true}},
+		"full comparison":                      {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully, WhenToApply: placement.ApplyIfNotDrifted}, strategy{force: true, ifNotDrifted: true, full: true}},
+		"full comparison of what is set right": {&placement.ApplyStrategy{ComparisonOption: placement.CompareFully}, strategy{force: true, full: true}},
 	} {
 		if got := strategyOf(test.given); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
@@ -209,7 +211,7 @@ func TestAnswersOfTheAPIServerAreWorded(t *testing.T) {
 		want     outcome
 	}{
 		"applied":             {configMap, nil, outcome{reason: reasonApplied}},
-		"no such namespace":   {configMap, namespaceMissing, outcome{reasonNamespaceMissing, "the member has no namespace n: place that, too, or create it", true}},
+		"no such namespace":   {configMap, namespaceMissing, outcome{reason: reasonNamespaceMissing, message: "the member has no namespace n: place that, too, or create it", waits: true}},
 		"conflict":            {configMap, conflict, outcome{reason: reasonConflict, message: `others own fields of it: .spec.replicas ("hpa" using v1); take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force`}},
 		"no right":            {configMap, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no")), outcome{reason: reasonForbidden, message: `configmaps "c" is forbidden: no`}},
 		"invalid":             {configMap, hush, outcome{reason: reasonRejected, message: "data.x: Invalid value: hush"}},
@@ -268,12 +270,17 @@ func TestDifferencesOfASecretAreNotShown(t *testing.T) {
 			"metadata": map[string]any{"resourceVersion": value, "labels": map[string]any{labelWork: value}}}}
 	}
 	for kind, want := range map[string][]string{
-		"ConfigMap": {`.data.gone is missing`, `.data.k is "is" and not "wanted"`, `.list[0] is "is" and not "wanted"`},
-		"Secret":    {".data.gone differs", ".data.k differs", ".list[0] differs"},
+		"ConfigMap": {`/data/a~1b is missing, /data/k is "is" and not "wanted", /list/0 is "is" and not "wanted"`, "is", "wanted"},
+		"Secret":    {"/data/a~1b differs, /data/k differs, /list/0 differs", hidden, hidden},
 	} {
-		if diff := cmp.Diff(want, differences(object(kind, "is"), object(kind, "wanted", "gone"))); diff != "" {
+		found := differences(object(kind, "is"), object(kind, "wanted", "a/b"))
+		if diff := cmp.Diff(want, []string{listed(found), found[1].ValueInMember, found[1].ValueInHub}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
+	}
+	long := differences(object("ConfigMap", strings.Repeat("x", 1000)), object("ConfigMap", "short"))
+	if len(long[0].ValueInMember) > maxValue+3 || listed(long) != "/data/k is something else, /list/0 is something else" {
+		t.Errorf("a long value is shown as %+v", long)
 	}
 	if got := differences(object("ConfigMap", "is"), object("ConfigMap", "is")); got != nil {
 		t.Errorf("an object differs from itself: %v", got)

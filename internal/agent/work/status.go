@@ -42,24 +42,16 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: work.Generation, LastTransitionTime: now,
 		})
 	}
+	kind := placement.ConditionApplied
+	if state != Removing && state != Abandoning && strategyOf(work.Spec.ApplyStrategy).reports {
+		kind = placement.ConditionDiffReported
+	}
 	not := func(reason, message string) {
-		set(&status.Conditions, placement.ConditionApplied, verdict{metav1.ConditionFalse, reason, message})
+		set(&status.Conditions, kind, verdict{metav1.ConditionFalse, reason, message})
 	}
 	switch state {
 	case Applying:
-		before := map[key][]metav1.Condition{}
-		for _, old := range status.ManifestConditions {
-			before[keyOf(old.Identifier)] = old.Conditions
-		}
-		status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
-		for _, m := range p.manifests {
-			one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(before[m.key])}
-			set(&one.Conditions, placement.ConditionApplied, p.shown[m.ordinal].applied())
-			set(&one.Conditions, placement.ConditionAvailable, p.shown[m.ordinal].available())
-			status.ManifestConditions = append(status.ManifestConditions, one)
-		}
-		set(&status.Conditions, placement.ConditionApplied, p.applied())
-		set(&status.Conditions, placement.ConditionAvailable, p.available())
+		describeManifests(&status, p, set, now)
 	case Foreign:
 		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", applied.Name, applied.Spec.WorkNamespace))
 	case Clearing:
@@ -71,11 +63,65 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 	return status
 }
 
+// condition is how one type of condition is judged, of a manifest and of all.
+type condition struct {
+	kind string
+	of   func(shown) verdict
+	all  func(*pass) verdict
+}
+
+var (
+	conditionsOfApplying  = []condition{{placement.ConditionApplied, shown.applied, (*pass).applied}, {placement.ConditionAvailable, shown.available, (*pass).available}}
+	conditionsOfReporting = []condition{{placement.ConditionDiffReported, shown.reported, (*pass).reported}}
+)
+
+// describeManifests says how the manifests are, and all of them together.
+func describeManifests(status *placement.WorkStatus, p *pass, set func(*[]metav1.Condition, string, verdict), now metav1.Time) {
+	these, others := conditionsOfApplying, conditionsOfReporting
+	if p.strategy.reports {
+		these, others = others, these
+	}
+	drop := func(conditions *[]metav1.Condition) {
+		for _, other := range others {
+			meta.RemoveStatusCondition(conditions, other.kind)
+		}
+	}
+	before := map[key]placement.ManifestCondition{}
+	for _, old := range status.ManifestConditions {
+		before[keyOf(old.Identifier)] = old
+	}
+	status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
+	for _, m := range p.manifests {
+		was, is := before[m.key], p.shown[m.ordinal]
+		one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(was.Conditions)}
+		drop(&one.Conditions)
+		for _, this := range these {
+			set(&one.Conditions, this.kind, this.of(is))
+		}
+		one.DriftDetails, one.DiffDetails = is.outcome.details(was, now)
+		status.ManifestConditions = append(status.ManifestConditions, one)
+	}
+	drop(&status.Conditions)
+	for _, this := range these {
+		set(&status.Conditions, this.kind, this.all(p))
+	}
+}
+
 func (s shown) applied() verdict {
 	if s.outcome.failed() {
 		return verdict{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
 	}
+	if found := s.outcome.differences; len(found) > 0 {
+		return verdict{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says, and besides " + listed(found)}
+	}
 	return verdict{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says"}
+}
+
+func (s shown) reported() verdict {
+	if _, compared := s.outcome.compared(); !compared {
+		return verdict{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
+	}
+	return verdict{metav1.ConditionTrue, s.outcome.reason, s.outcome.message}
 }
 
 func (s shown) available() verdict {
@@ -83,9 +129,9 @@ func (s shown) available() verdict {
 	switch {
 	case s.outcome.failed():
 		return verdict{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
-	case is.State == readiness.Failed:
+	case is.State == readiness.Failed, is.State == readiness.Unknown:
 		return verdict{metav1.ConditionFalse, reasonFailed, is.Message}
-	case is.State == readiness.Progressing:
+	case is.State == readiness.Progressing, is.State == readiness.Terminating:
 		return verdict{metav1.ConditionFalse, reasonNotYet, is.Message}
 	case is.State == readiness.Untracked:
 		return verdict{metav1.ConditionTrue, reasonNotTrackable, is.Message}
@@ -103,6 +149,20 @@ func (p *pass) applied() verdict {
 		return verdict{metav1.ConditionTrue, placement.ReasonAllApplied, "what is no longer in the Work is not gone yet: " + someOf(p.left)}
 	}
 	return verdict{metav1.ConditionTrue, placement.ReasonAllApplied, fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
+}
+
+// reported sums up whether all manifests are compared, and how many of them differ.
+func (p *pass) reported() verdict {
+	if text, failed := p.sum(shown.reported); failed > 0 {
+		return verdict{metav1.ConditionFalse, placement.ReasonSomeNotCompared, fmt.Sprintf("%d of %d not compared: %s", failed, len(p.manifests), text)}
+	}
+	differing := 0
+	for _, s := range p.shown {
+		if differs, _ := s.outcome.compared(); differs {
+			differing++
+		}
+	}
+	return verdict{metav1.ConditionTrue, placement.ReasonAllCompared, fmt.Sprintf("%d of %d differ; nothing is applied", differing, len(p.manifests))}
 }
 
 // available sums up whether all manifests are available.
@@ -157,8 +217,10 @@ func (c *Controller) report(ctx context.Context, work *placement.Work, status pl
 }
 
 func conditionOf(status placement.WorkStatus) string {
-	if applied := meta.FindStatusCondition(status.Conditions, placement.ConditionApplied); applied != nil {
-		return applied.Reason
+	for _, kind := range []string{placement.ConditionApplied, placement.ConditionDiffReported} {
+		if said := meta.FindStatusCondition(status.Conditions, kind); said != nil {
+			return said.Reason
+		}
 	}
 	return "New"
 }

@@ -32,6 +32,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/logging"
 )
 
 const (
@@ -54,6 +55,8 @@ type Deps struct {
 	Log       logr.Logger
 	// Idle is told whether there is no Work; one is there until nothing is left of what was applied. It may be nil.
 	Idle func(bool)
+	// Tell is told how the Works stand and what was done, whenever there is news. It may be nil.
+	Tell func(Tally)
 	// Stays makes sure, before anything of a deleted Work is removed, that the Work was deleted by itself, and not because the member
 	// leaves. It may be nil.
 	Stays func(context.Context) error
@@ -73,6 +76,7 @@ type Controller struct {
 	kinds          *kinds
 	ledger         ledger
 	written        kube.Written
+	tally          tally
 	// moved tells whoever waits for the member to become empty that something went.
 	moved chan struct{}
 
@@ -159,7 +163,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	loop, err := controller.NewTypedUnmanaged("work", controller.Options{
 		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: ptr.To(true),
 		RateLimiter:    workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		LogConstructor: func(*reconcile.Request) logr.Logger { return c.Log },
+		LogConstructor: func(*reconcile.Request) logr.Logger { return logging.Libraries(c.Log) },
 	})
 	if err != nil {
 		return err
@@ -188,15 +192,20 @@ func (c *Controller) begin(ctx context.Context) error {
 	return nil
 }
 
-// rest tells whether there is any Work.
+// rest tells whether there is any Work, and how they stand.
 func (c *Controller) rest(ctx context.Context) {
-	if c.Idle == nil {
-		return
-	}
 	c.resting.Lock()
 	defer c.resting.Unlock()
 	var works placement.WorkList
-	if err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err == nil { // the cache answers
+	if err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache, which answers, is not there yet
+	}
+	if c.Tell != nil {
+		if told, is := c.tally.news(works.Items); is {
+			c.Tell(told)
+		}
+	}
+	if c.Idle != nil {
 		c.Idle(len(works.Items) == 0)
 	}
 }

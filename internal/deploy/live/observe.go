@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/readiness"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
@@ -142,14 +142,14 @@ func (w *Watcher) count(ctx context.Context, s *Set, o *Observation, key Key, fo
 			CreatedAt: r.created.UTC().Format(time.RFC3339),
 		})
 	}
-	if r.status != status.CurrentStatus && ignore != nil && len(ignore.Conditions) > 0 {
+	if !r.readiness.Stands() && ignore != nil && len(ignore.Conditions) > 0 {
 		var err error
-		if r.status, r.message, err = w.without(ctx, s, key, ignore.Conditions); err != nil {
+		if r.readiness, err = w.without(ctx, s, key, ignore.Conditions); err != nil {
 			return err
 		}
 	}
 	switch {
-	case r.status != status.CurrentStatus:
+	case !r.readiness.Stands():
 		o.Counts.NotReady++
 		if len(o.NonReady) < maxNamed {
 			o.NonReady = append(o.NonReady, nonReady(key, r))
@@ -166,29 +166,29 @@ func nonReady(key Key, r record) fleet.NonReadyStatus {
 	n := fleet.NonReadyStatus{
 		UID: r.uid, Kind: key.Kind.Kind, APIVersion: key.Kind.GroupVersion().String(), Namespace: key.Namespace, Name: key.Name,
 		Summary: fleet.ReadinessSummary{
-			State: string(r.status), Error: r.status == status.FailedStatus,
-			Transitioning: r.status == status.InProgressStatus || r.status == status.TerminatingStatus,
+			State: string(r.readiness.State), Error: r.readiness.State == readiness.Failed,
+			Transitioning: r.readiness.State == readiness.Progressing || r.readiness.State == readiness.Terminating,
 		},
 	}
-	if r.message != "" {
-		n.Summary.Message = []string{r.message}
+	if r.readiness.Message != "" {
+		n.Summary.Message = []string{r.readiness.Message}
 	}
 	return n
 }
 
-// without is the status of an object with some of its conditions left out.
-func (w *Watcher) without(ctx context.Context, s *Set, key Key, ignored []map[string]string) (status.Status, string, error) {
+// without is the readiness of an object with some of its conditions left out.
+func (w *Watcher) without(ctx context.Context, s *Set, key Key, ignored []map[string]string) (readiness.Result, error) {
 	objects, err := w.client(s.release, key)
 	if err != nil {
-		return status.UnknownStatus, "", err
+		return readiness.Result{}, err
 	}
 	object, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
-		return status.UnknownStatus, "", fmt.Errorf("reading %s: %w", key, err)
+		return readiness.Result{}, fmt.Errorf("reading %s: %w", key, err)
 	}
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil {
-		return status.UnknownStatus, "", fmt.Errorf("reading the conditions of %s: %w", key, err)
+		return readiness.Result{}, fmt.Errorf("reading the conditions of %s: %w", key, err)
 	}
 	conditions = slices.DeleteFunc(conditions, func(condition any) bool {
 		fields, ok := condition.(map[string]any)
@@ -202,10 +202,9 @@ func (w *Watcher) without(ctx context.Context, s *Set, key Key, ignored []map[st
 		})
 	})
 	if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
-		return status.UnknownStatus, "", fmt.Errorf("leaving out conditions of %s: %w", key, err)
+		return readiness.Result{}, fmt.Errorf("leaving out conditions of %s: %w", key, err)
 	}
-	is, message := statusOf(object)
-	return is, message, nil
+	return readiness.Of(object), nil
 }
 
 // compareAll renews the verdicts of some objects.

@@ -9,12 +9,12 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-fleet/muster/internal/agent/readiness"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
@@ -37,24 +37,12 @@ type record struct {
 	uid     types.UID
 	created time.Time
 	// print changes when somebody else changes what we deployed, and seldom otherwise.
-	print   uint64
-	status  status.Status
-	message string
+	print     uint64
+	readiness readiness.Result
 }
 
 func recordOf(object *unstructured.Unstructured) record {
-	r := record{uid: object.GetUID(), created: object.GetCreationTimestamp().Time, print: fingerprint(object)}
-	r.status, r.message = statusOf(object)
-	return r
-}
-
-// statusOf is the readiness by the rules that kubectl-like tools share.
-func statusOf(object *unstructured.Unstructured) (status.Status, string) {
-	result, err := status.Compute(object)
-	if err != nil {
-		return status.UnknownStatus, err.Error()
-	}
-	return result.Status, result.Message
+	return record{uid: object.GetUID(), created: object.GetCreationTimestamp().Time, print: fingerprint(object), readiness: readiness.Of(object)}
 }
 
 // fingerprint is a digest of which fields we own. Kubernetes takes a field away from us when another client gives it another value, so

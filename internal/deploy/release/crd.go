@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/muster-fleet/muster/internal/agent/readiness"
 )
 
 // establishTimeout is how long an API server may take to serve a new kind.
@@ -63,14 +63,11 @@ func (c *Cluster) awaitCRD(ctx context.Context, name string) error {
 		if !ok {
 			continue
 		}
-		result, err := status.Compute(crd)
-		if err != nil {
-			return fmt.Errorf("reading the conditions of CustomResourceDefinition %s: %w", name, err)
-		}
-		if result.Status == status.CurrentStatus {
+		is := readiness.Of(crd)
+		if is.State == readiness.Ready {
 			return nil
 		}
-		said = result.Message
+		said = is.Message
 	}
 	return fmt.Errorf("CustomResourceDefinition %s is not served after %s: %s", name, establishTimeout, said)
 }

@@ -80,6 +80,8 @@ func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster, o *obs
 	switch {
 	case o.namespace == membership.NamespaceAbsent:
 		o.namespace, err = member.CreateNamespace(ctx, c.Client, c.Live)
+	case o.namespace == membership.NamespaceTerminating:
+		err = member.ReleaseWorks(ctx, c.Client, c.Live) // which the agent does not do then
 	case o.namespace == membership.NamespaceOurs && o.identity != "":
 		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o.namespaceUID, membership.Join(c.Heartbeat(), o.hub))
 	}

@@ -93,8 +93,13 @@ func budgetPeriod(mc *clusterv1beta1.MemberCluster) time.Duration {
 
 // prepare makes the member namespace, and notes what has become of it.
 func (c *Controller) prepare(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
-	if o.namespace == membership.NamespaceAbsent {
+	switch o.namespace {
+	case membership.NamespaceAbsent:
 		o.namespace, err = membership.OfMemberCluster(mc).CreateNamespace(ctx, c.Client, c.Live)
+	case membership.NamespaceTerminating:
+		// Somebody deleted it by mistake. The agent leaves alone what it applied of the Works, so that they would hold the namespace forever.
+		err = membership.OfMemberCluster(mc).ReleaseWorks(ctx, c.Client, c.Live)
+	case membership.NamespaceOurs, membership.NamespaceTaken:
 	}
 	if err != nil || o.namespace != membership.NamespaceOurs {
 		return err

@@ -51,6 +51,7 @@ func TestRightsOfMemberClustersAreExactlyThese(t *testing.T) {
 			"get,patch coordination.k8s.io/leases named heartbeat",
 			"get,list,watch cluster.kubernetes-fleet.io/internalmemberclusters",
 			"patch,update cluster.kubernetes-fleet.io/internalmemberclusters/status",
+			"get /namespaces",
 			"get,list,watch,patch placement.kubernetes-fleet.io/works",
 			"patch placement.kubernetes-fleet.io/works/status",
 		},

@@ -146,6 +146,7 @@ func (c *Controller) act(ctx context.Context, s subject, o observed, d decision)
 	do(d.plan.write, func(t target) error { return c.write(ctx, s, d.cargo, t, o.holdings[t.namespace]) })
 	do(d.plan.remove, func(t target) error { return c.empty(ctx, o.holdings[t.namespace].works) })
 	group.Wait()
+	c.count(d.plan, failures)
 	if changed := len(d.plan.write) + len(d.plan.remove); changed > 0 {
 		ctrl.LoggerFrom(ctx).Info("Placed", "resources", len(o.selected.Objects), "index", d.cargo.index, "written", names(d.plan.write), "removed", names(d.plan.remove), "failed", len(failures))
 	}

@@ -70,6 +70,7 @@ type Controller struct {
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 	written  kube.Written
 	ahead    ahead
+	gauges   gauges
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]policy
@@ -87,7 +88,7 @@ type policy struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	c := &Controller{Deps: deps, policies: map[types.NamespacedName]policy{}, reported: map[types.NamespacedName]time.Time{}, applied: map[types.UID]application{}}
+	c := &Controller{Deps: deps, gauges: newGauges(), policies: map[types.NamespacedName]policy{}, reported: map[types.NamespacedName]time.Time{}, applied: map[types.UID]application{}}
 	c.selector = &selection.Selector{Kinds: selection.NewKinds(deps.Discovery), Workspace: c.workspace}
 	c.selector.Watches = selection.NewWatches(deps.Dynamic, c.wake)
 	return c
@@ -180,7 +181,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	now := c.Clock.Now()
 	early := c.nextReport(s.key).Sub(now)
-	d := decide(o)
+	d := c.timed(o)
 	if early > 0 && d.cargo.hash != o.before.ResourceHash && o.before.ResourceHash != "" {
 		return ctrl.Result{RequeueAfter: early}, nil // what is selected changes faster than it is rolled out
 	}

@@ -16,11 +16,13 @@ const maxFailed = 10
 // standing is how the Works of one member are, by what its agent has written into them.
 type standing struct {
 	applied, available verdict
+	// reported is whether the agent has said in what the member differs.
+	reported verdict
 	// works: everything is available, or has been applied for so long that it counts as that.
 	works bool
 	// availableAt is when it will count as that; zero if time alone does not make it so.
 	availableAt time.Time
-	failed      []placement.FailedPlacement
+	troubles
 }
 
 // verdict is one condition.
@@ -44,18 +46,27 @@ const (
 	reasonNotAvailable   = "NotAllWorkAreAvailable"
 	reasonAvailableLater = "AvailabilityPending"
 	reasonUntrackable    = "NotAllWorkAreAvailabilityTrackable"
+	reasonReported       = "AllWorkHaveBeenCompared"
+	reasonNotReported    = "NotAllWorkHaveBeenCompared"
+	reasonReportPending  = "ComparisonPending"
 )
 
 // stand rolls up the Works of one member. seen says since when the hub knows that a Work is applied.
 func (h *holding) stand(seen func(*placement.Work) time.Time, settle time.Duration, now time.Time) standing {
 	s := standing{
+		reported:  verdict{metav1.ConditionTrue, reasonReported, ""},
 		applied:   verdict{metav1.ConditionTrue, reasonApplied, ""},
 		available: verdict{metav1.ConditionTrue, reasonAvailable, ""},
 		works:     true,
 	}
 	for _, work := range h.works {
 		applied, available := current(work, placement.ConditionApplied), current(work, placement.ConditionAvailable)
-		s.failed = append(s.failed, failures(work)...)
+		s.troubles.add(work)
+		if reportsOnly(work.Spec.ApplyStrategy) {
+			s.reported = s.reported.worst(judge(current(work, placement.ConditionDiffReported), reasonNotReported, reasonReportPending, "waiting for the member's agent to compare it", work))
+			s.works = s.works && s.reported.status == metav1.ConditionTrue
+			continue
+		}
 		s.applied = s.applied.worst(judge(applied, reasonNotApplied, reasonApplyPending, "waiting for the member's agent to apply it", work))
 		if s.applied.status != metav1.ConditionTrue {
 			s.available = verdict{metav1.ConditionUnknown, reasonAvailableLater, "not everything is applied"}
@@ -78,9 +89,7 @@ func (h *holding) stand(seen func(*placement.Work) time.Time, settle time.Durati
 	if s.works = s.works && s.available.status == metav1.ConditionTrue; s.works {
 		s.availableAt = time.Time{}
 	}
-	if len(s.failed) > maxFailed {
-		s.failed = s.failed[:maxFailed]
-	}
+	s.troubles.limit(maxFailed)
 	return s
 }
 
@@ -122,10 +131,10 @@ func (v verdict) worst(other verdict) verdict {
 	return v
 }
 
-// failures are the manifests of a Work of which its agent says that they are not applied, or else not available.
+// failures are the manifests of a Work of which its agent says that they are not compared, not applied, or else not available.
 func failures(work *placement.Work) (failed []placement.FailedPlacement) {
 	for _, m := range work.Status.ManifestConditions {
-		for _, kind := range []string{placement.ConditionApplied, placement.ConditionAvailable} {
+		for _, kind := range []string{placement.ConditionDiffReported, placement.ConditionApplied, placement.ConditionAvailable} {
 			c := meta.FindStatusCondition(m.Conditions, kind)
 			if c == nil || c.Status != metav1.ConditionFalse {
 				continue
@@ -133,10 +142,7 @@ func failures(work *placement.Work) (failed []placement.FailedPlacement) {
 			said := *c
 			said.Message = clip(c.Message)
 			failed = append(failed, placement.FailedPlacement{
-				ResourceIdentifier: placement.ResourceIdentifier{
-					Group: m.Identifier.Group, Version: m.Identifier.Version, Kind: m.Identifier.Kind, Namespace: m.Identifier.Namespace, Name: m.Identifier.Name,
-				},
-				Condition: said,
+				ResourceIdentifier: resourceOf(m.Identifier), Condition: said,
 			})
 			break
 		}

@@ -62,8 +62,6 @@ func decide(o observed) decision {
 		return d
 	case o.selected.Problem != "":
 		d.problem = verdict{metav1.ConditionFalse, reasonInvalid, o.selected.Problem}
-	case reportsOnly(o.spec):
-		d.problem = verdict{metav1.ConditionFalse, reasonUnsupported, "spec.strategy.applyStrategy.type ReportDiff is not supported: nothing is placed or changed"}
 	}
 	terms := hashTerms(o.spec.Policy)
 	held := map[string]bool{}
@@ -90,8 +88,9 @@ func decide(o observed) decision {
 	return d
 }
 
-func reportsOnly(spec *placement.PlacementSpec) bool {
-	return spec.Strategy.ApplyStrategy != nil && spec.Strategy.ApplyStrategy.Type == placement.ApplyReportDiff
+// reportsOnly says whether members are asked only in what they differ.
+func reportsOnly(strategy *placement.ApplyStrategy) bool {
+	return strategy != nil && strategy.Type == placement.ApplyReportDiff
 }
 
 // targets says of every member that holds the placement or is picked how it stands. dropping says whether one has yet to lose it.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func on(t *testing.T, members ...string) func(*observed) {
 		}
 		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashOf(parts), hashTerms(o.spec.Policy)
 		for _, m := range members {
-			o.holdings["ns-"+m] = &holding{works: []*placement.Work{placed(t, key, cargo{parts: parts, index: "0"}, 0)}}
+			o.holdings["ns-"+m] = &holding{works: []*placement.Work{placed(t, key, cargo{parts: parts, index: "0", apply: o.spec.Strategy.ApplyStrategy}, 0)}}
 			o.standing["ns-"+m] = standing{applied: verdict{"True", reasonApplied, ""}, available: verdict{"True", reasonAvailable, ""}, works: true}
 		}
 	}
@@ -65,6 +66,10 @@ func requiring(label string) func(*observed) {
 			Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}}}},
 		}}}
 	}
+}
+
+func reporting(o *observed) {
+	o.spec.Strategy.ApplyStrategy = &placement.ApplyStrategy{Type: placement.ApplyReportDiff}
 }
 
 func TestDecide(t *testing.T) {
@@ -90,9 +95,7 @@ func TestDecide(t *testing.T) {
 		{"a change counts up, one member at a time", world(t, on(t, "a", "b"), more), "a", "", "1"},
 		{"a selector that is wrong changes nothing", world(t, on(t, "a"), func(o *observed) { o.selected.Problem = "wrong" }), "", "", "0"},
 		{"nor does a policy that is wrong", world(t, on(t, "a"), func(o *observed) { o.policyProblem = "wrong" }), "", "", "0"},
-		{"nor ReportDiff", world(t, func(o *observed) {
-			o.spec.Strategy.ApplyStrategy = &placement.ApplyStrategy{Type: placement.ApplyReportDiff}
-		}), "", "", "0"},
+		{"what is only to be compared is written, too", world(t, reporting), "a b", "", "0"},
 		{"nothing selected is placed nowhere new", world(t, nothing), "", "", "0"},
 		{"and takes away what was placed", world(t, on(t, "a"), nothing), "a", "", "1"},
 		{"a label that goes takes nothing away", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel), "", "", "0"},
@@ -152,13 +155,24 @@ func TestDescribe(t *testing.T) {
 			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
 			o.standing["ns-a"] = standing{applied: verdict{"Unknown", reasonApplyPending, "waits"}, available: verdict{"Unknown", reasonAvailableLater, "waits"}}
 		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
+			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; member namespace ns-b", ""},
+		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
+			for _, name := range []string{"ns-a", "ns-b"} {
+				o.standing[name] = standing{reported: verdict{"True", reasonReported, ""}}
+			}
+		}), "2/2", "no difference on any of 2 members", ""},
+		{"only compared, and one is not yet", world(t, reporting, on(t, "a", "b"), func(o *observed) {
+			o.standing["ns-a"] = standing{reported: verdict{"True", reasonReported, ""}, troubles: troubles{diffed: make([]placement.DiffedPlacement, 2)}}
+			o.standing["ns-b"] = standing{reported: verdict{"Unknown", reasonReportPending, "waits"}}
+		}), "1/2", "b: waits", "DiffReported Unknown"},
 		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.StatusReportingScope = "Elsewhere" }), "2/2",
 			"spec.statusReportingScope Elsewhere: status is on the placement only", "Supported False"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			after := describe(c.seen, decide(c.seen), nil, now)
 			var untrue []string
-			for _, kind := range append([]string{"Supported", "ClusterResourcePlacementScheduled"}, stages...) {
+			for _, kind := range slices.Concat([]string{"Supported", "ClusterResourcePlacementScheduled"}, c.seen.order()) {
 				if kind != "Supported" {
 					kind = "ClusterResourcePlacement" + strings.TrimPrefix(kind, "ClusterResourcePlacement")
 				}
@@ -194,12 +208,17 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 		all = append(all, m.Name)
 	}
 	on(t, all...)(&o)
+	for name, s := range o.standing {
+		s.troubles = troubles{drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed)}
+		o.standing[name] = s
+	}
 	o.standing["ns-m-1998"] = standing{applied: verdict{"False", reasonNotApplied, "no space"}}
 	d := decide(o)
 	after := describe(o, d, nil, now)
 	shown := map[string]bool{}
-	picked := 0
+	picked, detailed := 0, 0
 	for _, s := range after.PlacementStatuses {
+		detailed += len(s.DriftedPlacements) + len(s.DiffedPlacements)
 		shown[s.ClusterName] = true
 		if meta.IsStatusConditionTrue(s.Conditions, "Scheduled") {
 			picked++
@@ -208,7 +227,32 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 	if picked != maxShown || !shown["m-1998"] {
 		t.Errorf("%d picked members are shown, the one in trouble %t", picked, shown["m-1998"])
 	}
+	if detailed != maxDetailed {
+		t.Errorf("%d resources are shown with their differences, want %d", detailed, maxDetailed)
+	}
 	if after.Members != "1999/2000" || after.Message != "m-1998: no space" { // dev holds it, too, and keeps it
 		t.Errorf("it says %s, %s", after.Members, after.Message)
+	}
+}
+
+func TestWhatAgentsSayOfDifferencesIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	many := make([]placement.PatchDetail, 100)
+	for i := range many {
+		many[i] = placement.PatchDetail{Path: long, ValueInHub: long, ValueInMember: long}
+	}
+	work := &placement.Work{}
+	for range 100 {
+		work.Status.ManifestConditions = append(work.Status.ManifestConditions, placement.ManifestCondition{
+			Identifier:   placement.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "c"},
+			DriftDetails: &placement.DriftDetails{ObservedDrifts: slices.Clone(many)}, DiffDetails: &placement.DiffDetails{ObservedDiffs: slices.Clone(many)},
+		})
+	}
+	if _, err := Slim(work); err != nil {
+		t.Fatal(err)
+	}
+	s := (&holding{works: []*placement.Work{work}}).stand(func(*placement.Work) time.Time { return now }, 0, now)
+	if len(s.drifted) != maxFailed || len(s.diffed) != maxFailed || len(s.drifted[0].ObservedDrifts) != maxDifferences || len(s.diffed[0].ObservedDiffs[0].Path) > maxValue+3 {
+		t.Errorf("%d drifted, %d differing, of the first %d differences", len(s.drifted), len(s.diffed), len(s.drifted[0].ObservedDrifts))
 	}
 }

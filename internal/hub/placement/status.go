@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ const (
 	maxNamed = 3
 	// maxFailures is how many failed resources all members together show, maxMessage how long a message may be.
 	maxFailures, maxMessage = 1000, 500
+	// maxDetailed is of how many resources all members together show in what they differ.
+	maxDetailed = 100
 )
 
 // More reasons of conditions.
@@ -38,30 +41,6 @@ const (
 	reasonSupported     = "Supported"
 	reasonUnsupported   = "FieldsNotSupported"
 )
-
-// stages are the conditions of a picked member, in the order in which they come true.
-var stages = []string{placement.ConditionRolloutStarted, placement.ConditionOverridden, placement.ConditionWorkSynchronized, placement.ConditionApplied, placement.ConditionAvailable}
-
-// line is what the status says of one picked member.
-type line struct {
-	scheduling.Decision
-	index  string
-	failed []placement.FailedPlacement
-	stages map[string]verdict
-}
-
-// trouble is how much attention a member needs: the earlier the stage that is not reached, the more, and what failed before what is pending.
-func (l line) trouble() int {
-	for i, stage := range stages {
-		switch l.stages[stage].status {
-		case metav1.ConditionFalse:
-			return 2*len(stages) - i
-		case metav1.ConditionUnknown:
-			return len(stages) - i
-		}
-	}
-	return 0
-}
 
 // describe computes the status. It is the only place that sets it, but for what is said while a placement is being removed.
 func describe(o observed, d decision, failures failed, now time.Time) placement.PlacementStatus {
@@ -104,8 +83,8 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 			after.Message = v.message
 		}
 	}
-	for _, stage := range stages {
-		if len(lines) == 0 {
+	for _, stage := range append(slices.Clone(stagesOfApplying), placement.ConditionDiffReported) {
+		if len(lines) == 0 || !slices.Contains(o.order(), stage) {
 			meta.RemoveStatusCondition(&after.Conditions, o.kind+stage)
 			continue
 		}
@@ -113,7 +92,7 @@ func describe(o observed, d decision, failures failed, now time.Time) placement.
 		if stage == placement.ConditionRolloutStarted && losing != "" {
 			v = verdict{metav1.ConditionFalse, reasonRolloutWaits, losing}
 		}
-		if set(o.kind+stage, v); v.status != metav1.ConditionTrue && after.Message == "" {
+		if set(o.kind+stage, v); after.Message == "" && (v.status != metav1.ConditionTrue || stage == placement.ConditionDiffReported) {
 			after.Message = v.message
 		}
 	}
@@ -137,40 +116,6 @@ func losing(d decision) string {
 	return fmt.Sprintf("%s will lose it when others are available: at most %d of %d members may be unavailable", names(waiting), d.plan.unavailable, d.plan.of)
 }
 
-// line says how one picked member stands.
-func (o observed) line(picked scheduling.Decision, d decision, failure error) line {
-	namespace := picked.Member.Namespace
-	l := line{Decision: picked, stages: map[string]verdict{placement.ConditionOverridden: {metav1.ConditionTrue, reasonNoOverride, ""}}}
-	h, s := o.holdings[namespace], o.standing[namespace]
-	started, synced := verdict{metav1.ConditionTrue, reasonRolloutDone, ""}, verdict{metav1.ConditionTrue, reasonSynced, ""}
-	if h != nil {
-		l.index, l.failed = h.works[0].Labels[placement.LabelResourceIndex], s.failed
-	}
-	waits := slices.ContainsFunc(d.plan.waiting, func(t target) bool { return t.namespace == namespace })
-	switch {
-	case failure != nil:
-		synced = verdict{metav1.ConditionFalse, reasonNotSynced, failure.Error()}
-	case waits && h != nil && h.going:
-		started = verdict{metav1.ConditionFalse, reasonRolloutWaits, "what was placed before is being removed first"}
-	case waits:
-		started = verdict{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf("waits for its turn: at most %d of %d members may be unavailable", d.plan.unavailable, d.plan.of)}
-	case !d.current[namespace] && d.problem == (verdict{}):
-		synced = verdict{metav1.ConditionUnknown, reasonNotSynced, "being written"}
-	}
-	if started.status != metav1.ConditionTrue {
-		synced = verdict{metav1.ConditionUnknown, reasonNotSynced, "the roll-out has not come to it"}
-	}
-	l.stages[placement.ConditionRolloutStarted], l.stages[placement.ConditionWorkSynchronized] = started, synced
-	if l.stages[placement.ConditionApplied], l.stages[placement.ConditionAvailable] = s.applied, s.available; h == nil || synced.status != metav1.ConditionTrue {
-		l.stages[placement.ConditionApplied] = verdict{metav1.ConditionUnknown, reasonApplyPending, "not written yet"}
-		l.stages[placement.ConditionAvailable] = verdict{metav1.ConditionUnknown, reasonAvailableLater, "not written yet"}
-	}
-	if idle(picked.Member) && l.stages[placement.ConditionApplied].status == metav1.ConditionUnknown {
-		l.stages[placement.ConditionApplied] = verdict{metav1.ConditionUnknown, reasonApplyPending, picked.Member.Obstacle.Message}
-	}
-	return l
-}
-
 // show lists the picked members, those in trouble first if there are too many, and some of the others with the reason.
 func (o observed) show(lines []line, d decision, now time.Time) []placement.PerClusterStatus {
 	shown := slices.Clone(lines)
@@ -185,7 +130,7 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 	}
 	entry := func(name string, verdicts map[string]verdict) placement.PerClusterStatus {
 		s := placement.PerClusterStatus{ClusterName: name}
-		for _, kind := range slices.Concat([]string{placement.ConditionScheduled}, stages) {
+		for _, kind := range slices.Concat([]string{placement.ConditionScheduled}, o.order()) {
 			v, said := verdicts[kind]
 			if !said {
 				continue
@@ -199,10 +144,13 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 		return s
 	}
 	var all []placement.PerClusterStatus
+	details := maxDetailed
 	for _, l := range shown {
 		l.stages[placement.ConditionScheduled] = verdict{metav1.ConditionTrue, l.Reason, l.Message}
 		s := entry(l.Name, l.stages)
-		s.ObservedResourceIndex, s.FailedPlacements = l.index, l.failed[:min(len(l.failed), max(maxFailures/len(shown), 1))]
+		l.limit(max(maxFailures/len(shown), 1))
+		l.drifted, l.diffed = take(l.drifted, &details), take(l.diffed, &details)
+		s.ObservedResourceIndex, s.FailedPlacements, s.DriftedPlacements, s.DiffedPlacements = l.index, l.failed, l.drifted, l.diffed
 		all = append(all, s)
 	}
 	for _, n := range o.notPicked(d) {
@@ -212,6 +160,13 @@ func (o observed) show(lines []line, d decision, now time.Time) []placement.PerC
 		}
 		all = append(all, entry(n.Name, map[string]verdict{placement.ConditionScheduled: {metav1.ConditionFalse, n.Reason, message}}))
 	}
+	return all
+}
+
+// take returns the first of many, as far as there is room.
+func take[T any](all []T, room *int) []T {
+	all = all[:min(len(all), *room)]
+	*room -= len(all)
 	return all
 }
 
@@ -278,13 +233,33 @@ func (o observed) scheduled(d decision) verdict {
 		if len(why) > 0 {
 			message += "; " + some(why)
 		}
-		return verdict{metav1.ConditionFalse, reasonUnfulfilled, message}
+		return verdict{metav1.ConditionFalse, reasonUnfulfilled, message + o.strays(d)}
 	case picked == 0 && len(why) > 0:
-		return verdict{metav1.ConditionTrue, reasonFulfilled, "no member qualifies: " + some(why)}
+		return verdict{metav1.ConditionTrue, reasonFulfilled, "no member qualifies: " + some(why) + o.strays(d)}
 	case picked == 0:
-		return verdict{metav1.ConditionTrue, reasonFulfilled, "there is no member to pick"}
+		return verdict{metav1.ConditionTrue, reasonFulfilled, "there is no member to pick" + o.strays(d)}
 	}
-	return verdict{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked)}
+	return verdict{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked) + o.strays(d)}
+}
+
+// strays says who has the placement and can be picked no more, because the workspace has withdrawn: nothing there is changed or taken away.
+func (o observed) strays(d decision) string {
+	known := map[string]bool{}
+	for _, n := range d.result.Decisions {
+		if n.Member != nil {
+			known[n.Member.Namespace] = true
+		}
+	}
+	var strays []string
+	for _, namespace := range slices.Sorted(maps.Keys(o.holdings)) {
+		if !known[namespace] && !o.holdings[namespace].going {
+			strays = append(strays, "member namespace "+namespace)
+		}
+	}
+	if len(strays) == 0 {
+		return ""
+	}
+	return "; kept as it is, because no workspace that opts in has a record of it any more: " + some(strays)
 }
 
 // summarize is what a condition says of all picked members together.
@@ -303,11 +278,22 @@ func summarize(stage string, lines []line) verdict {
 		return verdict{sum.status, sum.reason, some(said)}
 	}
 	for _, l := range lines {
-		if v := l.stages[stage]; v.reason == reasonUntrackable {
+		v := l.stages[stage]
+		if v.reason == reasonUntrackable {
 			sum = v
 		}
+		if stage == placement.ConditionDiffReported && v.message != "" {
+			said = append(said, fmt.Sprintf("%s: %s", l.Name, v.message))
+		}
 	}
-	return verdict{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf("on all %d members", len(lines)))}
+	if len(said) > 0 {
+		return verdict{sum.status, sum.reason, some(said)}
+	}
+	everywhere := "on all %d members"
+	if stage == placement.ConditionDiffReported {
+		everywhere = "no difference on any of %d members"
+	}
+	return verdict{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(lines)))}
 }
 
 // some names the first of many.

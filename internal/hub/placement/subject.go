@@ -65,7 +65,6 @@ func unsupported(spec *placement.PlacementSpec) string {
 	}
 	strategy := spec.Strategy
 	say(strategy.Type == placement.RolloutExternal, "spec.strategy.type External: nothing is rolled out by another controller; changes roll out as with RollingUpdate")
-	say(reportsOnly(spec), "spec.strategy.applyStrategy.type ReportDiff: nothing is placed or changed")
 	say(strategy.ReportBackStrategy != nil, "spec.strategy.reportBackStrategy: no status is copied back")
 	say(spec.RevisionHistoryLimit != nil && *spec.RevisionHistoryLimit != defaultRevisions, "spec.revisionHistoryLimit: no revisions are kept")
 	say(spec.StatusReportingScope != "" && spec.StatusReportingScope != statusOnPlacement, fmt.Sprintf("spec.statusReportingScope %s: status is on the placement only", spec.StatusReportingScope))

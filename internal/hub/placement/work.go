@@ -95,6 +95,9 @@ func hashOf(parts []part) string {
 func Slim(o any) (any, error) {
 	if work, ok := o.(*placement.Work); ok {
 		work.ManagedFields = nil
+		for i := range work.Status.ManifestConditions {
+			shorten(&work.Status.ManifestConditions[i])
+		}
 		work.Spec.Workload.Manifests = []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`"` + digest(work.Spec.Workload.Manifests) + `"`)}}}
 	}
 	return o, nil

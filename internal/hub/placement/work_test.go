@@ -189,12 +189,12 @@ func TestStanding(t *testing.T) {
 	} {
 		h := &holding{works: c.works}
 		got := h.stand(func(*placement.Work) time.Time { return now }, time.Minute, now)
-		got.failed = nil
+		got.failed, got.reported = nil, verdict{}
 		want := standing{applied: c.applied, available: c.available, works: c.works_}
 		if c.at > 0 {
 			want.availableAt = now.Add(c.at)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(standing{}, verdict{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(standing{}, verdict{}, troubles{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
