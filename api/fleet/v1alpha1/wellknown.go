@@ -92,7 +92,8 @@ const (
 	ConditionDeployed = "Deployed"
 	// ConditionMonitored on a BundleDeployment says whether the resources are watched.
 	ConditionMonitored = "Monitored"
-	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret.
+	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret, and if that does
+	// not join, why.
 	ConditionImported = "Imported"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
