@@ -53,11 +53,13 @@ test: bin/localkube ## run all tests, with the race detector, against real clust
 	cd localkube && go test ./...
 	cd hack/images && go test ./...
 
+# Flags of the end-to-end test, such as E2E='-run bundle -keep' or E2E='-table results.md'.
+E2E ?=
 .PHONY: e2e
 e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
 	@bin/localkube check
 	@$(MAKE) bin/kubectl bin/helm images
-	go run ./e2e
+	go run ./e2e $(E2E)
 
 .PHONY: images
 images: ## OCI archives of the hub's and the agent's images in images/, for amd64 and arm64

@@ -26,7 +26,7 @@ spec:
         progressDeadlineSeconds: 10
         template:
           metadata: {labels: {app: web}}
-          spec: {containers: [{name: web, image: "` + image + `"}]}
+          spec: {terminationGracePeriodSeconds: 1, containers: [{name: web, image: "` + image + `"}]}
   targets:
   - clusterSelector: {matchLabels: {env: dev}}
 END
@@ -67,13 +67,22 @@ func bundleIsDeleted(ctx context.Context, e *env) (string, error) {
 	return "", e.gone(ctx, e.one, "kubectl -n web get deployments,pods -o name")
 }
 
-// placementIsApplied deletes the placement again, so that the member can leave at once.
-func placementIsApplied(ctx context.Context, e *env) (string, error) {
-	began := time.Now()
-	if _, err := e.sh(ctx, e.hub, `
-kubectl create namespace shop
-kubectl -n shop create configmap greeting --from-literal=text=hello
+// placed is a namespace with a Deployment, and the placement that brings it to the MemberCluster.
+func placed(image string) string {
+	return `
+kubectl create namespace shop --dry-run=client -o yaml | kubectl apply -f -
 kubectl apply -f - <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: till, namespace: shop}
+spec:
+  selector: {matchLabels: {app: till}}
+  replicas: 1
+  progressDeadlineSeconds: 5
+  template:
+    metadata: {labels: {app: till}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: till, image: "` + image + `"}]}
+---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata:
@@ -84,13 +93,34 @@ spec:
   policy:
     placementType: PickFixed
     clusterNames: [member-1]
-END`); err != nil {
+END
+`
+}
+
+// available is the condition of the placement that says whether what was placed works.
+const available = `kubectl get crp shop -o 'jsonpath={range .status.conditions[*]}{.type}={.status} {end}{range .status.placementStatuses[*]}{.failedPlacements}{end}'`
+
+func placementIsApplied(ctx context.Context, e *env) (string, error) {
+	began := time.Now()
+	if _, err := e.sh(ctx, e.hub, placed(working)); err != nil {
 		return "", err
 	}
-	if err := e.expect(ctx, e.one, "kubectl -n shop get configmap greeting -o 'jsonpath={.data.text}'", "hello"); err != nil {
+	if err := e.expect(ctx, e.hub, available, "ClusterResourcePlacementAvailable=True"); err != nil {
 		return "", err
 	}
-	figure := "there after " + seconds(began)
+	return "available after " + seconds(began), e.expect(ctx, e.one, "kubectl -n shop get deployment till", "1/1")
+}
+
+// brokenPlacementIsReported deletes the placement again, so that the member can leave at once.
+func brokenPlacementIsReported(ctx context.Context, e *env) (string, error) {
+	began := time.Now()
+	if _, err := e.sh(ctx, e.hub, placed(broken)); err != nil {
+		return "", err
+	}
+	if err := e.expect(ctx, e.hub, available, "ClusterResourcePlacementAvailable=False", "till"); err != nil {
+		return "", err
+	}
+	figure := "reported after " + seconds(began)
 	if _, err := e.sh(ctx, e.hub, "kubectl delete crp shop --timeout=60s && kubectl delete namespace shop"); err != nil {
 		return "", err
 	}

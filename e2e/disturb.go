@@ -174,10 +174,6 @@ func setLink(link, state string) error {
 }
 
 func hubSwitchedOff(ctx context.Context, e *env) (string, error) {
-	leader, err := e.leader(ctx)
-	if err != nil {
-		return "", err
-	}
 	if _, err := e.sh(ctx, nil, "localkube down hub --dir clusters"); err != nil {
 		return "", err
 	}
@@ -187,20 +183,64 @@ func hubSwitchedOff(ctx context.Context, e *env) (string, error) {
 		return "", err
 	}
 	figure := "cluster up after " + seconds(began)
-	if err := e.anotherLeads(ctx, leader); err != nil {
+	if err := e.leadsSince(ctx, began); err != nil {
 		return "", err
 	}
 	return figure + ", the hub leads after " + seconds(began), e.fleetIsWell(ctx)
 }
 
-// fleetIsWell waits until all three members are ready and have beaten from now on.
+// memberSwitchedOff comes back as the same member.
+func memberSwitchedOff(ctx context.Context, e *env) (string, error) {
+	if _, err := e.sh(ctx, nil, "localkube down two --dir clusters"); err != nil {
+		return "", err
+	}
+	<-e.two.ended
+	began := time.Now()
+	if err := e.start(ctx, e.two); err != nil {
+		return "", err
+	}
+	figure := "cluster up after " + seconds(began)
+	if err := e.fleetIsWell(ctx); err != nil {
+		return "", err
+	}
+	return figure + ", all members well after " + seconds(began), nil
+}
+
+// apiServerHangs stops an API server for so long that the hub, if it is the hub's, gives up leading.
+func apiServerHangs(of func(*env) *cluster) func(context.Context, *env) (string, error) {
+	return func(ctx context.Context, e *env) (string, error) {
+		const hang = 15 * time.Second
+		server, err := e.component(of(e), "kube-apiserver")
+		if err != nil {
+			return "", err
+		}
+		if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
+			return "", fmt.Errorf("stopping kube-apiserver: %w", err)
+		}
+		select {
+		case <-time.After(hang):
+		case <-ctx.Done():
+		}
+		if err := syscall.Kill(server, syscall.SIGCONT); err != nil {
+			return "", fmt.Errorf("continuing kube-apiserver: %w", err)
+		}
+		began := time.Now()
+		if err := e.leadsSince(ctx, began); err != nil {
+			return "", err
+		}
+		figure := "a hub leads " + seconds(began) + " after it answers again"
+		return figure, e.fleetIsWell(ctx)
+	}
+}
+
+// fleetIsWell waits until all members are ready and have beaten from now on.
 func (e *env) fleetIsWell(ctx context.Context) error {
 	const beats = "kubectl get leases -A --field-selector metadata.name=heartbeat -o 'jsonpath={range .items[*]}{.metadata.namespace}={.spec.renewTime}{\"\\n\"}{end}'"
 	before, err := e.sh(ctx, e.hub, beats)
 	if err != nil {
 		return err
 	}
-	if err := e.expect(ctx, e.hub, states, "my-cluster Ready", "cluster-", "member-1 True"); err != nil {
+	if err := e.expect(ctx, e.hub, states, e.members...); err != nil {
 		return err
 	}
 	return eventually(ctx, "every member beats", func() error {

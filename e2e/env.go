@@ -23,6 +23,10 @@ type env struct {
 	one, two   *cluster
 	// tag is that of the images in the charts.
 	tag string
+	// members is what states says of a fleet that is well.
+	members []string
+	// from is the revision that a running fleet is upgraded from; empty for the one that fits.
+	from string
 }
 
 // cluster is one cluster of localkube.
@@ -32,6 +36,8 @@ type cluster struct {
 	up         *exec.Cmd
 	ended      chan struct{}
 	log        string
+	// images are further ones for its node, as localkube takes them.
+	images []string
 }
 
 func newEnv(source string) (*env, error) {
@@ -40,16 +46,20 @@ func newEnv(source string) (*env, error) {
 		return nil, fmt.Errorf("finding the checkout: %w", err)
 	}
 	e := &env{root: root, work: filepath.Join(root, ".e2e")}
-	for _, name := range []string{"hub", "one", "two"} {
-		e.clusters = append(e.clusters, &cluster{
-			name: name, kubeconfig: filepath.Join(e.work, "clusters", name, "kubeconfig"), log: filepath.Join(e.work, name+".log"),
-		})
-	}
-	e.hub, e.one, e.two = e.clusters[0], e.clusters[1], e.clusters[2]
+	e.hub, e.one, e.two = e.newCluster("hub"), e.newCluster("one"), e.newCluster("two")
+	e.members = []string{"my-cluster Ready", "cluster-", "member-1 True"}
 	if e.tag, err = chartVersion(filepath.Join(root, "charts/fleet/Chart.yaml")); err != nil {
 		return nil, err
 	}
+	e.two.images = []string{foreignRegistry + "/muster-agent:" + e.tag + "=" + e.foreignImage()}
 	return e, isFile(e.bin("localkube"))
+}
+
+// newCluster is one that is not started yet.
+func (e *env) newCluster(name string) *cluster {
+	c := &cluster{name: name, kubeconfig: filepath.Join(e.work, "clusters", name, "kubeconfig"), log: filepath.Join(e.work, name+".log")}
+	e.clusters = append(e.clusters, c)
+	return c
 }
 
 func chartVersion(path string) (string, error) {
@@ -76,6 +86,9 @@ func (e *env) prepare() error {
 	}
 	if err := os.MkdirAll(filepath.Join(e.work, "fleet"), 0o700); err != nil {
 		return fmt.Errorf("making a working directory: %w", err)
+	}
+	if err := writeImage(e.foreignImage(), foreignRegistry+"/muster-agent:"+e.tag, foreignProgram()); err != nil {
+		return err
 	}
 	for name, target := range map[string]string{"charts": "charts", "hack": "hack", "fleet": "charts/fleet", "fleet-crd": "charts/fleet-crd", "fleet-agent": "charts/fleet-agent"} {
 		if err := os.Symlink(filepath.Join(e.root, target), filepath.Join(e.work, "fleet", name)); err != nil {
@@ -135,6 +148,9 @@ func (e *env) start(ctx context.Context, c *cluster) error {
 	// It ends when it is told to, not with the scenario, and not by the terminal's Ctrl-C.
 	c.up = e.command(context.WithoutCancel(ctx), nil, e.bin("localkube"), "up", c.name, "--node=kubelet", "--dir", filepath.Join(e.work, "clusters"),
 		"--ready-file", ready, "--image", "muster-hub:"+e.tag+"="+e.image("muster-hub"), "--image", "muster-agent:"+e.tag+"="+e.image("muster-agent"))
+	for _, image := range c.images {
+		c.up.Args = append(c.up.Args, "--image", image)
+	}
 	c.up.Stdout, c.up.Stderr = log, log
 	c.up.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.up.Start(); err != nil {

@@ -20,8 +20,13 @@ API_SERVER_CA_DATA=$(kubectl --context hub config view --minify --raw -o 'jsonpa
 `
 
 // restricted makes a namespace in which Pod Security refuses what is not restricted.
+// A Pod there that does not ask for its token gets none.
 func restricted(namespace string) string {
-	return "kubectl create namespace " + namespace + "\nkubectl label namespace " + namespace + " pod-security.kubernetes.io/enforce=restricted\n"
+	return strings.ReplaceAll(`kubectl create namespace NAMESPACE
+kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=restricted
+until kubectl -n NAMESPACE get serviceaccount default >/dev/null 2>&1; do sleep 0.1; done
+kubectl -n NAMESPACE patch serviceaccount default -p '{"automountServiceAccountToken":false}'
+`, "NAMESPACE", namespace)
 }
 
 func clustersComeUp(ctx context.Context, e *env) (string, error) {
@@ -175,7 +180,14 @@ kubectl get membercluster member-1`, "JOINED", "True", "NODE-COUNT", "AVAILABLE-
 }
 
 func localClusterIsThere(ctx context.Context, e *env) (string, error) {
-	return "", e.expect(ctx, e.hub, "kubectl -n fleet-local get clusters.fleet.cattle.io", "local", "1/1", "hub-node-0")
+	if err := e.expect(ctx, e.hub, "kubectl -n fleet-local get clusters.fleet.cattle.io", "local", "1/1", "hub-node-0"); err != nil {
+		return "", err
+	}
+	warned, err := e.sh(ctx, e.hub, "kubectl -n fleet-local get events --field-selector type=Warning -o name")
+	if err == nil && warned != "" {
+		err = fmt.Errorf("there are warnings about it: %s", warned)
+	}
+	return "", err
 }
 
 func profilesAreShown(ctx context.Context, e *env) (string, error) {
@@ -210,6 +222,13 @@ kubectl -n cattle-fleet-system wait --for=delete pod -l app=fleet-controller --t
 	if err := e.expect(ctx, e.two, "kubectl -n cattle-fleet-system get pods -l app=fleet-agent", "0/1", "Running"); err != nil {
 		return "", err
 	}
+	said, err := e.sh(ctx, e.hub, "helm -n cattle-fleet-system test fleet --logs --timeout 40s 2>&1 || true")
+	if err == nil && !strings.Contains(said, "no hub leads") {
+		err = fmt.Errorf("helm test finds nothing wrong where no hub runs:\n%s", said)
+	}
+	if err != nil {
+		return "", err
+	}
 	began := time.Now()
 	_, err = e.sh(ctx, nil, `kubectl --context hub -n cattle-fleet-system scale deployment/fleet-controller --replicas=1
 kubectl --context two -n cattle-fleet-system rollout status deployment/fleet-agent --timeout=60s`)
@@ -222,30 +241,6 @@ kubectl --context two -n cattle-fleet-system rollout status deployment/fleet-age
 		_, err = e.sh(ctx, e.hub, "kubectl -n clusters delete clusters.fleet.cattle.io --timeout=60s $(kubectl -n clusters get clusters.fleet.cattle.io -l '!example' -o name | cut -d/ -f2)")
 	}
 	return figure, err
-}
-
-func clusterIsImported(ctx context.Context, e *env) (string, error) {
-	began := time.Now()
-	_, err := e.sh(ctx, e.hub, `
-kubectl -n clusters create secret generic my-cluster-kubeconfig --from-file=value=clusters/two/kubeconfig
-kubectl apply -f - <<END
-kind: Cluster
-apiVersion: "fleet.cattle.io/v1alpha1"
-metadata:
-  name: my-cluster
-  namespace: clusters
-  labels:
-    demo: "true"
-    env: dev
-spec:
-  kubeConfigSecret: my-cluster-kubeconfig
-END
-kubectl -n clusters wait clusters.fleet.cattle.io my-cluster --for=condition=Ready --timeout=60s`)
-	figure := "ready after " + seconds(began)
-	if err != nil {
-		return "", err
-	}
-	return figure, e.expect(ctx, e.hub, "kubectl -n clusters get clusters.fleet.cattle.io my-cluster", "1/1", "two-node-0")
 }
 
 func privilegedPodIsRefused(ctx context.Context, e *env) (string, error) {

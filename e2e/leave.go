@@ -21,15 +21,10 @@ helm -n missing install --wait --timeout 15s --set config.hubURL="$API_SERVER_UR
 }
 
 func quotaForbids(ctx context.Context, e *env) (string, error) {
-	_, err := e.sh(ctx, e.two, restricted("full")+hubAddressOf(e)+`
-kubectl -n full create quota none --hard=pods=0
-helm -n full install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=full \
-  member-agent fleet/charts/member-agent`)
-	if err == nil {
-		return "", errors.New("helm says that an agent without a Pod has joined")
+	if _, err := e.sh(ctx, e.two, restricted("full")+"kubectl -n full create quota none --hard=pods=0"); err != nil {
+		return "", err
 	}
-	err = e.expect(ctx, e.two, "kubectl -n full get events -o 'jsonpath={.items[*].message}'", "exceeded quota: none")
-	return "", errors.Join(err, e.removeNamespace(ctx, e.two, "full"))
+	return "", e.refusedInstall(ctx, "full", "exceeded quota: none")
 }
 
 func policyRefuses(ctx context.Context, e *env) (string, error) {
@@ -57,17 +52,9 @@ END`); err != nil {
 	if err := e.expect(ctx, e.two, "kubectl -n refused run x --image=x --dry-run=server 2>&1 || true", denied); err != nil {
 		return "", err
 	}
-	_, err := e.sh(ctx, e.two, hubAddressOf(e)+`
-helm -n refused install --wait --timeout 15s --set config.hubURL="$API_SERVER_URL" --set config.memberClusterName=nobody --set namespace=refused \
-  member-agent fleet/charts/member-agent`)
-	if err == nil {
-		return "", errors.New("helm says that an agent without a Pod has joined")
-	}
-	if err := e.expect(ctx, e.two, "kubectl -n refused get events -o 'jsonpath={.items[*].message}'", denied); err != nil {
-		return "", err
-	}
-	_, err = e.sh(ctx, e.two, "kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy no-agents")
-	return "", errors.Join(err, e.removeNamespace(ctx, e.two, "refused"))
+	err := e.refusedInstall(ctx, "refused", denied)
+	_, removed := e.sh(ctx, e.two, "kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy no-agents")
+	return "", errors.Join(err, removed)
 }
 
 // hubAddressOf is hubAddress for a script on one cluster.

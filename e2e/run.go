@@ -12,8 +12,8 @@ import (
 )
 
 type options struct {
-	source, only string
-	keep         bool
+	source, only, table, from string
+	keep                      bool
 }
 
 // A scenario is one thing that is checked. To add one, write a function and put it into the list.
@@ -26,8 +26,8 @@ type scenario struct {
 	run func(ctx context.Context, e *env) (string, error)
 }
 
-// scenarioTimeout bounds each; the slowest wait for a member to be declared lost.
-const scenarioTimeout = 4 * time.Minute
+// scenarioTimeout bounds each; the slowest builds the images of an earlier commit.
+const scenarioTimeout = 8 * time.Minute
 
 func run(ctx context.Context, o options) (err error) {
 	chosen, err := regexp.Compile(o.only)
@@ -38,6 +38,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	e.from = o.from
 	if output, err := e.command(ctx, nil, e.bin("localkube"), "check").CombinedOutput(); err != nil {
 		return fmt.Errorf("this machine cannot run the end-to-end test: %s", strings.TrimSpace(strings.TrimPrefix(string(output), "error: ")))
 	}
@@ -47,6 +48,11 @@ func run(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, e.cleanUp()) }()
 	results := e.runAll(ctx, scenarios(), chosen)
 	fmt.Printf("\n%s\n", table(results))
+	if o.table != "" {
+		if err := os.WriteFile(o.table, []byte(table(results)), 0o644); err != nil {
+			return fmt.Errorf("writing the table: %w", err)
+		}
+	}
 	failed := 0
 	for _, r := range results {
 		if r.err != nil {
@@ -73,6 +79,8 @@ func (e *env) runAll(ctx context.Context, all []scenario, chosen *regexp.Regexp)
 		results = append(results, r)
 		if r.err != nil {
 			fmt.Printf("FAIL  %-*s %6.1fs\n%s\n", nameWidth, s.name, r.took.Seconds(), indent(r.err.Error()))
+		} else if r.skipped {
+			fmt.Printf("skip  %-*s %6.1fs  %s\n", nameWidth, s.name, r.took.Seconds(), r.note)
 		} else {
 			fmt.Printf("ok    %-*s %6.1fs  %s\n", nameWidth, s.name, r.took.Seconds(), r.note)
 		}
@@ -88,6 +96,10 @@ func (e *env) runOne(ctx context.Context, s scenario) result {
 	defer cancel()
 	began := time.Now()
 	note, err := s.run(ctx, e)
+	var why skipped
+	if errors.As(err, &why) {
+		return result{name: s.name, took: time.Since(began), note: why.Error(), skipped: true}
+	}
 	if err != nil {
 		// What the clusters say is gone with them.
 		err = fmt.Errorf("%w\n%s", err, e.diagnosis())
@@ -99,7 +111,14 @@ type result struct {
 	name, note string
 	took       time.Duration
 	err        error
+	// skipped: it could not be tried here; the note says why.
+	skipped bool
 }
+
+// skipped is the error of a scenario that cannot be tried here.
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
 
 const nameWidth = 78
 
@@ -110,8 +129,11 @@ func table(results []result) string {
 	var total time.Duration
 	for _, r := range results {
 		verdict := "ok"
-		if r.err != nil {
+		switch {
+		case r.err != nil:
 			verdict = "**failed**"
+		case r.skipped:
+			verdict = "not run"
 		}
 		total += r.took
 		fmt.Fprintf(&out, "| %s | %s | %.1f | %s |\n", r.name, verdict, r.took.Seconds(), r.note)

@@ -98,7 +98,11 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	if err := requireCRDs(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	if err := setUp(ctx, mgr, options.Namespace); err != nil {
+	err = setUp(ctx, mgr, options.Namespace)
+	if ctx.Err() != nil {
+		return nil // it was told to end while it began
+	}
+	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

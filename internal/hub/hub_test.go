@@ -34,7 +34,11 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(&logged, nil)))
-	os.Exit(testkube.Main(m))
+	os.Exit(testkube.Main(m, func() {
+		if running.stop != nil {
+			running.stop()
+		}
+	}))
 }
 
 // logged is all that hubs of this package have logged.

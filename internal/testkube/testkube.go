@@ -44,8 +44,9 @@ type entry struct {
 	err     error
 }
 
-// Main runs the tests of a package and stops what they started. Call it from TestMain: os.Exit(testkube.Main(m)).
-func Main(m *testing.M) int {
+// Main runs the tests of a package and stops what they started: first what the package itself has running, then the control planes. Call it
+// from TestMain: os.Exit(testkube.Main(m)).
+func Main(m *testing.M, stop ...func()) int {
 	defer func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -54,7 +55,11 @@ func Main(m *testing.M) int {
 		}
 		_ = os.RemoveAll(programs.dir) // a temporary directory
 	}()
-	return m.Run()
+	code := m.Run()
+	for _, running := range stop {
+		running()
+	}
+	return code
 }
 
 // Start returns the control plane of that name, which all tests of the package share. It has no nodes.

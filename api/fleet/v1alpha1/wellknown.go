@@ -96,7 +96,8 @@ const (
 	ConditionDeployed = "Deployed"
 	// ConditionMonitored on a BundleDeployment says whether the resources are watched.
 	ConditionMonitored = "Monitored"
-	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret.
+	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret, and if that does
+	// not join, why.
 	ConditionImported = "Imported"
 	// ConditionAgentUpToDate on a Cluster says whether its agent is as the hub wants it, and if not, why. A Muster addition.
 	ConditionAgentUpToDate = "AgentUpToDate"

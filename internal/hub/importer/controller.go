@@ -117,6 +117,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch decided.action {
 	case try:
 		return c.importNow(ctx, &cluster, seen, decided.need)
+	case look:
+		return c.lookNow(ctx, &cluster, seen)
 	case wait:
 		if decided.wake.Equal(seen.slot) && !seen.slot.IsZero() {
 			err = c.report(ctx, &cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
@@ -151,14 +153,22 @@ func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, seen
 	c.memory.used(key)
 	h.waiting = time.Time{}
 	if p == nil {
+		// What a look has found holds until the next one, if the agent is only installed as it was.
+		finding := why == needHealing && h.looks > 0
 		if why == needHealing {
 			h.healed++
 			h.healedAt = now
+		} else {
+			h.looks = 0
 		}
 		h.failed, h.problem, h.failures = "", nil, 0
 		c.memory.remember(key, h)
 		return ctrl.Result{}, c.report(ctx, cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
-			return describeImported(before, cluster.Spec, c.Config.Current().Agent, out, now)
+			after := describeImported(before, cluster.Spec, c.Config.Current().Agent, out, now)
+			if finding {
+				after.Conditions = before.Conditions
+			}
+			return after
 		})
 	}
 	if h.failed != seen.input {

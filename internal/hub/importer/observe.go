@@ -53,7 +53,7 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	o.history, o.slot = c.memory.history(client.ObjectKeyFromObject(record))
 	switch now := c.Clock.Now(); {
 	case o.agent == agentWell && !o.history.trouble.IsZero():
-		o.history.trouble, o.history.healed = time.Time{}, 0
+		o.history.trouble, o.history.healed, o.history.looks = time.Time{}, 0, 0
 	case o.agent != agentWell && o.history.trouble.IsZero():
 		o.history.trouble = now
 	}

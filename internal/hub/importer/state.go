@@ -11,7 +11,7 @@ import (
 //	               ┌─ bad input ──► waits until Cluster, Secret or settings change ─┐
 //	(asked) ─► try ┼─ setback ────► waits, longer each time, or until they change ──┼─► try
 //	            ▲  └─ done ───────► Imported ─┐                                     │
-//	            │                             │                                     │
+//	            │                             │ the agent does not join: look why, ever more seldom
 //	            └── redeployAgentGeneration, settings, Secret: staggered; agent gone: healed, ever more seldom
 //
 // While it is Imported and the agent is well, nothing is sent downstream.
@@ -49,6 +49,9 @@ const (
 	// absentPatience and lostPatience are how long an agent may be expected to appear, or to come back, by itself.
 	absentPatience = 10 * time.Minute
 	lostPatience   = time.Minute
+	// lookPatience is after how long the hub looks why an agent that it installed has not joined; then after firstLook, which doubles up to maxRetry.
+	lookPatience = 20 * time.Second
+	firstLook    = 30 * time.Second
 	// firstHealing doubles with each healing that did not help, up to maxHealing.
 	firstHealing = 5 * time.Minute
 	maxHealing   = time.Hour
@@ -99,6 +102,9 @@ type history struct {
 	trouble  time.Time
 	healed   int
 	healedAt time.Time
+	// looks counts how often the hub has looked why the agent does not join, the last time at lookedAt.
+	looks    int
+	lookedAt time.Time
 }
 
 // action is what to do.
@@ -112,6 +118,8 @@ const (
 	// queue asks for a slot.
 	queue action = "Queue"
 	try   action = "Try"
+	// look finds out why the agent does not join.
+	look action = "Look"
 )
 
 // decision is what to do, why, and when time alone may change it.
@@ -129,7 +137,11 @@ func decide(o observed, now time.Time) decision {
 	h := o.history
 	switch {
 	case need == noNeed:
-		return decision{action: idle, wake: wake}
+		due := o.looking()
+		if !due.IsZero() && !now.Before(due) {
+			return decision{action: look}
+		}
+		return decision{action: idle, wake: earlier(wake, due)}
 	case h.failed == o.input && h.problem != nil && h.problem.input:
 		return decision{action: wait, need: need}
 	case h.failed == o.input && now.Before(h.next):
@@ -184,6 +196,26 @@ func (o observed) healing() time.Time {
 		}
 	}
 	return due
+}
+
+// looking is when the hub looks why an agent does not join; zero if that is not due to an installation.
+func (o observed) looking() time.Time {
+	h := o.history
+	switch {
+	case o.agent == agentWell, o.agent != agentAbsent && h.healed == 0:
+		return time.Time{}
+	case h.looks == 0:
+		return o.last.Time.Add(lookPatience)
+	}
+	return h.lookedAt.Add(longer(growing(firstLook, maxRetry, h.looks), 1+spreading*o.spread))
+}
+
+// earlier is the first of two times, of which each may be zero for never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // retryAt is when a try that failed for the nth time in a row is repeated.

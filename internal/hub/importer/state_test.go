@@ -42,6 +42,16 @@ func healed(times int, ago time.Duration) func(*observed) {
 	return func(o *observed) { o.history.healed, o.history.healedAt = times, now.Add(-ago) }
 }
 
+func installed(ago time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.agent, o.history.trouble, o.last.Time = agentAbsent, now.Add(-ago), metav1.NewTime(now.Add(-ago))
+	}
+}
+
+func looked(times int, ago time.Duration) func(*observed) {
+	return func(o *observed) { o.history.looks, o.history.lookedAt = times, now.Add(-ago) }
+}
+
 func TestDecide(t *testing.T) {
 	soon := now.Add(time.Minute)
 	for _, c := range []struct {
@@ -65,13 +75,19 @@ func TestDecide(t *testing.T) {
 		{"an agent that has just fallen silent may come back by itself", imported(gone(agentLost, time.Second)),
 			decision{action: idle, wake: now.Add(lostPatience - time.Second)}},
 		{"one that did not is installed again", imported(turn, gone(agentLost, lostPatience)), decision{action: try, need: needHealing}},
+		{"if that did not help, the hub looks why", imported(gone(agentLost, time.Hour), healed(1, time.Minute)), decision{action: look}},
 		{"an agent whose identity is gone cannot", imported(turn, gone(agentRevoked, 0)), decision{action: try, need: needHealing}},
-		{"an agent that never came is waited for", imported(gone(agentAbsent, time.Minute), func(o *observed) { o.last.Time = metav1.NewTime(now.Add(-time.Minute)) }),
-			decision{action: idle, wake: now.Add(absentPatience - time.Minute)}},
+		{"an agent that was installed just now has time to join", imported(installed(time.Second)), decision{action: idle, wake: now.Add(lookPatience - time.Second)}},
+		{"then the hub looks why it does not", imported(installed(lookPatience)), decision{action: look}},
+		{"and looks again", imported(installed(time.Minute), looked(1, firstLook)), decision{action: look}},
+		{"but not at once", imported(installed(time.Minute), looked(1, time.Second)), decision{action: idle, wake: now.Add(firstLook - time.Second)}},
+		{"more and more seldom", imported(installed(time.Minute), looked(3, time.Second)), decision{action: idle, wake: now.Add(4*firstLook - time.Second)}},
+		{"an agent that never came is waited for", imported(installed(absentPatience-time.Second), looked(9, time.Second)),
+			decision{action: idle, wake: now.Add(time.Second)}},
 		{"but not for ever", imported(turn, gone(agentAbsent, time.Hour)), decision{action: try, need: needHealing}},
-		{"what did not help is not done again at once", imported(gone(agentRevoked, time.Hour), healed(1, time.Minute)),
+		{"what did not help is not done again at once", imported(gone(agentRevoked, time.Hour), healed(1, time.Minute), looked(9, 0)),
 			decision{action: idle, wake: now.Add(firstHealing - time.Minute)}},
-		{"and more and more seldom", imported(gone(agentRevoked, time.Hour), healed(3, time.Minute)), decision{action: idle, wake: now.Add(4*firstHealing - time.Minute)}},
+		{"and more and more seldom", imported(gone(agentRevoked, time.Hour), healed(3, time.Minute), looked(9, 0)), decision{action: idle, wake: now.Add(maxRetry)}},
 		{"at least once an hour", imported(turn, gone(agentRevoked, 48*time.Hour), healed(20, maxHealing)), decision{action: try, need: needHealing}},
 	} {
 		if diff := cmp.Diff(c.want, decide(c.seen, now), cmp.AllowUnexported(decision{})); diff != "" {
@@ -117,6 +133,7 @@ func TestDescribe(t *testing.T) {
 	unreachable := history{problem: setback(reasonUnreachable, "no answer"), next: now.Add(time.Minute)}
 	missing := history{problem: badInput(reasonSecretMissing, "no Secret")}
 	done := fleet.ClusterStatus{Conditions: condition(true, reasonImported, "")}
+	well := fleet.ClusterStatus{Conditions: append(condition(true, reasonImported, ""), kube.Condition(fleet.ConditionReady, true, "Ready", ""))}
 	broken := fleet.ClusterStatus{Conditions: condition(false, reasonUnreachable, "no answer")}
 	for _, c := range []struct {
 		name      string
@@ -132,6 +149,9 @@ func TestDescribe(t *testing.T) {
 		{"a long one is", describeTurn(done, needSettings, now.Add(time.Minute), now), fleet.ClusterStatus{AgentConfigChanged: true,
 			Conditions: condition(true, reasonImported, "what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
 		{"an agent that came back by itself needs no import any more", describeRest(broken, fleet.ClusterSpec{}, config.Default().Agent, imported(), now), done},
+		{"one that does not join says why", describeFinding(done, setback(reasonAgentUnschedulable, "no node"), now),
+			fleet.ClusterStatus{Conditions: condition(false, reasonAgentUnschedulable, "the agent is installed and has not joined: no node")}},
+		{"unless it has done so meanwhile", describeFinding(well, setback(reasonAgentUnschedulable, "no node"), now), well},
 		{"one that is still away does", describeRest(broken, fleet.ClusterSpec{}, config.Default().Agent, imported(gone(agentLost, 0)), now), broken},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {

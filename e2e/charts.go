@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// chartsAreTested runs helm test of every release and reads what the tests print.
+func chartsAreTested(ctx context.Context, e *env) (string, error) {
+	began := time.Now()
+	for _, release := range []struct {
+		on                           *cluster
+		namespace, name, flags, says string
+	}{
+		{e.hub, "cattle-fleet-system", "fleet", "--logs", " leads."},
+		{e.one, "cattle-fleet-system", "fleet-agent", "--logs", "Joined: "},
+		{e.two, "cattle-fleet-system", "fleet-agent", "--logs", "Joined: "},
+		{e.one, "default", "member-agent", "", "Succeeded"},
+	} {
+		// Helm looks for a Pod whose log it prints in the namespace of the release only, and the agent of a MemberCluster is elsewhere.
+		said, err := e.sh(ctx, release.on, "helm -n "+release.namespace+" test --timeout 60s "+release.flags+" "+release.name)
+		if err != nil {
+			return "", err
+		}
+		if !strings.Contains(said, release.says) {
+			return "", fmt.Errorf("helm test of %s on %s does not say %q:\n%s", release.name, release.on.name, release.says, said)
+		}
+		left, err := e.sh(ctx, release.on, "kubectl get pods,serviceaccounts,roles,rolebindings -A -o name | grep -e -test || true")
+		if err == nil && left != "" {
+			err = fmt.Errorf("helm test leaves behind\n%s", left)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "four tests in " + seconds(began), nil
+}
