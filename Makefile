@@ -68,7 +68,7 @@ images: ## OCI archives of the hub's and the agent's images in images/, for amd6
 .PHONY: bench
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about fifteen minutes
 	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
-	@go test ./internal/hub/placement/scheduling -run '^$$' -bench .
+	@go test ./internal/hub/placement/scheduling ./internal/hub/agentbundle -run '^$$' -bench .
 
 .PHONY: lint
 lint: ## check format and style of all modules

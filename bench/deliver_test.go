@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // BenchmarkDeliver measures how long one BundleDeployment takes to an idle cluster, and the memory of agent and deployer with 50 releases.
@@ -23,6 +24,11 @@ func BenchmarkDeliver(b *testing.B) {
 	r := newRig(b)
 	values, _ := r.token("new-token")
 	dir := r.programs()
+	// Nobody runs pods here, so the agent could not replace itself.
+	r.check(r.Create(context.Background(), &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: naming.Cluster("deliver"), Labels: map[string]string{fleet.LabelNonManagedAgent: "true"}},
+		Spec:       fleet.ClusterSpec{ClientID: "deliver"},
+	}))
 	command := r.run(exec.Command(filepath.Join(dir, "muster-agent"), "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"),
 		"--namespace", r.member(values, "deliver"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0"))
 	b.Cleanup(func() { r.end(command) })

@@ -29,6 +29,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"agentCheckinInterval":            "15m",
 		"agentTokenLifetime":              "720h",
 		"forceDeleteWaitTime":             "15m",
+		"manageAgent":                     true,
 		"registrationTokenTTL":            map[string]any{"required": false},
 		"inventory":                       map[string]any{"namespace": "fleet-inventory", "clusterSet": "default"},
 		"garbageCollectionInterval":       "15m",

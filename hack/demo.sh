@@ -115,6 +115,8 @@ spec:
 END
   run kubectl apply -f bundle.yaml
   kubectl -n clusters wait bundles.fleet.cattle.io greeting --for=condition=Ready --timeout=60s >/dev/null
+  kubectl wait -A clusters.fleet.cattle.io --all --for=condition=AgentUpToDate --timeout=60s >/dev/null
+  kubectl -n clusters wait bundles.fleet.cattle.io --all --for=condition=Ready --timeout=60s >/dev/null
   run kubectl -n clusters get bundles.fleet.cattle.io
   printf "$ %s\n" "kubectl --context cluster1 -n greeting get configmap greeting -o jsonpath={.data.hello}"
   on cluster1 kubectl -n greeting get configmap greeting -o 'jsonpath={.data.hello}{"\n"}'
@@ -123,6 +125,7 @@ END
 show_fleet() {
   kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
   kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
+  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyBundles}'=2/2 --timeout=60s >/dev/null
   run kubectl get clusters.fleet.cattle.io -A
 }
 

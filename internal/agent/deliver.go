@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -55,6 +56,14 @@ func (r *runner) deliver(ctx context.Context, kinds ...deployer.Kind) {
 	for _, placed := range all {
 		working.Go(func() { r.follow(ctx, placed) })
 	}
+}
+
+// features are what the hub may ask of this agent, which takes the program that deploys.
+func (r *runner) features() []string {
+	if _, err := os.Stat(r.delivery.Path); err != nil || r.delivery.Off {
+		return nil
+	}
+	return r.door.features()
 }
 
 // follow keeps what is placed up to date, and says once that it cannot.

@@ -35,6 +35,8 @@ type door interface {
 	deliver(ctx context.Context, r *runner)
 	// deliveryOff is the setting of the chart that switches that off.
 	deliveryOff() string
+	// features are what of that only agents of this kind can do.
+	features() []string
 	// tidy tells that what follow follows may have changed.
 	tidy()
 	// source names the object that holds the credential.

@@ -175,6 +175,8 @@ func (*membership) tidy() {}
 // deliver carries out Works: there are no Bundles for a MemberCluster.
 func (*membership) deliver(ctx context.Context, r *runner) { r.deliver(ctx, deployer.Works) }
 
+func (*membership) features() []string { return nil }
+
 func (*membership) deliveryOff() string { return "delivery=false" }
 
 func (*membership) parts(*runner) []func(context.Context) { return nil }

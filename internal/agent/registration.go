@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/identity"
@@ -123,6 +124,8 @@ func (d *registration) spent(begun string) string {
 func (*registration) deliver(ctx context.Context, r *runner) {
 	r.deliver(ctx, deployer.Bundles, deployer.Works)
 }
+
+func (*registration) features() []string { return []string{clusterv1beta1.FeatureManagedAgent} }
 
 func (*registration) deliveryOff() string { return "fleetAgent.delivery=false" }
 

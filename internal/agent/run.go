@@ -199,7 +199,8 @@ func (r *runner) reporter() *report.Reporter {
 	return &report.Reporter{
 		Member: r.member, Write: r.session.Member.Report, Start: r.asked, Asks: r.asks, Check: r.checks, Left: r.leave,
 		Departure: r.ready, Departing: r.departing,
-		Hub: r.hub, Hubs: r.hubs, Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace, Clock: r.clock,
+		Hub: r.hub, Hubs: r.hubs, Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace,
+		Features: r.features(), Clock: r.clock,
 	}
 }
 

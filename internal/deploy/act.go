@@ -18,7 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// agentBundle is how the names of Bundles begin that are agents themselves: removing one would remove who removes it.
+// agentBundle is how the names of the Bundles begin by which upstream's agents are managed: removing one would remove who removes it.
 const agentBundle = "fleet-agent"
 
 // stageError is an error with the reason that a condition gives for it.
@@ -82,7 +82,10 @@ func (d *Deployer) takeAway(ctx context.Context, name string, of *delivery) erro
 }
 
 func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summary) error {
-	if strings.HasPrefix(name, agentBundle) {
+	switch {
+	case of.Agent:
+		return d.Cluster.Disown(of)
+	case strings.HasPrefix(name, agentBundle):
 		return d.Cluster.Forget(of)
 	}
 	return d.Cluster.Remove(ctx, of)
@@ -90,7 +93,7 @@ func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summar
 
 // claim notes that a release is this member's, so that it is known as that when its BundleDeployment goes.
 func (d *Deployer) claim(ctx context.Context, of *delivery) error {
-	if of.release.Member == d.Member {
+	if of.release.Member == d.Member || of.release.Agent {
 		return nil
 	}
 	if err := d.Cluster.Claim(ctx, *of.release, d.Member); err != nil {
@@ -198,6 +201,7 @@ func (d *Deployer) request(ctx context.Context, s seen) (release.Request, error)
 		Bundle: s.deployment.Name, Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
 		Values:       loader.MergeMaps(loader.MergeMaps(values, from), own),
 		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
+		Agent: isAgent(s.deployment),
 	}, nil
 }
 

@@ -52,8 +52,10 @@ type Deployer struct {
 	Member string
 	Log    logr.Logger
 	Clock  clock.WithTicker
-	// Idle is told whether nothing is wanted and nothing is left.
-	Idle func(bool)
+	// Idle is told whether nothing is wanted and nothing is left. The agent's own release is left alone while it is well; Rested is told
+	// before, in which generation of its BundleDeployment.
+	Idle   func(bool)
+	Rested func(map[string]int64)
 
 	queue   workqueue.TypedDelayingInterface[string]
 	store   *store
@@ -84,6 +86,8 @@ type delivery struct {
 	written *fleet.BundleDeploymentStatus
 	// unwatched is since when the objects cannot be looked at.
 	unwatched time.Time
+	// rested is the generation in which the agent's own release was seen, and reported, to be well; 0 if it is not.
+	rested int64
 }
 
 // Run deploys until ctx ends, which leaves what is under way behind.
@@ -207,16 +211,30 @@ func (d *Deployer) end() {
 
 // rest tells whether there is nothing to do and nothing to watch.
 func (d *Deployer) rest() {
-	wanted := len(d.store.all())
+	wanted := d.store.all()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.busy > 0 || d.queue.Len() > 0 || wanted > 0 {
+	if d.busy > 0 || d.queue.Len() > 0 {
 		return
 	}
-	for _, of := range d.deliveries {
+	rested := map[string]int64{}
+	for _, deployment := range wanted {
+		of := d.deliveries[deployment.Name]
+		if of == nil || of.rested != deployment.Generation {
+			return
+		}
+		rested[deployment.Name] = of.rested
+	}
+	for name, of := range d.deliveries {
+		if rested[name] > 0 {
+			continue
+		}
 		if of.release != nil && (of.seen || of.release.Member == d.Member) {
 			return
 		}
+	}
+	if len(rested) > 0 {
+		d.Rested(rested)
 	}
 	d.Idle(true)
 }
@@ -232,6 +250,7 @@ func (d *Deployer) reconcile(ctx context.Context, name string) {
 		d.forget(name)
 		return
 	}
+	d.rouse(of, 0)
 	s := d.observe(ctx, name, of)
 	decision := decide(s.observed, d.Clock.Now())
 	d.note(name, of, s, decision)
@@ -249,11 +268,20 @@ func (d *Deployer) reconcile(ctx context.Context, name string) {
 		d.queue.Add(name)
 		d.queue.AddAfter(trimming, breath)
 	case Gone, Held, Unsupported, Waiting, Failed, Watching:
-		d.report(ctx, name, of, s, decision)
+		if d.report(ctx, name, of, s, decision) && decision.State == Watching && s.rests() {
+			d.rouse(of, s.generation)
+		}
 		if !decision.Wake.IsZero() {
 			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
 		}
 	}
+}
+
+// rouse notes in which generation the agent's own release is well, 0 if that is not known.
+func (d *Deployer) rouse(of *delivery, generation int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.rested = generation
 }
 
 // note logs a change of state, and whom to wake when another deployment is reported.

@@ -85,6 +85,16 @@ func (s *seen) look(ctx context.Context, d *Deployer, of *delivery) {
 	}
 }
 
+// isAgent says whether a BundleDeployment is that of the agent itself.
+func isAgent(deployment *fleet.BundleDeployment) bool {
+	return deployment != nil && deployment.Labels[fleet.LabelAgent] != ""
+}
+
+// rests says whether it is the agent's own release and well, so that nothing has to be watched.
+func (s seen) rests() bool {
+	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Counts.NotReady == 0 && s.objects.Counts.Missing == 0
+}
+
 func correction(spec fleet.BundleDeploymentSpec) *fleet.CorrectDrift {
 	if spec.CorrectDrift != nil {
 		return spec.CorrectDrift

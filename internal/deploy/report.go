@@ -7,10 +7,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// report writes the status if it says something new.
-func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen, decision decision) {
+// report writes the status if it says something new, and returns whether the hub has it then.
+func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen, decision decision) bool {
 	if s.deployment == nil {
-		return
+		return false
 	}
 	if s.unwatched != "" {
 		// A kind that was just deployed is listed in a moment.
@@ -19,7 +19,7 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 		}
 		if left := patience - d.Clock.Since(of.unwatched); left > 0 {
 			d.queue.AddAfter(name, left)
-			return
+			return false
 		}
 		d.queue.AddAfter(name, of.pace.Step())
 	}
@@ -29,7 +29,7 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 	}
 	status := statusOf(decision, s, d.Clock.Now())
 	if equality.Semantic.DeepEqual(status, s.deployment.Status) {
-		return
+		return true
 	}
 	patch, err := patchOf(status)
 	if err == nil {
@@ -43,4 +43,5 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 		d.Log.Info("reporting a deployment failing", "deployment", name, "reason", d.Hub.Explain(err))
 		d.queue.AddAfter(name, of.pace.Step())
 	}
+	return err == nil
 }

@@ -161,7 +161,7 @@ func (r *rig) start() *running {
 	cluster, err := release.NewCluster(config, r.agent)
 	r.check(err)
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
-	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}}
+	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Rested: func(map[string]int64) {}}
 	ctx, cancel := context.WithCancel(context.Background())
 	run.cancel = cancel
 	go func() {

@@ -87,7 +87,11 @@ func watched(status *fleet.BundleDeploymentStatus, s seen, set func(string, bool
 		status.Ready = false
 		return fleet.StateNotReady, "it is not known how the resources are: " + s.unwatched
 	}
-	set(fleet.ConditionMonitored, true, reasonWatched, "")
+	whileAwake := ""
+	if isAgent(s.deployment) {
+		whileAwake = "while something is deployed on this cluster; an agent that is well and deploys nothing else does not watch itself"
+	}
+	set(fleet.ConditionMonitored, true, reasonWatched, whileAwake)
 	o := s.objects
 	status.NonReadyStatus, status.ModifiedStatus = o.NonReady, o.Modified
 	status.Resources, status.ResourceCounts = o.Resources, o.Counts

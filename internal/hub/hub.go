@@ -40,6 +40,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
@@ -169,14 +170,12 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		func() error {
 			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
 		},
-		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
 		func() error {
-			if served, err := servesProfiles(mgr); err != nil || !served {
-				return err
-			}
-			return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings}).Register(ctx, mgr)
+			return agentbundle.New(agentbundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
+				Config: settings, Judge: judge}).Register(mgr)
 		},
+		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
+		func() error { return addInventory(ctx, mgr, settings, recorder) },
 		func() error {
 			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
@@ -208,6 +207,15 @@ func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judg
 		return err
 	}
 	return controller.Register(ctx, mgr)
+}
+
+// addInventory adds the inventory if its kind is served.
+func addInventory(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder) error {
+	if served, err := servesProfiles(mgr); err != nil || !served {
+		return err
+	}
+	return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
+		Config: settings}).Register(ctx, mgr)
 }
 
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.

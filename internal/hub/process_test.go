@@ -100,7 +100,7 @@ func (f fixture) attendedCluster() attended {
 		}
 	}
 	return attended{
-		process: f.agentProcess(m.agentNamespace), untilAlive: since("Ready"), untilLost: since("AgentLost"),
+		process: f.agentProcess(m.agentNamespace, "--delivery=false"), untilAlive: since("Ready"), untilLost: since("AgentLost"),
 		namespace: naming.MemberNamespace(f.workspace, naming.Cluster("process")),
 	}
 }

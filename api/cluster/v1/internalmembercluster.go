@@ -86,6 +86,9 @@ type HubAddress struct {
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 }
 
+// FeatureManagedAgent says that the agent adopts its own release when a BundleDeployment with the label muster/agent-version says so.
+const FeatureManagedAgent = "ManagedAgent"
+
 // InternalMemberClusterStatus is written by the agent only.
 type InternalMemberClusterStatus struct {
 	// Conditions of the member's property provider.
@@ -114,6 +117,10 @@ type InternalMemberClusterStatus struct {
 	// AgentVersion is the version of the agent that writes this report. A Muster addition.
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
+	// Features are what the agent can do that agents of earlier versions, or with other settings, cannot. A Muster addition.
+	// +optional
+	// +listType=set
+	Features []string `json:"features,omitempty"`
 	// AgentNamespace is where the agent runs on the member. A Muster addition.
 	// +optional
 	AgentNamespace string `json:"agentNamespace,omitempty"`

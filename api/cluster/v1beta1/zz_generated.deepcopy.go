@@ -194,6 +194,11 @@ func (in *InternalMemberClusterStatus) DeepCopyInto(out *InternalMemberClusterSt
 		*out = new(NodeSummary)
 		**out = **in
 	}
+	if in.Features != nil {
+		in, out := &in.Features, &out.Features
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Hub != nil {
 		in, out := &in.Hub, &out.Hub
 		*out = new(HubInUse)

@@ -125,7 +125,7 @@ type PodDisruptionBudgetSpec struct {
 
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
-	// Conditions: Ready, Processed, HubConfigured, Imported, Reconciled.
+	// Conditions: Ready, Processed, HubConfigured, Imported, AgentUpToDate, Reconciled.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.

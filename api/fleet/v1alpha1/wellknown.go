@@ -20,6 +20,10 @@ const (
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
 	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there. A Muster addition.
 	LabelClusterAPI = "muster/cluster-api"
+	// LabelAgent on a Bundle and its BundleDeployment says that it is the agent of the Cluster itself, and in which version. A Muster addition.
+	LabelAgent = "muster/agent-version"
+	// LabelNonManagedAgent, with any value, keeps the hub's hands off the agent of a Cluster.
+	LabelNonManagedAgent = "fleet.cattle.io/non-managed-agent"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
 	// FinalizerCluster on a Cluster lets the hub clean up before the Cluster goes.
@@ -95,6 +99,8 @@ const (
 	// ConditionImported on a Cluster says whether the hub has installed the agent that it was asked to by spec.kubeConfigSecret, and if that does
 	// not join, why.
 	ConditionImported = "Imported"
+	// ConditionAgentUpToDate on a Cluster says whether its agent is as the hub wants it, and if not, why. A Muster addition.
+	ConditionAgentUpToDate = "AgentUpToDate"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 )

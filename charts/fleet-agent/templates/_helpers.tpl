@@ -56,11 +56,22 @@
   | toJson -}}
 {{- end }}
 
+{{/* Not empty if the agent has joined with just this token, so that it needs none. */}}
+{{- define "fleet-agent.joined" -}}
+{{- with .Values.internal.joinedWith }}{{ eq . ($.Values.token | default "" | toString | trim | sha256sum) | ternary "joined" "" }}{{ end -}}
+{{- end }}
+
+{{/* What of the configuration restarts the agent: not the labels, which count when a Cluster is created. */}}
+{{- define "fleet-agent.checksum" -}}
+{{- $config := omit (include "fleet-agent.config" . | fromJson) "labels" | toJson -}}
+{{- printf "%s\n%s" $config (.Values.internal.generation | default (include "fleet-agent.bootstrap" .)) | sha256sum -}}
+{{- end }}
+
 {{/* The data of the bootstrap Secret as YAML. */}}
 {{- define "fleet-agent.bootstrap" -}}
 apiServerURL: {{ .Values.apiServerURL | trim | b64enc | quote }}
 apiServerCA: {{ with include "fleet-agent.ca" . }}{{ printf "%s\n" . | b64enc | quote }}{{ else }}""{{ end }}
-token: {{ .Values.token | toString | trim | b64enc | quote }}
+token: {{ .Values.token | default "" | toString | trim | b64enc | quote }}
 tokenName: {{ .Values.tokenName | default "" | toString | b64enc | quote }}
 clusterNamespace: {{ .Values.clusterNamespace | default "" | toString | b64enc | quote }}
 systemRegistrationNamespace: {{ .Values.systemRegistrationNamespace | default "" | toString | b64enc | quote }}

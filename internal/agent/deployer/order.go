@@ -50,6 +50,8 @@ type Answer struct {
 	// Kind is of what Failing says why nothing comes of it.
 	Kind    Kind   `json:"kind,omitempty"`
 	Failing string `json:"failing,omitempty"`
+	// Rested are the generations of what is placed and needs nothing more, so that the program may end.
+	Rested map[string]int64 `json:"rested,omitempty"`
 	// Left says how much is left while the member is emptied, and what that waits for; Emptied that it is over.
 	Left    string `json:"left,omitempty"`
 	Emptied bool   `json:"emptied,omitempty"`

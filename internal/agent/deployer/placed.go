@@ -23,6 +23,8 @@ type Placed struct {
 	once  sync.Once
 	mu    sync.Mutex
 	names map[string]int64
+	// rested are the generations of those that the program has said need nothing more.
+	rested map[string]int64
 	// listed says that the hub has let the member see them.
 	listed bool
 }
@@ -51,6 +53,25 @@ func (p *Placed) Placed() map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.names)
+}
+
+// rest takes note of what needs nothing more in the generation given.
+func (p *Placed) rest(generations map[string]int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rested = generations
+}
+
+// wanted says whether anything is placed that does not rest.
+func (p *Placed) wanted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, generation := range p.names {
+		if rested, rests := p.rested[name]; !rests || rested != generation {
+			return true
+		}
+	}
+	return false
 }
 
 // await returns when it is known what is placed, or false when ctx ends.
@@ -96,22 +117,31 @@ func (p *Placed) Add(obj any) error { return p.change(func() { p.put(obj) }) }
 
 // Update implements cache.ReflectorStore.
 func (p *Placed) Update(obj any) error {
+	metadata := obj.(*metav1.PartialObjectMetadata)
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	rested := p.rested[metadata.Name]
 	p.put(obj)
-	return nil
+	p.mu.Unlock()
+	if rested == 0 || rested == metadata.Generation {
+		return nil
+	}
+	return p.change(func() {})
 }
 
 // Delete implements cache.ReflectorStore.
 func (p *Placed) Delete(obj any) error {
-	return p.change(func() { delete(p.names, obj.(*metav1.PartialObjectMetadata).Name) })
+	name := obj.(*metav1.PartialObjectMetadata).Name
+	return p.change(func() {
+		delete(p.names, name)
+		delete(p.rested, name)
+	})
 }
 
 // Replace implements cache.ReflectorStore.
 func (p *Placed) Replace(list []any, _ string) error {
 	defer p.once.Do(func() { close(p.known) })
 	return p.change(func() {
-		p.listed, p.names = true, make(map[string]int64, len(list))
+		p.listed, p.rested, p.names = true, nil, make(map[string]int64, len(list))
 		for _, obj := range list {
 			p.put(obj)
 		}

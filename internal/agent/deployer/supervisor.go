@@ -110,9 +110,9 @@ func (s *Supervisor) Run(ctx context.Context) {
 
 func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
 
-// wanted says whether anything is placed.
+// wanted says whether anything is placed that needs the program.
 func (s *Supervisor) wanted() bool {
-	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return len(p.Placed()) > 0 })
+	return slices.ContainsFunc(s.Placed, (*Placed).wanted)
 }
 
 // report tells everybody who waits why nothing happens.
@@ -134,8 +134,12 @@ func (s *Supervisor) heed(ctx context.Context, answer Answer) {
 		s.Count(*answer.Tally)
 	}
 	for _, placed := range s.Placed {
-		if placed.Kind == answer.Kind && answer.Failing != "" {
+		switch {
+		case placed.Kind != answer.Kind:
+		case answer.Failing != "":
 			placed.Report(ctx, placed.Placed(), answer.Failing)
+		case answer.Rested != nil:
+			placed.rest(answer.Rested)
 		}
 	}
 }

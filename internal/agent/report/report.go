@@ -58,7 +58,9 @@ type Reporter struct {
 	Explain func(error) string
 	// AgentVersion is that of this program, AgentNamespace where it runs.
 	AgentVersion, AgentNamespace string
-	Clock                        clock.Clock
+	// Features are what the agent can do that others cannot.
+	Features []string
+	Clock    clock.Clock
 
 	changed chan struct{}
 	nodes   *nodes

@@ -74,6 +74,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
 		AgentNamespace:    r.AgentNamespace,
+		Features:          r.Features,
 		Hub:               &f.hub,
 	}
 	if f.summary.listed {

@@ -40,6 +40,8 @@ type Request struct {
 	// Chart and Values are what it is made of. Deploy annotates the chart.
 	Chart  *chart.Chart
 	Values map[string]any
+	// Agent says that it is the release of the agent itself, which a user may have made.
+	Agent bool
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
 	// DeploymentID is that of the BundleDeployment, Commit the one that it came from, Member the UID of the member's report.
@@ -93,16 +95,17 @@ func (r Request) annotate(agentNamespace, account string) {
 // Deploy installs or upgrades the release. It returns when Helm is done, which is when hooks have ended and, if the options say so, the
 // objects are ready.
 func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
-	as, err := c.actsAs(ctx, r.Options)
-	if err != nil {
-		return Summary{}, err
-	}
-	acting, err := c.As(as)
+	as, acting, err := c.acting(ctx, r)
 	if err != nil {
 		return Summary{}, err
 	}
 	r.annotate(c.AgentNamespace, as)
 	configuration := c.configuration(acting, r.Namespace, r.maxHistory())
+	if r.Agent {
+		if r, err = adopt(configuration, r); err != nil {
+			return Summary{}, err
+		}
+	}
 	fresh, err := recoverHistory(configuration, r.Release)
 	if err != nil {
 		return Summary{}, err
@@ -120,8 +123,31 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	return Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,
 		Bundle: r.Bundle, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
-		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member,
+		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, Agent: r.Agent,
 	}, nil
+}
+
+// acting is the account that a deployment acts as, and the cluster as that sees it.
+func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, error) {
+	if r.Agent {
+		// No account that confines Bundles may do this.
+		acting, err := c.asHelm()
+		return "", acting, err
+	}
+	as, err := c.actsAs(ctx, r.Options)
+	if err != nil {
+		return "", nil, err
+	}
+	acting, err := c.As(as)
+	return as, acting, err
+}
+
+// labels mark the history as the member's. That of the agent is not: it stays whatever becomes of the member.
+func (r Request) labels() map[string]string {
+	if r.Agent {
+		return nil
+	}
+	return map[string]string{naming.LabelMember: r.Member}
 }
 
 // actsAs is the account that a deployment acts as; empty for the agent's own.
@@ -185,7 +211,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
-	in.Labels = map[string]string{naming.LabelMember: r.Member}
+	in.Labels = r.labels()
 	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
 	if err != nil {
 		return nil, err
@@ -203,7 +229,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
-	up.Labels = map[string]string{naming.LabelMember: r.Member}
+	up.Labels = r.labels()
 	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
 	if err != nil {
 		return nil, err

@@ -52,8 +52,10 @@ type Summary struct {
 	// KeepResources, DeleteNamespace and ServiceAccount are the options that matter when the BundleDeployment is gone.
 	KeepResources, DeleteNamespace bool
 	ServiceAccount                 string
-	// Member is empty for a release that an upstream agent made.
+	// Member is empty for a release that an upstream agent made, and for the agent's own.
 	Member string
+	// Agent says that it is the release of the agent itself.
+	Agent bool
 }
 
 // String is the release as status shows it.
@@ -107,6 +109,7 @@ func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
 	if annotations[annotationBundle] == "" || annotations[annotationAgentNamespace] != c.AgentNamespace {
 		return Summary{}, false, nil
 	}
+	_, adopted := annotations[annotationOwnValues]
 	generation, err := strconv.ParseInt(annotations[annotationSyncGeneration], 10, 64)
 	if err != nil {
 		generation = 0
@@ -123,6 +126,7 @@ func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
 		DeleteNamespace: annotations[annotationDeleteNamespace] == strconv.FormatBool(true),
 		ServiceAccount:  annotations[annotationServiceAccount],
 		Member:          secret.Labels[naming.LabelMember],
+		Agent:           adopted,
 	}, true, nil
 }
 

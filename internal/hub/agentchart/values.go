@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -61,6 +62,7 @@ type scheduling struct {
 
 type internal struct {
 	SystemNamespace string `json:"systemNamespace"`
+	Generation      string `json:"generation,omitempty"`
 }
 
 // Of returns the values of the agent of a Cluster, without what it registers with.
@@ -98,13 +100,16 @@ func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNa
 	return v
 }
 
+// Generation tells one installation of the agent from another.
+func Generation(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
 // Namespace is where the agent is installed.
 func (v Values) Namespace() string { return v.Internal.SystemNamespace }
 
 // Hash is a digest of the settings: of everything but the labels, which only count when a Cluster is created, and what the agent
 // registers with, which is forgotten once it has.
 func (v Values) Hash() string {
-	v.Bootstrap, v.Labels = Bootstrap{}, nil
+	v.Bootstrap, v.Labels, v.Internal.Generation = Bootstrap{}, nil, ""
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // plain data: a mistake in this program

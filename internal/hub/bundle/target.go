@@ -119,6 +119,9 @@ func (m matcher) usesGroups() bool {
 
 // match returns the indexes of the targets that give a Cluster its options, in order; none if the Bundle is not for it.
 func (m matcher) match(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) []int {
+	if m.bundle.Labels[fleet.LabelAgent] != "" && !metav1.IsControlledBy(m.bundle, cluster) {
+		return nil // an agent's is for one Cluster, whatever another one is called
+	}
 	allowed := len(m.restrictions) == 0
 	for _, r := range m.restrictions {
 		allowed = allowed || r.matches(cluster, groups)

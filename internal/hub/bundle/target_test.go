@@ -76,3 +76,22 @@ func TestWhatCannotSelectIsRefusedWithItsPath(t *testing.T) {
 		}
 	}
 }
+
+func TestTheBundleOfAnAgentIsForItsOwnClusterOnly(t *testing.T) {
+	own := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a", UID: "1"}}
+	namesake := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "b", UID: "2", Labels: map[string]string{fleet.LabelClusterDisplayName: "a"}}}
+	bundle := &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:          map[string]string{fleet.LabelAgent: "v"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(own, fleet.GroupVersion.WithKind("Cluster"))},
+		},
+		Spec: fleet.BundleSpec{Targets: []fleet.BundleTarget{{ClusterName: "a"}}},
+	}
+	m, err := newMatcher(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.match(own, nil)) != 1 || m.match(namesake, nil) != nil {
+		t.Errorf("it is for its own Cluster: %v, for another one: %v", m.match(own, nil), m.match(namesake, nil))
+	}
+}

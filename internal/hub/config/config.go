@@ -36,6 +36,8 @@ type Config struct {
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+	// ManageAgent lets the hub keep the agents of Clusters up to date.
+	ManageAgent bool
 	// Agent is how the hub installs agents.
 	Agent Agent
 	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
@@ -72,7 +74,7 @@ func (c Config) Hub() *clusterv1beta1.HubAddress {
 func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
-		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default",
+		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default", ManageAgent: true,
 		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute},
 	}
 }
@@ -98,9 +100,10 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
-	wireAgent `json:",inline"`
-	Inventory inventory `json:"inventory"`
-	Bootstrap struct {
+	ManageAgent *bool `json:"manageAgent"`
+	wireAgent   `json:",inline"`
+	Inventory   inventory `json:"inventory"`
+	Bootstrap   struct {
 		Namespace          string              `json:"namespace"`
 		AgentNamespace     string              `json:"agentNamespace"`
 		LocalAgentDisabled bool                `json:"localAgentDisabled"`
@@ -180,5 +183,6 @@ func Parse(text string) (Config, error) {
 		parsed.Bootstrap.Namespace = ""
 	}
 	parsed.Agent = in.parse(in.AgentTLSMode)
+	parsed.ManageAgent = in.ManageAgent == nil || *in.ManageAgent
 	return parsed, nil
 }

@@ -63,7 +63,8 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 	}
 	bootstrap.APIServerURL, bootstrap.APIServerCA = from.url, from.ca
 	values := c.values(cluster)
-	values.Bootstrap = *bootstrap
+	now := c.Clock.Now().Truncate(time.Second)
+	values.Bootstrap, values.Internal.Generation = *bootstrap, agentchart.Generation(now)
 	objects, err := agentchart.Render(values)
 	if err != nil {
 		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", cut(err.Error(), maxMessage))
@@ -84,7 +85,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 		return outcome{}, err
 	}
 	out.handed = fleet.ImportStatus{
-		Time: metav1.NewTime(c.Clock.Now().Truncate(time.Second)), ClusterID: id, Namespace: values.Namespace(),
+		Time: metav1.NewTime(now), ClusterID: id, Namespace: values.Namespace(),
 		SecretVersion: from.version, SecretHash: from.hash, SettingsHash: values.Hash(),
 		APIServerURL: from.override.url, APIServerCA: from.override.ca,
 	}

@@ -127,7 +127,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	case idle, queue:
 		c.memory.used(request.NamespacedName)
-		err = c.report(ctx, &cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus { return describeRest(before, seen, now) })
+		err = c.report(ctx, &cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
+			return describeRest(before, cluster.Spec, c.Config.Current().Agent, seen, now)
+		})
 	}
 	if err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err

@@ -23,6 +23,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
+// helmManager is as whom Helm writes, who takes over what is installed here: a field has one owner, which may take it away again.
+const helmManager = client.FieldOwner("helm")
+
 const (
 	// dialTimeout and probeTimeout find out soon whether anybody answers; callTimeout bounds every call after that.
 	dialTimeout  = 3 * time.Second
@@ -165,7 +168,7 @@ func (d *downstream) apply(ctx context.Context, objects []*unstructured.Unstruct
 }
 
 func (d *downstream) applyOne(ctx context.Context, object *unstructured.Unstructured) error {
-	return d.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), kube.FieldOwner, client.ForceOwnership)
+	return d.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), helmManager, client.ForceOwnership)
 }
 
 // remove deletes an object that may be gone already.

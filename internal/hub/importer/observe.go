@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -30,6 +31,11 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 		generation: record.Spec.RedeployAgentGeneration, deployed: record.Status.AgentDeployedGeneration, last: record.Status.Import,
 		settings: values.Hash(), agent: agentOf(record.Status), spread: spreadOf(record.UID),
 	}
+	var err error
+	if o.delivered, o.managed, err = agentbundle.Delivered(ctx, c.Client, record); err != nil {
+		return observed{}, fmt.Errorf("reading the Bundle of the agent: %w", err)
+	}
+	o.elsewhere = o.last != nil && o.last.Namespace != values.Namespace()
 	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
 	key := types.NamespacedName{Namespace: secretNamespace(record), Name: record.Spec.KubeConfigSecret}
 	if err := c.Secrets.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {

@@ -70,6 +70,10 @@ type observed struct {
 	last *fleet.ImportStatus
 	// settings is the digest of how the agent is to be installed.
 	settings string
+	// managed says that its Bundle brings these settings to the agent, and delivered the settings that it has brought; elsewhere says that the
+	// agent has to go to another namespace, which no Bundle brings about.
+	managed, elsewhere bool
+	delivered          string
 	// secretVersion is the kubeconfig Secret's; empty if there is none. secretNewer: it changed since the last import.
 	secretVersion string
 	secretNewer   bool
@@ -157,7 +161,7 @@ func (o observed) need(now time.Time) (need, time.Time) {
 		return needFirst, time.Time{}
 	case *o.deployed != o.generation:
 		return needRedeploy, time.Time{}
-	case o.settings != o.last.SettingsHash:
+	case o.settings != o.last.SettingsHash && !o.bundled():
 		return needSettings, time.Time{}
 	case o.secretNewer:
 		return needSecret, time.Time{}
@@ -168,6 +172,9 @@ func (o observed) need(now time.Time) (need, time.Time) {
 	}
 	return needHealing, time.Time{}
 }
+
+// bundled says that new settings reach the agent by its Bundle.
+func (o observed) bundled() bool { return o.managed && o.agent == agentWell && !o.elsewhere }
 
 // healing is when an agent that is not well is installed again; zero if it is well.
 func (o observed) healing() time.Time {

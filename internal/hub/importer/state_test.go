@@ -148,11 +148,11 @@ func TestDescribe(t *testing.T) {
 		{"a short turn is not worth a write", describeTurn(done, needSettings, now.Add(time.Second), now), done},
 		{"a long one is", describeTurn(done, needSettings, now.Add(time.Minute), now), fleet.ClusterStatus{AgentConfigChanged: true,
 			Conditions: condition(true, reasonImported, "what the agent is installed with has changed: it is installed again at 2026-01-02T03:05:05Z")}},
-		{"an agent that came back by itself needs no import any more", describeRest(broken, imported(), now), done},
+		{"an agent that came back by itself needs no import any more", describeRest(broken, fleet.ClusterSpec{}, config.Default().Agent, imported(), now), done},
 		{"one that does not join says why", describeFinding(done, setback(reasonAgentUnschedulable, "no node"), now),
 			fleet.ClusterStatus{Conditions: condition(false, reasonAgentUnschedulable, "the agent is installed and has not joined: no node")}},
 		{"unless it has done so meanwhile", describeFinding(well, setback(reasonAgentUnschedulable, "no node"), now), well},
-		{"one that is still away does", describeRest(broken, imported(gone(agentLost, 0)), now), broken},
+		{"one that is still away does", describeRest(broken, fleet.ClusterSpec{}, config.Default().Agent, imported(gone(agentLost, 0)), now), broken},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

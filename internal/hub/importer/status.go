@@ -44,8 +44,16 @@ func describeTurn(before fleet.ClusterStatus, why need, turn, now time.Time) fle
 }
 
 // describeRest is the status of a Cluster that needs no import, such as one whose agent came back by itself.
-func describeRest(before fleet.ClusterStatus, o observed, now time.Time) fleet.ClusterStatus {
+func describeRest(before fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent, o observed, now time.Time) fleet.ClusterStatus {
 	after := *before.DeepCopy()
+	if o.asked && o.last != nil && o.bundled() && o.settings != o.last.SettingsHash {
+		if o.delivered != o.settings {
+			after.AgentConfigChanged = true
+			return after
+		}
+		after.Import.SettingsHash = o.settings
+		describeSettings(&after, spec, settings)
+	}
 	imported := kube.FindCondition(after.Conditions, fleet.ConditionImported)
 	if !o.asked || o.last == nil || o.agent != agentWell || imported == nil || (imported.Status == corev1.ConditionTrue && !after.AgentConfigChanged) {
 		return after
@@ -62,6 +70,12 @@ func describeImported(before fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	handed, generation := out.handed, spec.RedeployAgentGeneration
 	after.Import, after.AgentDeployedGeneration = &handed, &generation
 	after.AgentMigrated, after.AgentNamespaceMigrated, after.CattleNamespaceMigrated = true, true, true
+	describeSettings(&after, spec, settings)
+	return after
+}
+
+// describeSettings shows the settings that the agent has got.
+func describeSettings(after *fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent) {
 	after.AgentConfigChanged = false
 	after.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
 	after.AgentEnvVarsHash = hashOfField(spec.AgentEnvVars)
@@ -71,7 +85,6 @@ func describeImported(before fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 	after.AgentSchedulingCustomizationHash = hashOfField(spec.AgentSchedulingCustomization)
 	after.AgentPrivateRepoURL = spec.PrivateRepoURL
 	after.AgentHostNetwork = spec.HostNetwork != nil && *spec.HostNetwork
-	return after
 }
 
 // hashOf is upstream's digest of a value.

@@ -1,0 +1,194 @@
+package release
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// annotationOwnValues on the chart of a release of the agent itself holds the values that the user set in it, without the hub's.
+	annotationOwnValues = "muster/own-values"
+	// helmManager is as whom Helm's command and the hub's importer write. The release of the agent is theirs, too, so nobody may be left
+	// with fields that the others cannot change or take away.
+	helmManager = "helm"
+	// longOperation is how long Helm's command may be at work before it counts as cut off; by default it gives up after five minutes.
+	longOperation = 10 * time.Minute
+)
+
+// adopt lays the values of a request over those that the user set in the release of that name, which he installed, and may have upgraded
+// since. What the hub laid over them once is not the user's.
+func adopt(configuration *action.Configuration, r Request) (Request, error) {
+	history, err := revisions(configuration, r.Release)
+	if err != nil {
+		return r, err
+	}
+	if err := busy(history, time.Now()); err != nil {
+		return r, err
+	}
+	own, err := ownValues(history)
+	if err != nil {
+		return r, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
+	}
+	kept, err := json.Marshal(own)
+	if err != nil {
+		return r, fmt.Errorf("encoding what was set in release %s: %w", r.Release, err)
+	}
+	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}})
+	r.Chart.Metadata.Annotations[annotationOwnValues] = string(kept)
+	return r, nil
+}
+
+// busy says that the user is at work on the release with Helm's command, which may wait for just this agent to be ready.
+func busy(history []*helm.Release, now time.Time) error {
+	if len(history) == 0 {
+		return nil
+	}
+	last := history[len(history)-1]
+	status := last.Info.Status
+	ours := status != common.StatusPendingRollback && last.Chart.Metadata.Annotations[annotationBundle] != ""
+	if ours || !status.IsPending() || now.Sub(last.Info.LastDeployed) > longOperation {
+		return nil
+	}
+	return fmt.Errorf("release %s is %s: waiting for Helm's command to end, at most until %s", last.Name, status,
+		last.Info.LastDeployed.Add(longOperation).UTC().Format(time.RFC3339))
+}
+
+// digestOfToken is by what the agent's chart knows the token with which the agent has joined.
+func digestOfToken(own map[string]any) string {
+	token, _ := own["token"].(string) // there is none where the hub itself installed the agent
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return hex.EncodeToString(sum[:])
+}
+
+// revisions are those of a release, the oldest first; none if there is none.
+func revisions(configuration *action.Configuration, name string) ([]*helm.Release, error) {
+	found, err := configuration.Releases.History(name)
+	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, fmt.Errorf("reading the history of release %s: %w", name, err)
+	}
+	var history []*helm.Release
+	for _, entry := range found {
+		revision, ok := entry.(*helm.Release)
+		if !ok {
+			return nil, fmt.Errorf("the history of release %s is of an unknown version: %T", name, entry)
+		}
+		history = append(history, revision)
+	}
+	slices.SortFunc(history, func(a, b *helm.Release) int { return cmp.Compare(a.Version, b.Version) })
+	return history, nil
+}
+
+// ownValues are those that the user set in the newest revision that was deployed.
+func ownValues(history []*helm.Release) (map[string]any, error) {
+	newest := len(history) - 1
+	for i := newest; i >= 0; i-- {
+		if history[i].Info.Status == common.StatusDeployed {
+			newest = i
+			break
+		}
+	}
+	if newest < 0 {
+		return map[string]any{}, nil
+	}
+	for i := newest; i >= 0; i-- {
+		text, adopted := history[i].Chart.Metadata.Annotations[annotationOwnValues]
+		if !adopted {
+			continue
+		}
+		own := map[string]any{}
+		if err := json.Unmarshal([]byte(text), &own); err != nil {
+			return nil, fmt.Errorf("annotation %s of revision %d: %w", annotationOwnValues, history[i].Version, err)
+		}
+		if i == newest {
+			return own, nil
+		}
+		return withdraw(history[newest].Config, history[i].Config, own), nil
+	}
+	return loader.MergeMaps(map[string]any{}, history[newest].Config), nil
+}
+
+// withdraw takes out of values what was laid over the user's own before, where it is still the same: Helm's --reuse-values takes over all.
+func withdraw(values, laid, own map[string]any) map[string]any {
+	rest := map[string]any{}
+	for key, value := range values {
+		before, wasLaid := laid[key]
+		ownValue, wasOwn := own[key]
+		inside, isMap := value.(map[string]any)
+		insideBefore, wasMap := before.(map[string]any)
+		switch {
+		case isMap && wasMap:
+			ownInside, _ := ownValue.(map[string]any) // nil if the user set none of it
+			if left := withdraw(inside, insideBefore, ownInside); len(left) > 0 || wasOwn {
+				rest[key] = left
+			}
+		case !wasLaid || !reflect.DeepEqual(value, before):
+			rest[key] = value
+		case wasOwn:
+			rest[key] = ownValue
+		}
+	}
+	return rest
+}
+
+// Disown leaves the release of the agent to the user, with all its revisions.
+func (c *Cluster) Disown(s Summary) error {
+	configuration := c.configuration(c, s.Namespace, 0)
+	history, err := revisions(configuration, s.Name)
+	if err != nil {
+		return err
+	}
+	for _, revision := range history {
+		annotations := revision.Chart.Metadata.Annotations
+		if annotations[annotationBundle] != s.Bundle {
+			continue
+		}
+		for _, key := range []string{annotationBundle, annotationAgentNamespace, annotationDeploymentID} {
+			delete(annotations, key)
+		}
+		if err := configuration.Releases.Update(revision); err != nil {
+			return fmt.Errorf("leaving revision %d of release %s to the user: %w", revision.Version, s, err)
+		}
+	}
+	return nil
+}
+
+// asHelm is the cluster as Helm's command writes to it.
+func (c *Cluster) asHelm() (*Cluster, error) {
+	as := *c
+	as.config = rest.CopyConfig(c.config)
+	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return manager{next} })
+	client, err := rest.HTTPClientFor(as.config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to write as Helm's command does: %w", err)
+	}
+	return &as, as.clients(client)
+}
+
+// manager writes as another field manager: Helm knows only one for the whole program.
+type manager struct{ next http.RoundTripper }
+
+func (m manager) RoundTrip(request *http.Request) (*http.Response, error) {
+	query := request.URL.Query()
+	if query.Get("fieldManager") == FieldManager {
+		request = request.Clone(request.Context())
+		query.Set("fieldManager", helmManager)
+		request.URL.RawQuery = query.Encode()
+	}
+	return m.next.RoundTrip(request)
+}

@@ -1,0 +1,299 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// managed is a Cluster whose agent could replace itself; what it would report of that is played by hand.
+type managed struct {
+	*member
+	name string
+}
+
+// canReplaceItself gives an agent a program to deploy with, which takes orders and does nothing.
+func canReplaceItself(o *agent.Options) { o.Delivery = agent.Delivery{Path: "/bin/cat"} }
+
+func (f fixture) managed(clientID string) managed {
+	f.t.Helper()
+	_, values := f.token("token-"+clientID, "")
+	m := managed{f.join(values, map[string]any{"clientID": clientID}, canReplaceItself), naming.Cluster(clientID)}
+	m.letGo()
+	return m
+}
+
+// letGo takes the Cluster away after the test: the agents of other tests would wait for one that is away for good.
+func (m managed) letGo() {
+	m.t.Cleanup(func() {
+		cluster := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.workspace, Name: m.name}}
+		m.check(m.Delete(context.Background(), &cluster))
+		m.eventually(m.name+" is gone", func() error { return gone(m.get(&cluster, m.workspace, m.name)) })
+	})
+}
+
+func (m managed) bundleName() string { return "fleet-agent-" + m.name }
+
+// told waits until the agent was told what it was not told before, and returns its deployment.
+func (m managed) told(before string) fleet.BundleDeployment {
+	m.t.Helper()
+	var d fleet.BundleDeployment
+	m.eventually(m.name+" is told something", func() error {
+		if err := m.get(&d, naming.MemberNamespace(m.workspace, m.name), m.bundleName()); err != nil {
+			return err
+		}
+		if label := d.Labels[fleet.LabelAgent]; label == before || label == "" {
+			return fmt.Errorf("it is told %q", label)
+		}
+		return nil
+	})
+	return d
+}
+
+// says waits for the condition of the Cluster.
+func (f fixture) says(name, reason string, parts ...string) {
+	f.t.Helper()
+	f.eventually(name+" is "+reason, func() error {
+		var cluster fleet.Cluster
+		if err := f.get(&cluster, f.workspace, name); err != nil {
+			return err
+		}
+		said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
+		if said == nil || said.Reason != reason || (said.Status == corev1.ConditionTrue) != (reason == "UpToDate") {
+			return fmt.Errorf("it is %+v", said)
+		}
+		for _, part := range parts {
+			if !strings.Contains(said.Message, part) {
+				return fmt.Errorf("it says %q, not %q", said.Message, part)
+			}
+		}
+		return nil
+	})
+}
+
+func TestAnAgentHasABundleThatHealsAndThatALabelTakesAway(t *testing.T) {
+	f := newFixture(t)
+	t.Parallel()
+	m := f.managed("managed")
+	d := m.told("")
+	m.says(m.name, "Updating")
+	ready(t, f.Client, d)
+	m.says(m.name, "UpToDate")
+	var bundle fleet.Bundle
+	m.check(m.get(&bundle, m.workspace, m.bundleName()))
+	want := []fleet.BundleTarget{{ClusterName: m.name, ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "fleet.cattle.io/non-managed-agent", Operator: metav1.LabelSelectorOpDoesNotExist},
+	}}}}
+	if diff := cmp.Diff(want, bundle.Spec.Targets); diff != "" {
+		t.Errorf("the targets (-want +got):\n%s", diff)
+	}
+	if bundle.Spec.DefaultNamespace != m.agentNamespace || !bundle.Spec.Helm.TakeOwnership || bundle.Spec.Helm.ReleaseName != "fleet-agent" {
+		t.Errorf("the options are %+v", bundle.Spec.BundleDeploymentOptions)
+	}
+
+	healthy := bundle.Spec
+	f.change(&bundle, func() { bundle.Spec.Resources, bundle.Spec.Paused = bundle.Spec.Resources[:1], true })
+	m.eventually("the Bundle is healed", func() error {
+		if err := m.get(&bundle, m.workspace, m.bundleName()); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(healthy, bundle.Spec); diff != "" {
+			return fmt.Errorf("it has %d resources, paused: %v", len(bundle.Spec.Resources), bundle.Spec.Paused)
+		}
+		return nil
+	})
+	uid := bundle.UID
+	m.check(m.Delete(context.Background(), &bundle))
+	m.eventually("the Bundle is there again", func() error {
+		if err := m.get(&bundle, m.workspace, m.bundleName()); err != nil {
+			return err
+		}
+		if bundle.UID == uid {
+			return fmt.Errorf("it is still the old one")
+		}
+		return nil
+	})
+
+	cluster := fleet.Cluster{}
+	m.check(m.get(&cluster, m.workspace, m.name))
+	f.change(&cluster, func() { cluster.Labels = map[string]string{fleet.LabelNonManagedAgent: "true"} })
+	m.says(m.name, "NotManaged", fleet.LabelNonManagedAgent)
+	m.eventually("the Bundle is gone", func() error { return gone(m.get(&bundle, m.workspace, m.bundleName())) })
+}
+
+func TestTheSettingsOfAClusterReachItsAgentOnly(t *testing.T) {
+	f := newFixture(t)
+	t.Parallel()
+	m := f.managed("settings")
+	first := m.told("")
+	ready(t, f.Client, first)
+	m.says(m.name, "UpToDate")
+	cluster := fleet.Cluster{}
+	m.check(m.get(&cluster, m.workspace, m.name))
+	f.change(&cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "A", Value: "${ not a template }"}} })
+	second := m.told(first.Labels[fleet.LabelAgent])
+	if first.Labels[fleet.LabelContentName] != second.Labels[fleet.LabelContentName] {
+		t.Error("its settings have made another Content, which all agents share")
+	}
+	var values corev1.Secret
+	m.check(m.get(&values, second.Namespace, second.Name))
+	if got, want := string(values.Data["values"]), `{"fleetAgent":{"extraEnv":[{"name":"A","value":"${ not a template }"}]},"internal":{"systemNamespace":"`+m.agentNamespace+`"}}`; got != want {
+		t.Errorf("the values are %s, want %s", got, want)
+	}
+}
+
+func TestALegacyAgentIsToldNothing(t *testing.T) {
+	f := newFixture(t)
+	t.Parallel()
+	_, values := f.token("new-token", "")
+	f.legacyJoin(values, "legacy")
+	f.says(naming.Cluster("legacy"), "ForeignAgent", "helm -n cattle-fleet-system upgrade")
+	if err := gone(f.get(&fleet.Bundle{}, f.workspace, "fleet-agent-"+naming.Cluster("legacy"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix changes the settings of the hub, so that no other test may run beside it.
+func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
+	f := newFixture(t)
+	settings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": `{"agentImage":"muster-agent:v1"}`},
+	}
+	f.check(f.Create(context.Background(), settings))
+	t.Cleanup(func() {
+		f.check(f.Delete(context.Background(), settings))
+		f.restartHub() // with the defaults that other tests expect
+	})
+	versions := map[string]string{}
+	var members []managed
+	for _, name := range []string{"one", "two", "three"} {
+		m := f.managed(name)
+		d := m.told("")
+		ready(t, f.Client, d)
+		m.says(m.name, "UpToDate")
+		f.untilReady(m.name, "Ready")
+		versions[m.name] = d.Labels[fleet.LabelAgent]
+		members = append(members, m)
+	}
+	f.change(settings, func() { settings.Data["config"] = `{"agentImage":"muster-agent:broken"}` })
+	first := f.updating(members)
+	for _, m := range members {
+		if m.name != first.name {
+			m.says(m.name, "WaitingForTurn", first.name)
+		}
+	}
+	d := first.told(versions[first.name])
+	reportDeployment(t, f.Client, d, func(status map[string]any) {
+		status["display"] = map[string]any{"state": "ErrApplied"}
+		status["conditions"] = []any{map[string]any{"type": "Deployed", "status": "False", "message": "no such image"}}
+	})
+	first.says(first.name, "DidNotComeBack", "no such image")
+	for _, m := range members {
+		if m.name != first.name {
+			m.says(m.name, "RolloutStopped", first.name, "no such image", fleet.LabelNonManagedAgent)
+			var still fleet.BundleDeployment
+			f.check(f.get(&still, naming.MemberNamespace(f.workspace, m.name), m.bundleName()))
+			if still.Labels[fleet.LabelAgent] != versions[m.name] {
+				t.Errorf("%s was told the broken version, too", m.name)
+			}
+		}
+	}
+	f.restartHub()
+	f.change(settings, func() { settings.Data["config"] = `{"agentImage":"muster-agent:v2"}` })
+	versions[first.name] = d.Labels[fleet.LabelAgent]
+	for left := members; len(left) > 0; {
+		next := f.updating(left)
+		reportDeployment(t, f.Client, next.told(versions[next.name]), func(status map[string]any) { status["display"] = map[string]any{"state": "Ready"} })
+		next.says(next.name, "UpToDate")
+		var rest []managed
+		for _, m := range left {
+			if m.name != next.name {
+				rest = append(rest, m)
+			}
+		}
+		left = rest
+	}
+	f.change(settings, func() { settings.Data["config"] = `{"agentImage":"muster-agent:v2","manageAgent":false}` })
+	for _, m := range members {
+		m.says(m.name, "SwitchedOff", "manageAgent")
+		m.eventually("the Bundle is gone", func() error { return gone(m.get(&fleet.Bundle{}, m.workspace, m.bundleName())) })
+	}
+}
+
+// TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs at different points of an update. Nobody runs pods here, so that the
+// process goes on as if it were the new one; it is never back, so that no other test may run beside it.
+func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
+	f := newFixture(t)
+	testkube.Build(t, "muster-deployer")
+	_, values := f.token("new-token", "")
+	m := managed{f.install(values, map[string]any{"clientID": "killed"}), naming.Cluster("killed")}
+	m.letGo()
+	process := f.agentProcess(m.agentNamespace)
+	told, deployed := m.told(""), func() error {
+		var d fleet.BundleDeployment
+		f.check(m.get(&d, naming.MemberNamespace(m.workspace, m.name), m.bundleName()))
+		if d.Spec.DeploymentID == "" || d.Status.AppliedDeploymentID != d.Spec.DeploymentID {
+			return fmt.Errorf("its status is %+v", d.Status)
+		}
+		return nil
+	}
+	m.eventually("the release is installed", deployed)
+	for i, delay := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond} {
+		cluster := fleet.Cluster{}
+		m.check(m.get(&cluster, m.workspace, m.name))
+		wanted := fmt.Sprint(i)
+		f.change(&cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "TURN", Value: wanted}} })
+		told = m.told(told.Labels[fleet.LabelAgent])
+		time.Sleep(delay)
+		process.Kill()
+		process.Start()
+		m.eventually("the release is upgraded", deployed)
+		var deployment appsv1.Deployment
+		m.check(m.get(&deployment, m.agentNamespace, "fleet-agent"))
+		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "TURN", Value: wanted}) {
+			t.Errorf("the environment is %v, want TURN=%s", env, wanted)
+		}
+	}
+	var histories corev1.SecretList
+	m.check(m.List(context.Background(), &histories, client.InNamespace(m.agentNamespace), client.MatchingLabels{"owner": "helm", "status": "deployed"}))
+	if len(histories.Items) != 1 || !strings.HasPrefix(histories.Items[0].Name, "sh.helm.release.v1.fleet-agent.") {
+		t.Errorf("there are %d releases", len(histories.Items))
+	}
+}
+
+// updating waits until one of several agents is told something, and returns which.
+func (f fixture) updating(members []managed) managed {
+	f.t.Helper()
+	var found managed
+	f.eventually("one is updated", func() error {
+		var said []string
+		for _, m := range members {
+			var cluster fleet.Cluster
+			f.check(f.Get(context.Background(), types.NamespacedName{Namespace: f.workspace, Name: m.name}, &cluster))
+			condition := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
+			if condition != nil && condition.Reason == "Updating" {
+				found = m
+				return nil
+			}
+			said = append(said, fmt.Sprintf("%s %+v", m.name, condition))
+		}
+		return fmt.Errorf("none is: %s", strings.Join(said, "\n"))
+	})
+	return found
+}

@@ -1,0 +1,133 @@
+package agentchart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+const valuesFile = "values.yaml"
+
+// Resources are the chart for a Bundle, packed small because every Cluster has one. What is the same for all agents of a hub is in the
+// defaults of its values, so that all share one Content and a user's own values go before.
+func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
+	var resources []fleet.BundleResource
+	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		inside := strings.TrimPrefix(name, release+"/")
+		if path.Dir(inside) == "crds" || path.Base(inside) == ".helmignore" {
+			return nil // definitions are there before the agent is, and Helm never upgrades them
+		}
+		data, err := fs.ReadFile(charts.FS, name)
+		if err == nil && inside == valuesFile {
+			data, err = withDefaults(data, settings)
+		}
+		if err != nil {
+			return err
+		}
+		packed, err := pack(data)
+		resources = append(resources, fleet.BundleResource{Name: inside, Content: packed, Encoding: fleet.EncodingGzip})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("packing the agent's chart: %w", err)
+	}
+	return resources, nil
+}
+
+// withDefaults puts the settings of the hub into the values of the chart.
+func withDefaults(text []byte, settings config.Agent) ([]byte, error) {
+	values := map[string]any{}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return nil, err
+	}
+	registry := strings.TrimSuffix(settings.Registry, "/")
+	if settings.Image != "" {
+		of := splitImage(strings.TrimPrefix(settings.Image, registry+"/"))
+		set(values, of.Repository, "image", "repository")
+		set(values, of.Tag, "image", "tag")
+	}
+	if settings.ImagePullPolicy != "" {
+		set(values, settings.ImagePullPolicy, "image", "imagePullPolicy")
+	}
+	if settings.GarbageCollectionInterval > 0 {
+		set(values, settings.GarbageCollectionInterval.String(), "garbageCollectionInterval")
+	}
+	set(values, registry, "global", "cattle", "systemDefaultRegistry")
+	set(values, settings.PullSecrets, "global", "imagePullSecrets")
+	return yaml.Marshal(values)
+}
+
+// Overrides are the values of one agent that go before those of the user: what the spec of its Cluster says and, if the hub itself installed
+// it, so that there is no user, what else it was installed with.
+func Overrides(cluster *fleet.Cluster, clientID, namespace string, settings config.Agent) ([]byte, error) {
+	spec, all := cluster.Spec, map[string]any{}
+	of := Of(cluster, clientID, settings, namespace)
+	text, err := json.Marshal(of)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing the values of the agent: %w", err)
+	}
+	values := map[string]any{}
+	if own, ok := all["fleetAgent"].(map[string]any); ok && len(own) > 0 {
+		values["fleetAgent"] = own
+	}
+	if spec.HostNetwork != nil {
+		set(values, *spec.HostNetwork, "fleetAgent", "hostNetwork")
+	}
+	if spec.PrivateRepoURL != "" {
+		set(values, of.Global.Cattle.SystemDefaultRegistry, "global", "cattle", "systemDefaultRegistry")
+	}
+	if spec.AgentPullSecrets != nil {
+		set(values, append([]string{}, of.Global.ImagePullSecrets...), "global", "imagePullSecrets")
+	}
+	if last := cluster.Status.Import; last != nil && spec.KubeConfigSecret != "" {
+		values["clientID"], values["agentTLSMode"] = of.ClientID, of.AgentTLSMode
+		set(values, Generation(last.Time.Time), "internal", "generation")
+	}
+	if namespace != naming.SystemNamespace {
+		set(values, namespace, "internal", "systemNamespace")
+	}
+	return json.Marshal(values)
+}
+
+// set puts a value to its place among values.
+func set(values map[string]any, value any, keys ...string) {
+	for _, key := range keys[:len(keys)-1] {
+		inside, ok := values[key].(map[string]any)
+		if !ok {
+			inside = map[string]any{}
+			values[key] = inside
+		}
+		values = inside
+	}
+	values[keys[len(keys)-1]] = value
+}
+
+func pack(data []byte) (string, error) {
+	var buffer bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err == nil {
+		_, err = writer.Write(data)
+	}
+	if err == nil {
+		err = writer.Close()
+	}
+	return base64.StdEncoding.EncodeToString(buffer.Bytes()), err
+}
