@@ -16,6 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -81,7 +82,7 @@ func ofCluster(cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberClus
 		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "no agent of the Cluster has registered"}
 	case report == nil:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonOldAgent, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
-	case ready.Status != "True":
+	case ready.Status != "True" && ready.Reason != string(rollup.Worst(cluster.Status.Summary)): // Bundles that are not ready do not stand in the way
 		m.Obstacle = scheduling.Obstacle{Reason: ready.Reason, Message: "the Cluster is not ready: " + ready.Message}
 	}
 	return m
