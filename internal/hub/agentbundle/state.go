@@ -90,9 +90,9 @@ type member struct {
 // away says whether it was told something and is not back.
 func (m member) away() bool { return m.unmanaged == "" && m.told != version{} && !m.back }
 
-// overdue says whether it should be back. One that was given something else to do may have another try.
+// overdue says whether it should be back. One that should be something else by now is told that instead, unless it fell silent.
 func (m member) overdue(now time.Time) bool {
-	return m.away() && m.told == m.wanted && (m.failure != "" || !now.Before(m.toldAt.Add(patience)))
+	return m.away() && (m.told == m.wanted || m.lost) && (m.failure != "" || !now.Before(m.toldAt.Add(patience)))
 }
 
 // verdict is where an agent stands, because of which other one, and when time alone may change that.
@@ -109,10 +109,12 @@ func (m member) standing(now time.Time) verdict {
 		return verdict{state: m.unmanaged}
 	case m.told == m.wanted && m.back:
 		return verdict{state: UpToDate}
-	case m.overdue(now):
+	case m.told == m.wanted && m.overdue(now):
 		return verdict{state: DidNotComeBack}
 	case m.told == m.wanted:
 		return verdict{state: Updating, wake: m.toldAt.Add(patience)}
+	case m.lost && m.away() && !m.overdue(now):
+		return verdict{state: Offline, wake: m.toldAt.Add(patience)} // it may stop others then
 	case m.lost:
 		return verdict{state: Offline}
 	case !m.online:
@@ -126,8 +128,8 @@ func (m member) standing(now time.Time) verdict {
 // survey is what matters of all agents to each that needs a turn.
 type survey struct {
 	limit int
-	// away are those that hold a slot; ownAway are those of them that are online and expected back.
-	away, ownAway int
+	// away are those that hold a slot; ownAway are those of them that are online and expected back, silent those that are not expected back.
+	away, ownAway, silent int
 	// proven are common parts with which an agent is back.
 	proven map[string]bool
 	// of all agents, and of those online: one that joins has nothing to lose by what made another one fall silent.
@@ -145,11 +147,9 @@ type trial struct {
 }
 
 func (t *trial) add(key types.NamespacedName, common string, stops bool) {
-	if first, tried := t.first[common]; !tried || compare(key, first) < 0 {
-		t.first[common] = key
-	}
-	if stops && (t.stopped.Name == "" || compare(key, t.stopped) < 0) {
-		t.stopped = key
+	t.first[common] = first(key, t.first[common])
+	if stops {
+		t.stopped = first(key, t.stopped)
 	}
 }
 
@@ -199,9 +199,10 @@ func look(members map[types.NamespacedName]member, now time.Time) *survey {
 		}
 	}
 	s.limit = max(1, managed/part)
+	var silence types.NamespacedName
 	for key, m := range members {
-		if !m.away() {
-			continue
+		if !m.away() || m.lost && m.told.common != m.wanted.common {
+			continue // one that fell silent with what nobody is told any more gets the new when it returns
 		}
 		overdue := m.overdue(now)
 		if !overdue && m.online {
@@ -210,12 +211,27 @@ func look(members map[types.NamespacedName]member, now time.Time) *survey {
 		if !overdue || !m.online {
 			s.away++ // one that fell silent may have done so because of what it was told
 		}
+		if overdue && !m.online {
+			s.silent++
+			silence = first(key, silence)
+		}
 		s.all.add(key, m.told.common, overdue && (m.online || !s.proven[m.told.common]))
 		if m.online {
 			s.online.add(key, m.told.common, overdue)
 		}
 	}
+	if s.silent >= s.limit {
+		s.all.stopped = first(silence, s.all.stopped) // nobody gets a slot any more
+	}
 	return s
+}
+
+// first is the one of two that comes first; the other may be none.
+func first(key, other types.NamespacedName) types.NamespacedName {
+	if other.Name == "" || compare(key, other) < 0 {
+		return key
+	}
+	return other
 }
 
 // admit decides about one that is online and needs a turn, and counts it if it gets one.
@@ -235,12 +251,12 @@ func (s *survey) admit(key types.NamespacedName, m member) verdict {
 	if m.told == (version{}) {
 		t, abroad = s.online, s.ownAway
 	}
-	first, tried := t.first[common]
+	trying, tried := t.first[common]
 	switch {
 	case t.stopped.Name != "":
 		return verdict{state: RolloutStopped, behind: t.stopped}
 	case !proven && tried:
-		return verdict{state: WaitingForTurn, behind: first}
+		return verdict{state: WaitingForTurn, behind: trying}
 	case !proven && !m.well && s.anyWell:
 		return verdict{state: WaitingForTurn}
 	case abroad >= s.limit:

@@ -91,9 +91,18 @@ func TestPlan(t *testing.T) {
 		{"an agent that is offline waits for its return, and nobody for it", and(of(2, at(old, fresh)), map[string]member{"a": at(old, fresh, offline)}),
 			map[string]verdict{"a": {state: Offline}, "z000": {state: tell}}, 1},
 		{"so does one of which a hub that has just started has not heard", of(1, at(old, fresh, starting)), map[string]verdict{"z000": {state: WaitingForTurn}}, 0},
-		{"one that was told and fell silent holds its place", and(of(10, at(old, fresh)), map[string]member{
+		{"one that was told and fell silent holds its place", and(of(38, at(old, fresh)), map[string]member{
 			"a": at(fresh, fresh), "b": at(fresh, fresh, away(time.Hour), offline),
-		}), map[string]verdict{"b": {state: DidNotComeBack}, "z000": {state: WaitingForTurn}}, 0},
+		}), map[string]verdict{"b": {state: DidNotComeBack}, "z000": {state: tell}, "z037": {state: WaitingForTurn}}, 3},
+		{"and stops all if there is no other place", and(of(10, at(old, fresh)), map[string]member{
+			"a": at(fresh, fresh), "b": at(fresh, fresh, away(time.Hour), offline),
+		}), map[string]verdict{"b": {state: DidNotComeBack}, "z000": {state: RolloutStopped, behind: key("b")}}, 0},
+		{"or if its own settings have changed since", and(of(10, at(old, fresh)), map[string]member{
+			"b": at(fresh, version{"new", "b"}, away(time.Hour), offline),
+		}), map[string]verdict{"b": {state: Offline}, "z000": {state: RolloutStopped, behind: key("b")}}, 0},
+		{"but not if nobody is told any more what it was told", and(of(10, at(old, fresh)), map[string]member{
+			"b": at(old, fresh, away(time.Hour), offline), "c": at(mended, fresh, away(time.Hour), offline),
+		}), map[string]verdict{"b": {state: Offline}, "z000": {state: tell}, "z001": {state: WaitingForTurn, behind: key("z000")}}, 1},
 		{"and stops all if it was the first", and(of(100, at(old, fresh)), map[string]member{"b": at(fresh, fresh, away(time.Hour), offline)}),
 			map[string]verdict{"z000": {state: RolloutStopped, behind: key("b")}}, 0},
 		{"but not a Cluster that joins", map[string]member{"a": at(version{}, fresh), "b": at(fresh, fresh, away(time.Hour), offline)},

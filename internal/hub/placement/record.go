@@ -16,8 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
-	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
