@@ -98,7 +98,6 @@ kind: Bundle
 apiVersion: fleet.cattle.io/v1alpha1
 metadata:
   name: greeting
-  namespace: clusters
 spec:
   defaultNamespace: greeting
   resources:
@@ -113,11 +112,11 @@ spec:
   targets:
     - clusterSelector: {}
 END
-  run kubectl apply -f bundle.yaml
-  kubectl -n clusters wait bundles.fleet.cattle.io greeting --for=condition=Ready --timeout=60s >/dev/null
+  run kubectl -n clusters apply -f bundle.yaml
+  run kubectl -n fleet-local apply -f bundle.yaml
   kubectl wait -A clusters.fleet.cattle.io --all --for=condition=AgentUpToDate --timeout=60s >/dev/null
-  kubectl -n clusters wait bundles.fleet.cattle.io --all --for=condition=Ready --timeout=60s >/dev/null
-  run kubectl -n clusters get bundles.fleet.cattle.io
+  kubectl wait -A bundles.fleet.cattle.io --all --for=condition=Ready --timeout=60s >/dev/null
+  run kubectl get bundles.fleet.cattle.io -A
   printf "$ %s\n" "kubectl --context cluster1 -n greeting get configmap greeting -o jsonpath={.data.hello}"
   on cluster1 kubectl -n greeting get configmap greeting -o 'jsonpath={.data.hello}{"\n"}'
 }
@@ -125,7 +124,7 @@ END
 show_fleet() {
   kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyNodes}'=1/1 --timeout=60s >/dev/null
   kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.agent.lastSeen}' --timeout=60s >/dev/null
-  kubectl -n clusters wait clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyBundles}'=2/2 --timeout=60s >/dev/null
+  kubectl wait -A clusters.fleet.cattle.io --all --for=jsonpath='{.status.display.readyBundles}'=2/2 --timeout=60s >/dev/null
   run kubectl get clusters.fleet.cattle.io -A
 }
 
@@ -182,7 +181,7 @@ step "Registering cluster2 as the predefined cluster my-cluster"
 register_predefined
 step "Letting the hub register cluster3, by its kubeconfig"
 import_cluster
-step "Delivering a Bundle to all clusters of the workspace"
+step "Delivering a Bundle to all clusters of both workspaces"
 deliver_bundle
 step "The fleet"
 show_fleet

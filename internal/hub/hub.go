@@ -100,7 +100,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	}
 	err = setUp(ctx, mgr, options.Namespace)
 	if ctx.Err() != nil {
-		return nil // it was told to end while it began
+		return nil //nolint:nilerr // it was told to end while it began
 	}
 	if err != nil {
 		return err
