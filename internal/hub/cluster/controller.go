@@ -111,6 +111,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.prepare(ctx, &cluster, &seen); err != nil {
 		return ctrl.Result{}, err
 	}
+	if left := seen.unsettled(c.Clock.Now()); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
 	if err := c.report(ctx, &cluster, seen, membership.Departure{}); err != nil {
 		return ctrl.Result{}, err
 	}

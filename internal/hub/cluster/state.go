@@ -39,6 +39,9 @@ const (
 // refreshLastSeen is how old a shown beat may get while a member is online.
 const refreshLastSeen = 5 * time.Minute
 
+// settle is how long the first beat of a native agent may wait for its first report, so that one write shows both.
+const settle = 200 * time.Millisecond
+
 // observed is all that the status of a Cluster depends on.
 type observed struct {
 	deleted time.Time // zero unless it is being deleted
@@ -78,6 +81,15 @@ type verdict struct {
 
 // joined says whether the agent was ever heard of.
 func (o observed) joined() bool { return !o.before.Agent.LastSeen.IsZero() || !o.lastBeat.IsZero() }
+
+// unsettled is for how long a first beat may go unsaid, because the report of it is under way.
+func (o observed) unsettled(now time.Time) time.Duration {
+	reported := o.report != nil && o.report.Status.AgentVersion != ""
+	if o.identity != membership.Native || reported || !o.before.Agent.LastSeen.IsZero() || o.lastBeat.IsZero() {
+		return 0
+	}
+	return max(0, o.lastBeat.Add(settle).Sub(now))
+}
 
 // judge says how the Cluster is. Only what a person should look at has a message.
 func judge(o observed) verdict {

@@ -194,6 +194,30 @@ func TestLastSeenIsWrittenOnTransitionsAndAtMostEveryFiveMinutesBetween(t *testi
 	}
 }
 
+func TestAFirstBeatWaitsAMomentForItsReport(t *testing.T) {
+	first := func(o *observed) {
+		neverSeen(o)
+		o.lastBeat, o.liveness, o.report.Status = now.Add(-settle/2), liveness.Online, clusterv1beta1.InternalMemberClusterStatus{}
+	}
+	for name, c := range map[string]struct {
+		seen observed
+		want time.Duration
+	}{
+		"the first":                                 {member(first), settle / 2},
+		"not for ever":                              {member(first, func(o *observed) { o.lastBeat = now.Add(-settle) }), 0},
+		"not if the report is there":                {member(neverSeen, func(o *observed) { o.lastBeat = now }), 0},
+		"no later one":                              {member(first, func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Hour)) }), 0},
+		"not before there is one":                   {member(first, func(o *observed) { o.lastBeat = time.Time{} }), 0},
+		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.identity = membership.Legacy }), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.seen.unsettled(now); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestDepart(t *testing.T) {
 	leaving := func(o *observed) { o.deleted, o.leavePolicy = now.Add(-time.Minute), clusterv1beta1.LeaveDelete }
 	for _, c := range []struct {
