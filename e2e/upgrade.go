@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -157,6 +158,9 @@ helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set ima
 	return e.fleetIsWell(ctx)
 }
 
+// updating are the states of a Cluster that is well, or whose agent replaces itself as its Bundle says.
+var updating = []string{"Ready", "WaitApplied", "NotReady"}
+
 // watchMembers follows the state of every member until the function that it returns is called, which counts the states and names bad ones.
 func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 	ctx, stop := context.WithCancel(ctx)
@@ -183,7 +187,7 @@ func (e *env) watchMembers(ctx context.Context) func() (int, error) {
 			lines := strings.Split(strings.TrimSpace(said[i].String()), "\n")
 			for _, line := range lines {
 				fields := strings.Fields(line)
-				well := len(fields) == 3 && fields[0] == "Cluster" && fields[2] == "Ready" ||
+				well := len(fields) == 3 && fields[0] == "Cluster" && slices.Contains(updating, fields[2]) ||
 					len(fields) == 4 && fields[0] == "MemberCluster" && fields[2] == "MemberClusterHealthy" && fields[3] == "True"
 				if !well {
 					problems = append(problems, fmt.Errorf("a member was not well: %s", line))

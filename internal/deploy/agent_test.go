@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/action"
@@ -13,12 +14,14 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/cli"
 	helmkube "helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -201,6 +204,44 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	if last := u.revision(); last.Config["proxy"] != "http://proxy:3128" {
 		t.Errorf("the user goes on with %v", last.Config)
 	}
+}
+
+// TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn plays what Helm's command leaves behind, because Helm has one field manager per program.
+func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
+	r := newRig(t)
+	u := r.user()
+	u.install(map[string]any{
+		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters", "internal": map[string]any{"systemNamespace": r.agent},
+	})
+	run := r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.placeAgent(config.Agent{}, nil)
+	settled := r.until("fleet-agent-web", fleet.StateNotReady) // nobody runs its pod here
+
+	last := u.revision()
+	next := *last
+	next.Chart, next.Version, next.Config = u.chart(), last.Version+1, loader.MergeMaps(last.Config, map[string]any{"debug": true})
+	info := *last.Info
+	info.Status, info.LastDeployed = common.StatusPendingUpgrade, time.Now()
+	next.Info = &info
+	r.check(u.configuration.Releases.Create(&next))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"config":"{}"}}`))
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.agent, Name: "fleet-agent"}}
+	r.check(r.kube.Patch(t.Context(), object, patch, client.FieldOwner("helm")))
+	r.logged(run, "deployment waits")
+	if now := r.get("fleet-agent-web"); now.Status.Display.State != settled.Status.Display.State || len(now.Status.ModifiedStatus) > 0 {
+		t.Errorf("while Helm's command is at work it says %+v", now.Status)
+	}
+	info.Status = common.StatusDeployed
+	r.check(u.configuration.Releases.Update(&next))
+	r.eventually("the user's upgrade is adopted", func() error {
+		found := u.revision()
+		if found.Chart.Metadata.Annotations["fleet.cattle.io/bundle-id"] == "" || found.Config["debug"] != true {
+			return fmt.Errorf("revision %d has %v", found.Version, found.Config)
+		}
+		return nil
+	})
+	r.until("fleet-agent-web", fleet.StateNotReady)
 }
 
 // TestTheAgentsOwnReleaseNeedsNoWatching lets the deployer end once the agent is well; nobody runs its pod here, so it is made to need none.

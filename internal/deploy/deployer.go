@@ -11,6 +11,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ const (
 	workers = 16
 	// settle lets what happens together be reported together.
 	settle = 300 * time.Millisecond
+	// busyRetry is when to look again whether the user's Helm has ended.
+	busyRetry = 2 * time.Second
 	// recorrect is the least time between two corrections.
 	recorrect = 5 * time.Second
 	// breath is how long after a deployment the memory that it took is given back.
@@ -256,6 +259,11 @@ func (d *Deployer) reconcile(ctx context.Context, name string) {
 	d.note(name, of, s, decision)
 	err := d.act(ctx, name, of, s, decision)
 	if ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, release.ErrBusy) {
+		d.Log.Info("deployment waits", "deployment", name, "reason", err.Error())
+		d.queue.AddAfter(name, busyRetry) // nothing tells when a command has ended
 		return
 	}
 	if err != nil {

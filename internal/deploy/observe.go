@@ -83,6 +83,16 @@ func (s *seen) look(ctx context.Context, d *Deployer, of *delivery) {
 	default:
 		s.objects, s.modified = objects, objects.Changed
 	}
+	if s.modified == 0 || !isAgent(s.deployment) {
+		return
+	}
+	// The release of the agent is a user's, too, who may have upgraded it: then nothing was changed by hand, and it is adopted anew.
+	switch overtaken, err := d.Cluster.Overtaken(ctx, s.release); {
+	case err != nil:
+		s.unwatched = err.Error()
+	case overtaken:
+		s.release.Deployed, s.modified, s.objects = false, 0, live.Observation{}
+	}
 }
 
 // isAgent says whether a BundleDeployment is that of the agent itself.
@@ -92,7 +102,7 @@ func isAgent(deployment *fleet.BundleDeployment) bool {
 
 // rests says whether it is the agent's own release and well, so that nothing has to be watched.
 func (s seen) rests() bool {
-	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Counts.NotReady == 0 && s.objects.Counts.Missing == 0
+	return isAgent(s.deployment) && s.unwatched == "" && s.modified == 0 && s.objects.Counts.NotReady == 0 && s.objects.Counts.Missing == 0
 }
 
 func correction(spec fleet.BundleDeploymentSpec) *fleet.CorrectDrift {

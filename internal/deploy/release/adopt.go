@@ -2,6 +2,7 @@ package release
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -30,6 +34,21 @@ const (
 	// longOperation is how long Helm's command may be at work before it counts as cut off; by default it gives up after five minutes.
 	longOperation = 10 * time.Minute
 )
+
+// ErrBusy says that a user is at work on a release with Helm's command.
+var ErrBusy = errors.New("waiting for Helm's command to end")
+
+// Overtaken says whether somebody else, a user with Helm's command, made a newer revision of a release.
+func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
+	list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, metav1.ListOptions{LabelSelector: ownedByHelm + ",name=" + s.Name})
+	if err != nil {
+		return false, fmt.Errorf("reading the history of release %s: %w", s, err)
+	}
+	return slices.ContainsFunc(list.Items, func(secret corev1.Secret) bool {
+		version, err := strconv.Atoi(secret.Labels["version"])
+		return err == nil && version > s.Version
+	}), nil
+}
 
 // adopt lays the values of a request over those that the user set in the release of that name, which he installed, and may have upgraded
 // since. What the hub laid over them once is not the user's.
@@ -65,7 +84,7 @@ func busy(history []*helm.Release, now time.Time) error {
 	if ours || !status.IsPending() || now.Sub(last.Info.LastDeployed) > longOperation {
 		return nil
 	}
-	return fmt.Errorf("release %s is %s: waiting for Helm's command to end, at most until %s", last.Name, status,
+	return fmt.Errorf("release %s is %s: %w, at most until %s", last.Name, status, ErrBusy,
 		last.Info.LastDeployed.Add(longOperation).UTC().Format(time.RFC3339))
 }
 
