@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"github.com/muster-fleet/muster/internal/naming"
 	"io"
 	"strconv"
 
@@ -16,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Annotations of the chart of a release; those of fleet.cattle.io are upstream's.

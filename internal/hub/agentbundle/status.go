@@ -56,7 +56,11 @@ var messages = map[State]string{
 // report writes the condition if it says something new.
 func (c *Controller) report(ctx context.Context, s seen, said verdict) error {
 	before := kube.FindCondition(s.cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
-	condition, known := describe(s, said, c.table.failureOf(said.behind))
+	behindSays := ""
+	if said.behind.Namespace == s.cluster.Namespace { // what a member writes is not shown in the workspaces of others
+		behindSays = c.table.failureOf(said.behind)
+	}
+	condition, known := describe(s, said, behindSays)
 	after := s.cluster.DeepCopy()
 	if known {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
