@@ -64,11 +64,13 @@ func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOption
 		}
 		d.Spec.ValuesHash = delivery.ValuesHash(secret.Data)
 	}
+	// An agent of Rancher Fleet takes it for granted that there are options for Helm, and ends when it corrects drift without them.
+	helm := fleet.HelmOptions{}
 	if options.Helm != nil {
-		helm := *options.Helm
-		helm.Values = nil
-		options.Helm = &helm
+		helm = *options.Helm
 	}
+	helm.Values = nil
+	options.Helm = &helm
 	d.Spec.Options, d.Spec.StagedOptions = options, options
 	d.Spec.CorrectDrift = options.CorrectDrift
 	return secret
