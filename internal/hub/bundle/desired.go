@@ -85,6 +85,9 @@ type memory struct {
 	uid        types.UID
 	generation int64
 	packed     packed
+	// values are those that are not in the Bundle itself, valuesProblem is why there are none.
+	values        map[string][]byte
+	valuesProblem error
 	// outcomes by the UID of the Cluster.
 	outcomes map[types.UID]outcome
 	// reported is when the status was last written.
