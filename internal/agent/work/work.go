@@ -94,7 +94,7 @@ func New(deps Deps) (*Controller, error) {
 	if err := placement.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), leaving: deps.Leaving}
+	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), leaving: deps.Leaving, written: kube.Written{Clock: deps.Clock}}
 	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)

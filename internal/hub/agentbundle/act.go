@@ -58,6 +58,5 @@ func (c *Controller) remove(ctx context.Context, s seen) error {
 		return fmt.Errorf("deleting Bundle %s/%s: %w", s.bundle.Namespace, s.bundle.Name, err)
 	}
 	c.whole.Delete(s.bundle.UID)
-	c.written.Forget(s.bundle)
 	return nil
 }

@@ -68,7 +68,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, turns: make(chan event.GenericEvent, waking)}
+	return &Controller{Deps: deps, turns: make(chan event.GenericEvent, waking), written: kube.Written{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -109,8 +109,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.behind || c.written.Stale(&cluster) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := max(s.behind, c.written.Await(&cluster)); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	now := c.Clock.Now()
 	said, others := c.table.put(request.NamespacedName, s.member, now)

@@ -214,7 +214,7 @@ func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
 	if err != nil || left > 0 {
 		return err // the deletion of the last one goes on
 	}
-	c.forget(key, bundle)
+	c.forget(key)
 	if err := c.patchFinalizer(ctx, bundle, controllerutil.RemoveFinalizer); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (c *Controller) takeAllAway(ctx context.Context, bundle types.NamespacedNam
 
 // abandon takes away the deployments of a Bundle that went without the hub.
 func (c *Controller) abandon(ctx context.Context, key types.NamespacedName) error {
-	c.forget(key, nil)
+	c.forget(key)
 	deployments, err := c.deployments(ctx, key)
 	if err != nil || len(deployments) == 0 {
 		return err
@@ -252,10 +252,7 @@ func (c *Controller) abandon(ctx context.Context, key types.NamespacedName) erro
 	return err
 }
 
-func (c *Controller) forget(key types.NamespacedName, bundle *fleet.Bundle) {
+func (c *Controller) forget(key types.NamespacedName) {
 	c.memories.Delete(key)
 	c.contents.want(key, "")
-	if bundle != nil {
-		c.written.Forget(bundle)
-	}
 }

@@ -73,7 +73,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, contents: contents{
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}, contents: contents{
 		Client: deps.Client, live: deps.Live, clock: deps.Clock, wanted: map[types.NamespacedName]string{}, freed: make(chan event.GenericEvent, workers),
 	}}
 }
@@ -133,8 +133,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if c.written.Stale(&bundle) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&bundle); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if bundle.DeletionTimestamp != nil {
 		return ctrl.Result{}, c.remove(ctx, &bundle)

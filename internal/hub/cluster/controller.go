@@ -64,7 +64,9 @@ type Controller struct {
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -95,8 +97,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if cluster.Labels[fleet.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
-	if c.written.Stale(&cluster) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&cluster); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if cluster.DeletionTimestamp != nil {
 		return c.leave(ctx, &cluster)

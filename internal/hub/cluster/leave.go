@@ -101,7 +101,6 @@ func (c *Controller) letGo(ctx context.Context, cluster *fleet.Cluster) error {
 	member := membership.OfCluster(cluster)
 	c.Judge.Forget(member.Namespace)
 	c.Turns.Forget(member.Namespace)
-	c.written.Forget(cluster)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)
 	if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {

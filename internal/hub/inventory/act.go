@@ -158,7 +158,6 @@ func (c *Controller) amend(ctx context.Context, have, profile *inventory.Cluster
 }
 
 func (c *Controller) delete(ctx context.Context, profile *inventory.ClusterProfile) error {
-	c.written.Forget(profile)
 	return kube.Delete(ctx, c.Client, profile)
 }
 

@@ -70,7 +70,9 @@ type Controller struct {
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps, namespaces: &namespaces{deps}} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, namespaces: &namespaces{deps}, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller, and that of the namespace, to the manager.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
@@ -100,8 +102,10 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.have != nil && c.written.Stale(seen.have) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if seen.have != nil {
+		if wait := c.written.Await(seen.have); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		}
 	}
 	next := decide(seen, c.Clock.Now())
 	wake, err := c.act(ctx, seen, next)

@@ -258,7 +258,6 @@ func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	c.Judge.Forget(membership.OfMemberCluster(mc).Namespace)
 	c.Turns.Forget(membership.OfMemberCluster(mc).Namespace)
-	c.written.Forget(mc)
 	before := mc.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)
 	if err := c.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {

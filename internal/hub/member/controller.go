@@ -65,7 +65,9 @@ type Controller struct {
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -98,8 +100,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if c.written.Stale(&mc) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&mc); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if mc.DeletionTimestamp != nil {
 		return c.leave(ctx, &mc)

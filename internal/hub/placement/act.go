@@ -237,7 +237,6 @@ func (c *Controller) remove(ctx context.Context, s subject, holdings map[string]
 	if err := c.Client.Patch(ctx, after.Object, client.MergeFromWithOptions(s.Object, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting %s go: %w", s, err)
 	}
-	c.written.Forget(s)
 	ctrl.LoggerFrom(ctx).Info("Placement removed")
 	return ctrl.Result{}, nil
 }

@@ -88,7 +88,10 @@ type policy struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	c := &Controller{Deps: deps, gauges: newGauges(), policies: map[types.NamespacedName]policy{}, reported: map[types.NamespacedName]time.Time{}, applied: map[types.UID]application{}}
+	c := &Controller{
+		Deps: deps, gauges: newGauges(), written: kube.Written{Clock: deps.Clock},
+		policies: map[types.NamespacedName]policy{}, reported: map[types.NamespacedName]time.Time{}, applied: map[types.UID]application{},
+	}
 	c.selector = &selection.Selector{Kinds: selection.NewKinds(deps.Discovery), Workspace: c.workspace}
 	c.selector.Watches = selection.NewWatches(deps.Dynamic, c.wake)
 	return c
@@ -159,8 +162,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		c.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if err != nil || c.written.Stale(s) {
-		return ctrl.Result{}, err // the cache will say so in a moment
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if wait := c.written.Await(s); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	holdings, err := c.holdings(ctx, s.key)
 	if err != nil {

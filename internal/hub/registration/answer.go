@@ -40,10 +40,21 @@ func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Objec
 
 // makeReadable lets a native agent watch its request, before anything else, so that it need not ask again and again.
 func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, s seen) error {
-	if _, done := c.readable.Load(r.UID); done || !s.native || s.tokenAccount == "" {
+	if !s.native || s.tokenAccount == "" {
 		return nil
 	}
-	if err := kube.Ensure(ctx, c.Client, readRight(r, s.tokenAccount)...); err != nil {
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), readRight(r, s.tokenAccount)...)
+	if err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		c.readable.Delete(r.UID)
+		return nil
+	}
+	if _, done := c.readable.Load(r.UID); done {
+		return nil
+	}
+	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
 		return err
 	}
 	c.readable.Store(r.UID, true)

@@ -26,6 +26,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -59,14 +60,16 @@ type Controller struct {
 	// proved holds the Clusters whose beat has moved since their newest request was granted. What a restart forgets is made up
 	// for by the next beat, or by answerLife.
 	proved sync.Map
-	// granted holds the UIDs of requests whose grant the cache may not know yet, so that none is granted twice.
-	granted sync.Map
-	// readable holds the UIDs of requests that their agents may read.
+	// written keeps requests from being granted twice.
+	written kube.Written
+	// readable holds the UIDs of requests whose reading rights were written, until the cache has them.
 	readable sync.Map
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
@@ -108,13 +111,12 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.DeletionTimestamp != nil || r.Labels[fleet.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
+	if wait := c.written.Await(&r); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+	}
 	if r.Status.Granted {
-		c.granted.Delete(r.UID)
 		c.readable.Delete(r.UID)
 		return c.tend(ctx, &r)
-	}
-	if _, granted := c.granted.Load(r.UID); granted {
-		return ctrl.Result{}, nil // the cache will say so in a moment
 	}
 	seen, err := c.observe(ctx, &r)
 	if err != nil {

@@ -74,11 +74,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 		return err
 	}
 	c.proved.Delete(client.ObjectKeyFromObject(s.match))
-	if err := c.report(ctx, r, d, sealed); err != nil {
-		return err
-	}
-	c.granted.Store(r.UID, true)
-	return nil
+	return c.report(ctx, r, d, sealed)
 }
 
 // seal issues a credential that expires and encrypts it to the agent's key.

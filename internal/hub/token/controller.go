@@ -58,7 +58,8 @@ type Deps struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{client: deps.Client, live: deps.Live, clock: deps.Clock, config: deps.Config, systemNamespace: deps.SystemNamespace}
+	return &Controller{client: deps.Client, live: deps.Live, clock: deps.Clock, config: deps.Config, systemNamespace: deps.SystemNamespace,
+		written: kube.Written{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -91,11 +92,10 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if token.DeletionTimestamp != nil {
-		c.written.Forget(&token)
 		return ctrl.Result{}, nil
 	}
-	if c.written.Stale(&token) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&token); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	seen, err := c.observe(ctx, &token)
 	if err != nil {
