@@ -132,7 +132,7 @@ func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options)
 		return connection{}, err
 	}
 	options.Scheme, options.HTTPClient, options.Mapper = scheme, httpClient, mapper
-	options.DefaultTransform = cache.TransformStripManagedFields()
+	options.DefaultTransform, options.NewInformer = cache.TransformStripManagedFields(), kube.NewInformer
 	made := connection{http: httpClient}
 	if made.cache, err = cache.New(config, options); err != nil {
 		return connection{}, err
