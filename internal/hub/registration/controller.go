@@ -7,11 +7,14 @@ package registration
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -105,8 +108,10 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 // Reconcile brings one request forward.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var r fleet.ClusterRegistration
-	if err := c.Client.Get(ctx, request.NamespacedName, &r); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := c.Client.Get(ctx, request.NamespacedName, &r); apierrors.IsNotFound(err) {
+		return ctrl.Result{}, c.deleteOrphans(ctx, request.NamespacedName)
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if r.DeletionTimestamp != nil || r.Labels[fleet.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
@@ -127,17 +132,21 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	now := c.Clock.Now()
 	decided := decide(seen.observed, now)
+	var answer []byte
 	switch decided.action {
 	case remove:
 		return ctrl.Result{}, c.remove(ctx, &r)
 	case createCluster:
 		err = c.createCluster(ctx, &r, decided.cluster)
 	case grant:
-		return ctrl.Result{}, c.grant(ctx, &r, seen, decided)
+		decided, answer, err = c.grant(ctx, &r, seen, decided)
 	case nothing:
 	}
-	if err == nil && !decided.quiet {
-		err = c.report(ctx, &r, decided, nil)
+	if err != nil && !apierrors.IsConflict(err) {
+		decided = failed(decided, seen.created, err, now)
+	}
+	if !decided.quiet && !apierrors.IsConflict(err) {
+		err = errors.Join(err, c.report(ctx, &r, decided, answer))
 	}
 	if err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
@@ -145,8 +154,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil
 }
 
-// remove deletes a request that has had its time or its day.
+// remove deletes a request that has had its time or its day, and before it whatever answers it.
 func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) error {
+	if err := c.withdrawAnswer(ctx, r); err != nil {
+		return err
+	}
 	err := c.Client.Delete(ctx, r, client.Preconditions{UID: &r.UID})
 	if apierrors.IsConflict(err) { // another object of the same name by now
 		return nil
@@ -206,6 +218,10 @@ func (c *Controller) onTokenDeleted(ctx context.Context, e event.DeleteEvent, q 
 // onMember wakes the requests that wait for something of a member: its namespace, or the token of its account.
 func (c *Controller) onMember() handler.EventHandler {
 	wake := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/"); ok { // an answer; its request may be gone
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+			return
+		}
 		key, ok := membership.RecordOf(o)
 		if !ok {
 			return
