@@ -31,6 +31,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -51,6 +52,7 @@ type Deps struct {
 	Recorder events.EventRecorder
 	Config   *config.Controller
 	Judge    *liveness.Judge
+	Kinds    *served.Kinds
 }
 
 // Controller reconciles the agents of Clusters.
@@ -82,6 +84,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.ServiceAccount{}, member).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
 		WatchesRawSource(source.Channel(c.turns, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)

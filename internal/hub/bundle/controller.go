@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -56,6 +57,7 @@ type Deps struct {
 	Live     client.Reader
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	Kinds    *served.Kinds
 }
 
 // Controller reconciles Bundles.
@@ -113,6 +115,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesRawSource(source.Kind(c.foreign, namespaceMetadata(), c.onWorkspace())).
 		WatchesMetadata(&corev1.Secret{}, c.onSecret()).
 		WatchesMetadata(&fleet.Content{}, c.onContent()).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.BundleList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -143,7 +146,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, c.patchFinalizer(ctx, &bundle, controllerutil.AddFinalizer)
 	}
 	seen, err := c.observe(ctx, &bundle)
-	if errors.Is(err, errBehind) || apierrors.IsNotFound(err) {
+	if errors.Is(err, errBehind) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return ctrl.Result{}, nil // its event is on the way
 	}
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -55,6 +56,7 @@ type Deps struct {
 	SystemNamespace string
 	// Turns spreads moves to another address over time.
 	Turns *membership.Turns
+	Kinds *served.Kinds
 }
 
 // Controller reconciles Clusters.
@@ -84,6 +86,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }

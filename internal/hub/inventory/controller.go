@@ -34,6 +34,7 @@ import (
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -56,6 +57,7 @@ type Deps struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Config   *config.Controller
+	Kinds    *served.Kinds
 }
 
 // Controller reconciles records. A request without a namespace is for a MemberCluster, one with a namespace for a Cluster.
@@ -90,6 +92,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(ofProfile)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), comesOrGoes).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{}, &clusterv1beta1.MemberClusterList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }

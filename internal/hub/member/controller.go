@@ -30,6 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -56,6 +57,7 @@ type Deps struct {
 	SystemNamespace string
 	// Turns spreads moves to another address of the hub over time.
 	Turns *membership.Turns
+	Kinds *served.Kinds
 }
 
 // Controller reconciles MemberClusters.
@@ -82,6 +84,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.Role{}, owned, notMade).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
+		WatchesRawSource(c.Kinds.Again(c.Client, &clusterv1beta1.MemberClusterList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }

@@ -229,6 +229,9 @@ func (c *Controller) remove(ctx context.Context, s subject, holdings map[string]
 	if !controllerutil.ContainsFinalizer(s.Object, placement.FinalizerPlacement) {
 		return ctrl.Result{}, nil
 	}
+	if definition, err := c.Kinds.Deleted(ctx, s.Object, &placement.Work{}); err != nil || definition != "" {
+		return ctrl.Result{}, errors.Join(err, c.keep(ctx, s, definition))
+	}
 	if len(holdings) > 0 {
 		return c.removeWorks(ctx, s, holdings)
 	}
