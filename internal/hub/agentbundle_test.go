@@ -172,14 +172,7 @@ func TestALegacyAgentIsToldNothing(t *testing.T) {
 // TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix changes the settings of the hub, so that no other test may run beside it.
 func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 	f := newFixture(t)
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": `{"agentImage":"muster-agent:v1"}`},
-	}
-	f.check(f.Create(context.Background(), settings))
-	t.Cleanup(func() {
-		f.check(f.Delete(context.Background(), settings))
-		f.restartHub() // with the defaults that other tests expect
-	})
+	settings := f.settings(`{"agentImage":"muster-agent:v1"}`)
 	versions := map[string]string{}
 	var members []managed
 	for _, name := range []string{"one", "two", "three"} {

@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/naming"
@@ -17,15 +15,7 @@ import (
 func TestSettingsReachTheValuesOfTokensAndGarbageLeavesTheLastGoodOnesInForce(t *testing.T) {
 	f := newFixture(t)
 	f.token("new-token", "")
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap},
-		Data:       map[string]string{"config": `{"apiServerURL":"https://hub.example:6443"}`},
-	}
-	f.check(f.Create(context.Background(), settings))
-	t.Cleanup(func() {
-		f.check(f.Delete(context.Background(), settings))
-		f.restartHub() // with the defaults that other tests expect
-	})
+	settings := f.settings(`{"apiServerURL":"https://hub.example:6443"}`)
 	url := func(want string) func() error {
 		return func() error {
 			if got := f.values("new-token")["apiServerURL"]; got != want {

@@ -11,14 +11,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -28,7 +24,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -54,6 +49,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/registration"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -87,7 +83,8 @@ func NewScheme() *runtime.Scheme {
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
-	managerOptions, err := managerOptions(restConfig, options)
+	kinds := served.New(clock.RealClock{}, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
+	managerOptions, err := managerOptions(restConfig, options, kinds)
 	if err != nil {
 		return err
 	}
@@ -98,7 +95,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	if err := requireCRDs(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	err = setUp(ctx, mgr, options.Namespace)
+	err = setUp(ctx, mgr, options.Namespace, kinds)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was told to end while it began
 	}
@@ -109,10 +106,10 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 }
 
 // managerOptions say what the manager caches and serves, and how one of several replicas leads.
-func managerOptions(restConfig *rest.Config, options Options) (ctrl.Options, error) {
+func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kinds) (ctrl.Options, error) {
 	o := ctrl.Options{
 		Scheme:                        NewScheme(),
-		Cache:                         cacheOptions(options.Namespace),
+		Cache:                         cacheOptions(options.Namespace, kinds),
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
 		LeaderElection:                options.LeaderElect,
@@ -131,7 +128,7 @@ func managerOptions(restConfig *rest.Config, options Options) (ctrl.Options, err
 }
 
 // setUp adds everything that runs.
-func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
+func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *served.Kinds) error {
 	live, realClock := mgr.GetAPIReader(), clock.RealClock{}
 	recorder := mgr.GetEventRecorder("muster-hub")
 	settings := config.New(mgr.GetClient(), recorder, namespace)
@@ -144,6 +141,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 	turns := &membership.Turns{}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
+		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(judge.Serve(metrics.Registry))) },
 		func() error { return liveness.Feed(ctx, mgr.GetCache(), judge) },
@@ -159,23 +157,23 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 		},
 		func() error {
 			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace, Turns: turns}).Register(mgr)
+				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace, Turns: turns, Kinds: kinds}).Register(mgr)
 		},
 		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
 		func() error {
 			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns}).Register(mgr)
+				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns, Kinds: kinds}).Register(mgr)
 		},
-		func() error { return addPlacement(ctx, mgr, judge, recorder) },
+		func() error { return addPlacement(ctx, mgr, judge, recorder, kinds) },
 		func() error {
-			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder}).Register(ctx, mgr)
+			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder, Kinds: kinds}).Register(ctx, mgr)
 		},
 		func() error {
 			return agentbundle.New(agentbundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge}).Register(mgr)
+				Config: settings, Judge: judge, Kinds: kinds}).Register(mgr)
 		},
 		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
-		func() error { return addInventory(ctx, mgr, settings, recorder) },
+		func() error { return addInventory(ctx, mgr, settings, recorder, kinds) },
 		func() error {
 			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
 				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
@@ -192,17 +190,17 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string) error {
 }
 
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own.
-func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judge, recorder events.EventRecorder) error {
+func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judge, recorder events.EventRecorder, kinds *served.Kinds) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for any kind: %w", err)
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	known, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
 	controller := placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
-		Judge: judge, Dynamic: reader, Discovery: kinds})
+		Judge: judge, Dynamic: reader, Discovery: known, Kinds: kinds})
 	if err := mgr.Add(manager.RunnableFunc(controller.Serve(metrics.Registry))); err != nil {
 		return err
 	}
@@ -210,12 +208,12 @@ func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judg
 }
 
 // addInventory adds the inventory if its kind is served.
-func addInventory(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder) error {
+func addInventory(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, kinds *served.Kinds) error {
 	if served, err := servesProfiles(mgr); err != nil || !served {
 		return err
 	}
 	return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
-		Config: settings}).Register(ctx, mgr)
+		Config: settings, Kinds: kinds}).Register(ctx, mgr)
 }
 
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
@@ -226,46 +224,6 @@ func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Cont
 	}
 	return importer.New(importer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets, Clock: clock.RealClock{},
 		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
-}
-
-// cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
-func cacheOptions(namespace string) cache.Options {
-	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
-	return cache.Options{
-		DefaultTransform: lean,
-		ByObject: map[client.Object]cache.ByObject{
-			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
-			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
-			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
-			&placement.Work{}:            {Transform: placer.Slim},
-			&corev1.Namespace{}:          managed,
-			&corev1.ServiceAccount{}:     managed,
-			&corev1.Secret{}:             managed,
-			&coordinationv1.Lease{}:      managed,
-			&rbacv1.Role{}:               managed,
-			&rbacv1.RoleBinding{}:        managed,
-			&rbacv1.ClusterRoleBinding{}: managed,
-			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
-				namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HubConfigMap)},
-			}},
-		},
-	}
-}
-
-// lean drops what nothing in the hub reads. It cannot be told by kind, because a kind that is named in the options has to be served.
-func lean(o any) (any, error) {
-	if profile, ok := o.(*inventoryv1alpha1.ClusterProfile); ok {
-		inventory.Lean(profile)
-	}
-	return cache.TransformStripManagedFields()(o)
-}
-
-// withoutAnswer keeps credentials, sealed as they are, out of the hub's memory: nothing in the hub reads them.
-func withoutAnswer(o any) (any, error) {
-	if r, ok := o.(*fleet.ClusterRegistration); ok {
-		r.Status.Answer = nil
-	}
-	return cache.TransformStripManagedFields()(o)
 }
 
 // requireCRDs says what to do where the kinds of the fleet are not served.

@@ -21,7 +21,6 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub"
-	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -225,17 +224,8 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 	m := f.register("move")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
-	settings := func(config string) *corev1.ConfigMap {
-		meta := metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}
-		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"config": config}}
-	}
-	set := func(config string) { f.check(kube.Ensure(context.Background(), f.Client, settings(config))) }
 	elsewhere := f.namespace("kueue-")
-	set(fmt.Sprintf(`{"inventory":{"namespace":%q}}`, elsewhere))
-	t.Cleanup(func() {
-		f.check(f.Delete(context.Background(), settings("")))
-		f.restartHub() // with the defaults that other tests expect
-	})
+	f.settings(fmt.Sprintf(`{"inventory":{"namespace":%q}}`, elsewhere))
 	f.untilNoProfile(inventoryNamespace, m.name)
 	f.eventually("it is elsewhere", func() error { return f.get(&inventory.ClusterProfile{}, elsewhere, m.name) })
 	f.eventually("an event says which labels are missing", func() error {
@@ -248,7 +238,7 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 		}
 		return fmt.Errorf("there are %d other events", len(list.Items))
 	})
-	set(`{"inventory":{"clusterSet":"prod"}}`)
+	f.configure(`{"inventory":{"clusterSet":"prod"}}`)
 	f.untilNoProfile(elsewhere, m.name)
 	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
 	f.eventually("the namespace says prod", func() error {
@@ -259,7 +249,7 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 		}
 		return nil
 	})
-	set(`{"inventory":{"namespace":""}}`)
+	f.configure(`{"inventory":{"namespace":""}}`)
 	f.untilNoProfile(inventoryNamespace, m.name)
 }
 

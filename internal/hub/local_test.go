@@ -23,15 +23,7 @@ func TestTheHubIsAMemberOfItsOwnFleet(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: naming.SystemNamespace, Name: account}},
 	}))
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap},
-		Data:       map[string]string{"config": fmt.Sprintf(`{"bootstrap":{"namespace":%q,"agentNamespace":%q}}`, f.workspace, m.agentNamespace)},
-	}
-	f.check(f.Create(context.Background(), settings))
-	t.Cleanup(func() {
-		f.check(f.Delete(context.Background(), settings))
-		f.restartHub() // with the defaults that other tests expect
-	})
+	f.settings(fmt.Sprintf(`{"bootstrap":{"namespace":%q,"agentNamespace":%q}}`, f.workspace, m.agentNamespace))
 	i := importing{fixture: f, down: f.cluster, remote: f.Client, agentNamespace: m.agentNamespace}
 	i.imported("local", "Imported")
 	m.start()

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,19 +24,15 @@ import (
 )
 
 // newProcessFixture is a control plane of the test's own where the hub is a process, with the rights that its chart gives it and with
-// settings of its own, if there are any.
-func newProcessFixture(t *testing.T, name, settings string) (fixture, *testkube.Program) {
+// settings of its own, if there are any. Flags are those of the hub.
+func newProcessFixture(t *testing.T, name, settings string, flags ...string) (fixture, *testkube.Program) {
 	t.Helper()
 	cluster := testkube.Start(t, name)
 	rights := cluster.InstallHub(t)
 	f := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	f.workspace = f.namespace("clusters-")
 	if settings != "" {
-		configMap := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": settings},
-		}
-		f.check(f.Create(context.Background(), configMap))
-		t.Cleanup(func() { f.check(f.Delete(context.Background(), configMap)) })
+		f.configure(settings)
 	}
 	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(cluster.Dir, "kubeconfig"))
 	f.check(err)
@@ -46,8 +41,8 @@ func newProcessFixture(t *testing.T, name, settings string) (fixture, *testkube.
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	f.check(clientcmd.WriteToFile(*kubeconfig, path))
-	return f, testkube.Run(t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace,
-		"--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	return f, testkube.Run(t, "muster-hub", append([]string{"--kubeconfig", path, "--namespace", naming.SystemNamespace,
+		"--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, flags...)...)
 }
 
 // crowd is many MemberClusters whose agents are played: each beats every ten seconds.

@@ -19,7 +19,7 @@ const shortestBudget = 30 * time.Second
 
 func TestMembersOfBothDoorsMoveToAnotherAddressAndNoneIsLost(t *testing.T) {
 	f := newFixture(t)
-	settings := f.settings()
+	settings := f.settings("{}")
 	before, after := f.newFront(nil), f.newFront(nil)
 	_, values := f.token("new-token", "")
 	members := []*traveller{f.byRegistration(values, "a"), f.byRegistration(values, "b"), f.byMembership()}
@@ -98,7 +98,7 @@ var anyUID = regexp.MustCompile(`"uid":"[^"]*"`)
 
 func TestAddressThatIsNotTheHubsIsReportedAndTheOldOneKept(t *testing.T) {
 	f := newFixture(t)
-	settings := f.settings()
+	settings := f.settings("{}")
 	good, bad := f.newFront(nil), f.newFront(nil)
 	_, values := f.token("new-token", "")
 	members := []*traveller{f.byRegistration(values, "a"), f.byMembership()}
@@ -148,7 +148,7 @@ func TestAddressThatIsNotTheHubsIsReportedAndTheOldOneKept(t *testing.T) {
 
 func TestMemberFallsBackToTheConfiguredAddress(t *testing.T) {
 	f := newFixture(t)
-	settings := f.settings()
+	settings := f.settings("{}")
 	told := f.newFront(nil)
 	m := f.byMembership()
 	t.Cleanup(func() { m.stop() })

@@ -22,15 +22,24 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// settings are the hub's while the test runs.
-func (f fixture) settings() *corev1.ConfigMap {
+// settings returns the hub's, which are these while the test runs.
+func (f fixture) settings(text string) *corev1.ConfigMap {
 	f.t.Helper()
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}}
-	f.check(f.Create(context.Background(), settings))
+	settings := f.configure(text)
 	f.t.Cleanup(func() {
-		f.check(f.Delete(context.Background(), settings))
+		f.configure("{}")
 		f.restartHub() // with the defaults that other tests expect
 	})
+	return settings
+}
+
+// configure writes the settings, whether there are some or not.
+func (f fixture) configure(text string) *corev1.ConfigMap {
+	f.t.Helper()
+	settings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": text},
+	}
+	f.check(kube.Ensure(context.Background(), f.Client, settings))
 	return settings
 }
 

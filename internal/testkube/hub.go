@@ -63,7 +63,7 @@ func (c Cluster) InstallCRDs(t testing.TB) {
 	}
 }
 
-// InstallHub installs what the charts fleet-crd and fleet install, but for the Deployment, and returns a configuration that acts as
+// InstallHub installs what the charts fleet-crd and fleet install, but for the Deployment and with all settings at their defaults, and returns a configuration that acts as
 // the chart's ServiceAccount, so that a hub run with it has exactly the rights that it has in production.
 func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	t.Helper()
@@ -80,6 +80,10 @@ func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace, "{{ .Values.inventory.namespace | quote }}", `"fleet-inventory"`)
 	applyAll(ctx, t, cl, values.Replace(string(rbac)))
 	allowPlacement(ctx, t, cl)
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": "{}"}}
+	if err := cl.Create(ctx, settings); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"}
 	return config

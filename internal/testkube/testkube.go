@@ -40,8 +40,10 @@ var (
 
 type entry struct {
 	cluster Cluster
-	stop    func()
-	err     error
+	// halt ends the control plane, resume starts it again on what it left, stop ends it and removes what it left.
+	halt, stop func()
+	resume     func() error
+	err        error
 }
 
 // Main runs the tests of a package and stops what they started: first what the package itself has running, then the control planes. Call it
@@ -79,7 +81,7 @@ func Start(t testing.TB, name string) Cluster {
 }
 
 func start(name string) *entry {
-	e := &entry{stop: func() {}}
+	e := &entry{halt: func() {}, stop: func() {}}
 	binary, err := localkube()
 	if err != nil {
 		e.err = err
@@ -90,21 +92,13 @@ func start(name string) *entry {
 		e.err = err
 		return e
 	}
-	ready := filepath.Join(dir, "ready")
-	var output strings.Builder
-	command := exec.Command(binary, "up", name, "--dir", dir, "--node=false", "--audit", "--ready-file", ready)
-	command.Stdout, command.Stderr = &output, &output
-	exited := runUntilParentDies(command)
+	e.resume = func() error { return e.up(binary, name, dir) }
 	e.stop = func() {
-		if command.Process != nil {
-			_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-			<-exited
-		}
+		e.halt()
 		_ = os.RemoveAll(dir) // a temporary directory
 	}
-	if err := awaitFile(ready, exited); err != nil {
+	if e.err = e.resume(); e.err != nil {
 		e.stop()
-		e.err = fmt.Errorf("%w:\n%s", err, output.String())
 		return e
 	}
 	e.cluster.Dir = filepath.Join(dir, name)
@@ -116,6 +110,50 @@ func start(name string) *entry {
 	config.QPS = -1
 	e.cluster.Config = config
 	return e
+}
+
+// up starts the control plane and waits until it is ready.
+func (e *entry) up(binary, name, dir string) error {
+	ready := filepath.Join(dir, "ready")
+	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var output strings.Builder
+	command := exec.Command(binary, "up", name, "--dir", dir, "--node=false", "--audit", "--ready-file", ready)
+	command.Stdout, command.Stderr = &output, &output
+	exited := runUntilParentDies(command)
+	e.halt = func() {
+		if command.Process != nil {
+			_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+			<-exited
+		}
+	}
+	if err := awaitFile(ready, exited); err != nil {
+		return fmt.Errorf("%w:\n%s", err, output.String())
+	}
+	return nil
+}
+
+// Snapshot copies all that the control plane of a name has stored, and returns what puts it back, as a restore from a backup does: resource
+// versions go back, too. For each the control plane is away for some seconds; no other test may use it.
+func Snapshot(t testing.TB, name string) (restore func()) {
+	t.Helper()
+	mu.Lock()
+	e := clusters[name]
+	mu.Unlock()
+	data, copied := filepath.Join(e.cluster.Dir, "etcd"), filepath.Join(t.TempDir(), "etcd")
+	while := func(change func() error) {
+		t.Helper()
+		e.halt()
+		if err := errors.Join(change(), e.resume()); err != nil {
+			t.Fatalf("control plane %s: %v", name, err)
+		}
+	}
+	while(func() error { return os.CopyFS(copied, os.DirFS(data)) })
+	return func() {
+		t.Helper()
+		while(func() error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(copied))) })
+	}
 }
 
 // localkube finds the binary: LOCALKUBE_BIN, else bin/localkube of the repository.

@@ -203,7 +203,7 @@ type AgentStatus struct {
 	// Type of the agent.
 	// +required
 	Type AgentType `json:"type"`
-	// Conditions: Joined, Healthy.
+	// Conditions: Joined, Healthy; Pruned only while a release that should go is still there.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -25,6 +25,13 @@ const (
 	ReasonLeaving = "Leaving"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
+	// ConditionPruned is False while a release whose BundleDeployment is gone cannot be removed, or is kept because it is not sure that it should
+	// be; else there is none. On an agent's status and on the record of its member.
+	ConditionPruned = "Pruned"
+	// ReasonRemovalBlocked is that of the condition Pruned when something on the member keeps an object of a release.
+	ReasonRemovalBlocked = "RemovalBlocked"
+	// ReasonRemovalUnconfirmed is that of the condition Pruned when it is not known whether the hub took the BundleDeployment away.
+	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
 	// PropertyNodeCount is the number of nodes.
 	PropertyNodeCount = "kubernetes-fleet.io/node-count"
 )

@@ -36,8 +36,12 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if c.written.Stale(&work) || applied != nil && c.written.Stale(applied) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	wait := c.written.Await(&work)
+	if applied != nil {
+		wait = max(wait, c.written.Await(applied))
+	}
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	return c.act(ctx, &work, applied)
 }
@@ -127,7 +131,6 @@ func (c *Controller) letGo(ctx context.Context, work *placement.Work, foreign *p
 		return err
 	}
 	c.forget(work.Name)
-	c.written.Forget(work)
 	c.Log.Info("Work removed", "work", work.Name)
 	return nil
 }

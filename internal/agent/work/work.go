@@ -106,7 +106,9 @@ func New(deps Deps) (*Controller, error) {
 	if err := placement.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving}
+	c := &Controller{
+		Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving, written: kube.Written{Clock: deps.Clock},
+	}
 	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)
@@ -144,7 +146,7 @@ func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options)
 		return connection{}, err
 	}
 	options.Scheme, options.HTTPClient, options.Mapper = scheme, httpClient, mapper
-	options.DefaultTransform = cache.TransformStripManagedFields()
+	options.DefaultTransform, options.NewInformer = cache.TransformStripManagedFields(), kube.NewInformer
 	made := connection{http: httpClient}
 	if made.cache, err = cache.New(config, options); err != nil {
 		return connection{}, err

@@ -38,7 +38,7 @@ func (c *Controller) write(ctx context.Context, s seen) error {
 			err = c.Client.Update(ctx, bundle, kube.FieldOwner)
 		}
 	}
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil // the event of that wakes the Cluster
 	}
 	if err != nil {
@@ -58,6 +58,5 @@ func (c *Controller) remove(ctx context.Context, s seen) error {
 		return fmt.Errorf("deleting Bundle %s/%s: %w", s.bundle.Namespace, s.bundle.Name, err)
 	}
 	c.whole.Delete(s.bundle.UID)
-	c.written.Forget(s.bundle)
 	return nil
 }

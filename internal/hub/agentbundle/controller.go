@@ -31,6 +31,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -51,6 +52,7 @@ type Deps struct {
 	Recorder events.EventRecorder
 	Config   *config.Controller
 	Judge    *liveness.Judge
+	Kinds    *served.Kinds
 }
 
 // Controller reconciles the agents of Clusters.
@@ -68,7 +70,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, turns: make(chan event.GenericEvent, waking)}
+	return &Controller{Deps: deps, turns: make(chan event.GenericEvent, waking), written: kube.Written{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -82,6 +84,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.ServiceAccount{}, member).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
 		WatchesRawSource(source.Channel(c.turns, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
@@ -109,8 +112,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.behind || c.written.Stale(&cluster) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := max(s.behind, c.written.Await(&cluster)); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	now := c.Clock.Now()
 	said, others := c.table.put(request.NamespacedName, s.member, now)

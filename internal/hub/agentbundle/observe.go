@@ -28,8 +28,8 @@ type seen struct {
 	cluster *fleet.Cluster
 	// bundle is as the cache has it; nil if there is none. desired is what it should be; nil if the hub does not manage the agent.
 	bundle, desired *fleet.Bundle
-	// behind says that the cache has not seen yet what was written.
-	behind bool
+	// behind is how long to wait at most until the cache has seen what was written.
+	behind time.Duration
 }
 
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (seen, error) {
@@ -41,7 +41,7 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (seen,
 	}
 	if err == nil {
 		s.bundle = &bundle
-		s.behind = c.written.Stale(&bundle)
+		s.behind = c.written.Await(&bundle)
 	}
 	var report clusterv1beta1.InternalMemberCluster
 	if s.unmanaged, err = c.unmanaged(ctx, cluster, &report); err != nil {

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -48,8 +47,7 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	}
 	each(fresh, min(int(maxNew), writers), write)
 	each(changed, writers, write)
-	failures := make([]error, len(o.leftover))
-	each(indexes(len(o.leftover)), writers, func(i int) { failures[i] = c.takeAway(ctx, o.leftover[i]) })
+	failures := c.takeLeftoverAway(ctx, o.leftover)
 	known := c.memory(keyOfBundle(o.bundle))
 	for _, i := range slices.Concat(fresh, changed) {
 		known.learn(o.targets[i])
@@ -177,9 +175,13 @@ func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment
 	return kube.Delete(ctx, c.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}})
 }
 
-// ended is nil for an error that only says that the member is leaving: what was meant for it has become pointless.
+// ended is nil for an error that only says that the member is leaving: what was meant for it has become pointless. That the kind is not
+// served is another error: the member stays.
 func ended(err error) error {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+	switch {
+	case kube.NotServed(err):
+		return fmt.Errorf("%w: install the fleet-crd chart", err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return nil
 	}
 	return err
@@ -205,57 +207,4 @@ func (c *Controller) takeAway(ctx context.Context, d *fleet.BundleDeployment) er
 		return fmt.Errorf("deleting BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
 	}
 	return nil
-}
-
-// remove takes all deployments of a Bundle away that is being deleted, and lets it go when they are gone.
-func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
-	key := client.ObjectKeyFromObject(bundle)
-	left, err := c.takeAllAway(ctx, key)
-	if err != nil || left > 0 {
-		return err // the deletion of the last one goes on
-	}
-	c.forget(key, bundle)
-	if err := c.patchFinalizer(ctx, bundle, controllerutil.RemoveFinalizer); err != nil {
-		return err
-	}
-	ctrl.LoggerFrom(ctx).Info("Bundle removed")
-	return nil
-}
-
-// takeAllAway deletes the deployments of a Bundle that the cache knows and returns how many there were.
-func (c *Controller) takeAllAway(ctx context.Context, bundle types.NamespacedName) (int, error) {
-	deployments, err := c.deployments(ctx, bundle)
-	if err != nil {
-		return 0, err
-	}
-	var list []*fleet.BundleDeployment
-	for _, d := range deployments {
-		list = append(list, d)
-	}
-	failures := make([]error, len(list))
-	each(indexes(len(list)), writers, func(i int) { failures[i] = c.takeAway(ctx, list[i]) })
-	return len(list), errors.Join(failures...)
-}
-
-// abandon takes away the deployments of a Bundle that went without the hub.
-func (c *Controller) abandon(ctx context.Context, key types.NamespacedName) error {
-	c.forget(key, nil)
-	deployments, err := c.deployments(ctx, key)
-	if err != nil || len(deployments) == 0 {
-		return err
-	}
-	var bundle fleet.Bundle
-	if err := c.Live.Get(ctx, key, &bundle); !apierrors.IsNotFound(err) {
-		return err // the cache is behind; its event is on the way
-	}
-	_, err = c.takeAllAway(ctx, key)
-	return err
-}
-
-func (c *Controller) forget(key types.NamespacedName, bundle *fleet.Bundle) {
-	c.memories.Delete(key)
-	c.contents.want(key, "")
-	if bundle != nil {
-		c.written.Forget(bundle)
-	}
 }

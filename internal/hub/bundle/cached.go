@@ -30,7 +30,8 @@ func newForeignCache(mgr ctrl.Manager) (cache.Cache, error) {
 		return nil, err
 	}
 	return cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		NewInformer: kube.NewInformer,
+		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			namespaceMetadata(): {Label: labels.NewSelector().Add(*foreign)},

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -57,6 +58,7 @@ type Deps struct {
 	Live     client.Reader
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
+	Kinds    *served.Kinds
 }
 
 // Controller reconciles Bundles.
@@ -74,7 +76,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, contents: contents{
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}, contents: contents{
 		Client: deps.Client, live: deps.Live, clock: deps.Clock, wanted: map[types.NamespacedName]string{}, freed: make(chan event.GenericEvent, workers),
 	}}
 }
@@ -115,6 +117,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, c.onSecret()).
 		WatchesRawSource(source.Kind(c.foreign, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
 		WatchesMetadata(&fleet.Content{}, c.onContent()).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.BundleList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -135,8 +138,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if c.written.Stale(&bundle) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&bundle); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if bundle.DeletionTimestamp != nil {
 		return ctrl.Result{}, c.remove(ctx, &bundle)
@@ -145,7 +148,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, c.patchFinalizer(ctx, &bundle, controllerutil.AddFinalizer)
 	}
 	seen, err := c.observe(ctx, &bundle)
-	if errors.Is(err, errBehind) || apierrors.IsNotFound(err) {
+	if errors.Is(err, errBehind) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return ctrl.Result{}, nil // its event is on the way
 	}
 	if err != nil {

@@ -164,6 +164,7 @@ func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, o obser
 	c.written.Store(after)
 	c.announce(ctx, after, reasonOf(o.before), reasonOf(after.Status))
 	c.announcePolicy(after, kube.FindCondition(o.before.Conditions, fleet.ConditionSupported))
+	c.announcePruned(after, kube.FindCondition(o.before.Conditions, clusterv1beta1.ConditionPruned))
 	c.announceMove(ctx, after, kube.FindCondition(o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
@@ -190,6 +191,14 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 func (c *Controller) announcePolicy(cluster *fleet.Cluster, before *fleet.Condition) {
 	if after := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionSupported); after != nil && before == nil {
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, after.Reason, "Judge", "%s", after.Message)
+	}
+}
+
+// announcePruned tells of a release that should be gone and is not removed.
+func (c *Controller) announcePruned(cluster *fleet.Cluster, before *fleet.Condition) {
+	after := kube.FindCondition(cluster.Status.Conditions, clusterv1beta1.ConditionPruned)
+	if after != nil && (before == nil || before.Reason != after.Reason) {
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, after.Reason, "Prune", "%s", after.Message)
 	}
 }
 

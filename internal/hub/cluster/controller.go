@@ -28,6 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -55,6 +56,7 @@ type Deps struct {
 	SystemNamespace string
 	// Turns spreads moves to another address over time.
 	Turns *membership.Turns
+	Kinds *served.Kinds
 }
 
 // Controller reconciles Clusters.
@@ -64,7 +66,9 @@ type Controller struct {
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -82,6 +86,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.Funcs{DeleteFunc: onDelete}).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -95,8 +100,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if cluster.Labels[fleet.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
-	if c.written.Stale(&cluster) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&cluster); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if cluster.DeletionTimestamp != nil {
 		return c.leave(ctx, &cluster)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -44,6 +46,13 @@ func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) (ctrl.Re
 	o, err := c.observe(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	asked := []client.Object{&fleet.Cluster{}}
+	if o.report == nil && o.leavePolicy == clusterv1beta1.LeaveDelete {
+		asked = append(asked, &clusterv1beta1.InternalMemberCluster{}) // it went with its kind, not by itself
+	}
+	if definition, err := c.Kinds.Deleted(ctx, asked...); err != nil || definition != "" {
+		return ctrl.Result{}, errors.Join(err, c.keep(ctx, cluster, definition))
 	}
 	now := c.Clock.Now()
 	leaving := depart(o, now, c.Config.Current().ForceDeleteWaitTime)
@@ -97,11 +106,26 @@ func (c *Controller) removeNamespace(ctx context.Context, cluster *fleet.Cluster
 	return member.DeleteNamespace(ctx, c.Client, c.Live)
 }
 
+// keep leaves a Cluster that is being deleted as it is, because somebody deletes a whole kind.
+func (c *Controller) keep(ctx context.Context, cluster *fleet.Cluster, definition string) error {
+	if definition == "" {
+		return nil
+	}
+	after := cluster.DeepCopy()
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(),
+		kube.Condition(fleet.ConditionReady, false, served.ReasonDefinitionDeleted, served.Kept(definition)))
+	if err := kube.PatchStatus(ctx, c.Client, cluster, after); err != nil || after.ResourceVersion == cluster.ResourceVersion {
+		return err
+	}
+	c.written.Store(after)
+	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, served.ReasonDefinitionDeleted, "Leave", "%s", served.Kept(definition))
+	return nil
+}
+
 func (c *Controller) letGo(ctx context.Context, cluster *fleet.Cluster) error {
 	member := membership.OfCluster(cluster)
 	c.Judge.Forget(member.Namespace)
 	c.Turns.Forget(member.Namespace)
-	c.written.Forget(cluster)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)
 	if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {

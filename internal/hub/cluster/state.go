@@ -114,6 +114,9 @@ func judge(o observed) verdict {
 	if problem := o.importProblem(); problem != "" {
 		return verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}
 	}
+	if _, left := membership.NotPruned(o.report); left != "" {
+		return verdict{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
+	}
 	return verdict{ready: true, reason: reasonReady}
 }
 

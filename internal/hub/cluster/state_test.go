@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -266,5 +267,34 @@ func TestALeavePolicyThatNobodyUnderstandsIsSaid(t *testing.T) {
 	o.policyProblem = ""
 	if said := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionSupported); said != nil {
 		t.Errorf("it still says %+v", said)
+	}
+}
+
+func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
+	left := func(o *observed) {
+		o.report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+			{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonRemovalBlocked, Message: "ConfigMap shop/a has a finalizer"},
+		}}}
+	}
+	o := member(left)
+	said := describe(o, membership.Departure{}, now)
+	ready, pruned := kube.FindCondition(said.Conditions, fleet.ConditionReady), kube.FindCondition(said.Conditions, clusterv1beta1.ConditionPruned)
+	if ready.Status != "True" || !strings.Contains(ready.Message, "ConfigMap shop/a has a finalizer") {
+		t.Errorf("the Cluster is %+v", ready)
+	}
+	if pruned == nil || pruned.Status != "False" || pruned.Reason != clusterv1beta1.ReasonRemovalBlocked {
+		t.Errorf("it says %+v", pruned)
+	}
+	o.before = said
+	if diff := cmp.Diff(said, describe(o, membership.Departure{}, now.Add(time.Minute))); diff != "" {
+		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
+	}
+	o.liveness = liveness.Lost
+	if ready := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != ReasonAgentLost {
+		t.Errorf("a lost Cluster says %+v", ready)
+	}
+	o = member(func(o *observed) { o.before = said })
+	if pruned := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, clusterv1beta1.ConditionPruned); pruned != nil {
+		t.Errorf("after it was removed the Cluster says %+v", pruned)
 	}
 }

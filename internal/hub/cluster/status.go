@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -49,6 +50,11 @@ func describe(o observed, leaving membership.Departure, now time.Time) fleet.Clu
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionSupported)
 	} else {
 		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionSupported, false, membership.ReasonLeavePolicyInvalid, o.policyProblem))
+	}
+	if reason, message := membership.NotPruned(o.report); reason == "" {
+		after.Conditions = kube.RemoveCondition(after.Conditions, clusterv1beta1.ConditionPruned)
+	} else {
+		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(clusterv1beta1.ConditionPruned, false, reason, message))
 	}
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)

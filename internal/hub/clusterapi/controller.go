@@ -68,7 +68,8 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		return err
 	}
 	c.seen, err = cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		NewInformer: kube.NewInformer,
+		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			secretMetadata():    {Label: labels.NewSelector().Add(*named)},

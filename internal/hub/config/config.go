@@ -1,7 +1,7 @@
 // Package config holds the hub's settings, which the fleet chart writes to the ConfigMap fleet-controller.
 //
 // It owns nothing in the cluster. Its invariant: Current never returns settings that did not parse; a broken ConfigMap leaves
-// the last good ones in force and says so in an Event on it.
+// the last good ones in force and says so in an Event on it. One that is deleted means at once what it means after a restart: the defaults.
 package config
 
 import (
@@ -46,6 +46,8 @@ type Config struct {
 	InventoryClusterSet string
 	// Bootstrap is the hub as a member of its own fleet.
 	Bootstrap Bootstrap
+	// Missing says that there is no ConfigMap, so that everything is the default and nobody knows where members reach the hub.
+	Missing bool
 }
 
 // Bootstrap says how the hub is registered as a cluster of its own fleet.

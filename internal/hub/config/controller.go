@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,8 +57,12 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 // that do not parse are an error: at start there are none before them to keep.
 func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 	configMap, err := c.read(ctx, reader)
-	if err != nil || configMap == nil {
+	if err != nil {
 		return err
+	}
+	if configMap == nil {
+		c.current.Store(c.missing(ctx))
+		return nil
 	}
 	parsed, err := Parse(configMap.Data["config"])
 	if err != nil {
@@ -70,8 +75,14 @@ func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 // Reconcile reads the ConfigMap.
 func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	configMap, err := c.read(ctx, c.client)
-	if err != nil || configMap == nil {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if configMap == nil {
+		if !c.current.Load().Missing {
+			c.adopt(c.missing(ctx))
+		}
+		return ctrl.Result{}, nil
 	}
 	parsed, err := Parse(configMap.Data["config"])
 	if err != nil {
@@ -79,17 +90,43 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		log.FromContext(ctx).Info("ConfigMap is invalid, the settings before stay in force", "problem", err.Error())
 		return ctrl.Result{}, nil
 	}
-	if before := c.current.Swap(&parsed); reflect.DeepEqual(*before, parsed) {
-		return ctrl.Result{}, nil
+	if c.adopt(&parsed) {
+		log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
 	}
-	log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
+	return ctrl.Result{}, nil
+}
+
+// adopt puts settings in force and tells the subscribers, if they are others than before.
+func (c *Controller) adopt(settings *Config) bool {
+	if before := c.current.Swap(settings); reflect.DeepEqual(*before, *settings) {
+		return false
+	}
 	for _, subscriber := range c.subscribers {
 		select {
-		case subscriber <- event.GenericEvent{Object: configMap}:
+		case subscriber <- event.GenericEvent{Object: c.configMap()}:
 		default: // a change is pending already
 		}
 	}
-	return ctrl.Result{}, nil
+	return true
+}
+
+// missing returns the settings of a hub without a ConfigMap, and says aloud that there is none.
+func (c *Controller) missing(ctx context.Context) *Config {
+	settings := Default()
+	settings.Missing = true
+	problem := MissingProblem(c.namespace)
+	log.FromContext(ctx).Info("The defaults are in force", "problem", problem)
+	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the defaults are in force: %s", problem)
+	return &settings
+}
+
+// MissingProblem says what is wrong where there is no ConfigMap, and what to do.
+func MissingProblem(namespace string) string {
+	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart", namespace, naming.HubConfigMap)
+}
+
+func (c *Controller) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: naming.HubConfigMap}}
 }
 
 // read returns the ConfigMap, or nil if there is none.

@@ -65,7 +65,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, memory: newMemory()}
+	return &Controller{Deps: deps, memory: newMemory(), written: kube.Written{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -96,13 +96,15 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	if cluster.Labels[fleet.LabelClusterManagement] != "" || cluster.Spec.KubeConfigSecret == "" || c.written.Stale(&cluster) {
+	if cluster.Labels[fleet.LabelClusterManagement] != "" || cluster.Spec.KubeConfigSecret == "" {
 		return ctrl.Result{}, nil
 	}
 	if cluster.DeletionTimestamp != nil {
 		c.memory.forget(request.NamespacedName)
-		c.written.Forget(&cluster)
 		return ctrl.Result{}, nil
+	}
+	if wait := c.written.Await(&cluster); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	seen, err := c.observe(ctx, &cluster)
 	if err != nil {

@@ -125,7 +125,7 @@ func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfi
 		return 0, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return unwatchedRetry, nil
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !kube.NotServed(err):
 		return 0, c.namespaces.ensure(ctx, profile.Namespace)
 	case err != nil:
 		return 0, fmt.Errorf("creating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
@@ -158,7 +158,6 @@ func (c *Controller) amend(ctx context.Context, have, profile *inventory.Cluster
 }
 
 func (c *Controller) delete(ctx context.Context, profile *inventory.ClusterProfile) error {
-	c.written.Forget(profile)
 	return kube.Delete(ctx, c.Client, profile)
 }
 

@@ -34,6 +34,7 @@ import (
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -56,6 +57,7 @@ type Deps struct {
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	Config   *config.Controller
+	Kinds    *served.Kinds
 }
 
 // Controller reconciles records. A request without a namespace is for a MemberCluster, one with a namespace for a Cluster.
@@ -70,7 +72,9 @@ type Controller struct {
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps, namespaces: &namespaces{deps}} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, namespaces: &namespaces{deps}, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller, and that of the namespace, to the manager.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
@@ -88,6 +92,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(ofProfile)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), comesOrGoes).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{}, &clusterv1beta1.MemberClusterList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -100,8 +105,10 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.have != nil && c.written.Stale(seen.have) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if seen.have != nil {
+		if wait := c.written.Await(seen.have); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+		}
 	}
 	next := decide(seen, c.Clock.Now())
 	wake, err := c.act(ctx, seen, next)

@@ -168,7 +168,7 @@ func (c *Controller) report(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	}
 	c.written.Store(after)
 	c.announceMove(ctx, after, meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionHubConfigured))
-	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy, clusterv1beta1.ConditionSupported} {
+	for _, kind := range []string{clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy, clusterv1beta1.ConditionSupported, clusterv1beta1.ConditionPruned} {
 		c.announce(ctx, after, meta.FindStatusCondition(o.before.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind))
 	}
 	return nil
@@ -203,67 +203,4 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 	if told := to.Reason == reasonAgentLost && c.Judge.Mass(); to.Status != metav1.ConditionUnknown && !told {
 		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
 	}
-}
-
-// leave sees a member off: the agent is asked, then its access and everything of it on the hub goes, then the record.
-func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(mc, clusterv1beta1.FinalizerMemberCluster) {
-		return ctrl.Result{}, nil
-	}
-	o, err := c.observe(ctx, mc)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	now := c.Clock.Now()
-	leaving := depart(o, now, c.Config.Current().ForceDeleteWaitTime)
-	if leaving.Step != membership.WaitForAgent {
-		if leaving.Step == membership.RemoveNamespace {
-			err = c.removeNamespace(ctx, mc, leaving)
-		}
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if o.namespace == membership.NamespaceOurs || o.namespace == membership.NamespaceTerminating {
-			if err := membership.OfMemberCluster(mc).ReleaseWorks(ctx, c.Client, c.Live); err != nil {
-				return ctrl.Result{}, err
-			}
-		}
-		return ctrl.Result{}, c.letGo(ctx, mc)
-	}
-	if err := c.ask(ctx, mc, o, clusterv1beta1.ClusterStateLeave); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := c.report(ctx, mc, o, leaving); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: max(leaving.Wake.Sub(now), time.Millisecond)}, nil
-}
-
-// removeNamespace ends all access at once and starts the removal of the namespace, which Kubernetes carries through in its own time.
-func (c *Controller) removeNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster, leaving membership.Departure) error {
-	member := membership.OfMemberCluster(mc)
-	if leaving.Unanswered != "" {
-		text, err := member.RecordLeftovers(ctx, c.Client, c.Live, c.SystemNamespace, leaving.Unanswered)
-		if err != nil {
-			return err
-		}
-		c.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, "ForcedLeave", "Leave", "%s", text)
-	}
-	if err := kube.Delete(ctx, c.Client, membership.Desired{Member: member}.Binding()); err != nil {
-		return err
-	}
-	return member.DeleteNamespace(ctx, c.Client, c.Live)
-}
-
-func (c *Controller) letGo(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	c.Judge.Forget(membership.OfMemberCluster(mc).Namespace)
-	c.Turns.Forget(membership.OfMemberCluster(mc).Namespace)
-	c.written.Forget(mc)
-	before := mc.DeepCopy()
-	controllerutil.RemoveFinalizer(mc, clusterv1beta1.FinalizerMemberCluster)
-	if err := c.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("letting MemberCluster %s go: %w", mc.Name, err)
-	}
-	ctrl.LoggerFrom(ctx).Info("MemberCluster left")
-	return nil
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -56,6 +57,7 @@ type Deps struct {
 	SystemNamespace string
 	// Turns spreads moves to another address of the hub over time.
 	Turns *membership.Turns
+	Kinds *served.Kinds
 }
 
 // Controller reconciles MemberClusters.
@@ -65,7 +67,9 @@ type Controller struct {
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -80,6 +84,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.Role{}, owned, notMade).
 		WatchesRawSource(source.Channel(c.Judge.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.Funcs{GenericFunc: c.onSettings})).
+		WatchesRawSource(c.Kinds.Again(c.Client, &clusterv1beta1.MemberClusterList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -98,8 +103,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if c.written.Stale(&mc) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&mc); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if mc.DeletionTimestamp != nil {
 		return c.leave(ctx, &mc)

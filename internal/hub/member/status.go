@@ -37,6 +37,11 @@ func describe(o observed, generation int64, leaving membership.Departure, now ti
 	} else {
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionSupported)
 	}
+	if reason, message := membership.NotPruned(o.report); reason != "" {
+		set(clusterv1beta1.ConditionPruned, verdict{metav1.ConditionFalse, reason, message})
+	} else {
+		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionPruned)
+	}
 	if o.report != nil {
 		rollUp(&after, o, generation, now)
 	}

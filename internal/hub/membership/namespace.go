@@ -169,7 +169,7 @@ func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error
 	for _, kind := range []schema.GroupVersionKind{placement.GroupVersion.WithKind("Work"), fleet.GroupVersion.WithKind("BundleDeployment")} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := live.List(ctx, list, client.InNamespace(m.Namespace)); err != nil {
+		if err := live.List(ctx, list, client.InNamespace(m.Namespace)); err != nil && !kube.NotServed(err) {
 			return nil, fmt.Errorf("listing the %ss of %s: %w", kind.Kind, m.Namespace, err)
 		}
 		for i := range list.Items {
@@ -185,7 +185,7 @@ func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error
 // which an agent knows that nothing is to be removed.
 func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.Reader) error {
 	var works placement.WorkList
-	if err := live.List(ctx, &works, client.InNamespace(m.Namespace)); err != nil {
+	if err := live.List(ctx, &works, client.InNamespace(m.Namespace)); err != nil && !kube.NotServed(err) {
 		return fmt.Errorf("listing the works of %s: %w", m.Namespace, err)
 	}
 	for i := range works.Items {

@@ -245,6 +245,9 @@ func (c *Controller) remove(ctx context.Context, s subject, holdings map[string]
 	if !controllerutil.ContainsFinalizer(s.Object, placement.FinalizerPlacement) {
 		return ctrl.Result{}, nil
 	}
+	if definition, err := c.Kinds.Deleted(ctx, s.Object, &placement.Work{}); err != nil || definition != "" {
+		return ctrl.Result{}, errors.Join(err, c.keep(ctx, s, definition))
+	}
 	if len(holdings) > 0 {
 		return c.removeWorks(ctx, s, holdings)
 	}
@@ -253,7 +256,6 @@ func (c *Controller) remove(ctx context.Context, s subject, holdings map[string]
 	if err := c.Client.Patch(ctx, after.Object, client.MergeFromWithOptions(s.Object, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting %s go: %w", s, err)
 	}
-	c.written.Forget(s)
 	ctrl.LoggerFrom(ctx).Info("Placement removed")
 	return ctrl.Result{}, nil
 }

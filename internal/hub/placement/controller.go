@@ -8,6 +8,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -35,6 +35,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -61,6 +62,7 @@ type Deps struct {
 	// Dynamic and Discovery read what placements select.
 	Dynamic   dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
+	Kinds     *served.Kinds
 }
 
 // Controller reconciles placements of both kinds.
@@ -88,7 +90,10 @@ type policy struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	c := &Controller{Deps: deps, gauges: newGauges(), policies: map[types.NamespacedName]policy{}, reported: map[types.NamespacedName]time.Time{}, applied: map[types.UID]application{}}
+	c := &Controller{
+		Deps: deps, gauges: newGauges(), written: kube.Written{Clock: deps.Clock},
+		policies: map[types.NamespacedName]policy{}, reported: map[types.NamespacedName]time.Time{}, applied: map[types.UID]application{},
+	}
 	c.selector = &selection.Selector{Kinds: selection.NewKinds(deps.Discovery), Workspace: c.workspace}
 	c.selector.Watches = selection.NewWatches(deps.Dynamic, c.wake)
 	return c
@@ -112,6 +117,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		c.selector.Watches.Use(types.NamespacedName{}, map[selection.Query]bool{optedIn: true})
 		return nil
 	})
+	if err := c.registerRelease(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("placement").
 		WatchesRawSource(started).
 		For(&placement.ClusterResourcePlacement{}).
@@ -120,7 +128,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.MemberCluster{}, c.onMemberCluster()).
 		Watches(&fleet.Cluster{}, c.onCluster()).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
-		Watches(kube.Metadata(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}), c.onKind()).
+		Watches(kube.Metadata(served.DefinitionKind), c.onKind()).
+		WatchesRawSource(c.Kinds.Again(c.Client, &placement.ClusterResourcePlacementList{}, &placement.ResourcePlacementList{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)
 }
@@ -159,8 +168,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		c.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if err != nil || c.written.Stale(s) {
-		return ctrl.Result{}, err // the cache will say so in a moment
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if wait := c.written.Await(s); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	holdings, err := c.holdings(ctx, s.key)
 	if err != nil {
@@ -174,6 +186,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if s, err = c.claim(ctx, s); err != nil {
 		return ctrl.Result{}, err
+	}
+	if definition, err := c.undefined(ctx, s, holdings); err != nil || definition != "" {
+		return ctrl.Result{}, errors.Join(err, c.keep(ctx, s, definition)) // who was picked must not change meanwhile
 	}
 	o, err := c.observe(ctx, s, holdings)
 	if err != nil || o.selected.Waiting {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -64,11 +65,7 @@ func decide(o observed) decision {
 		d.problem = verdict{metav1.ConditionFalse, reasonInvalid, o.selected.Problem}
 	}
 	terms := hashTerms(o.spec.Policy)
-	held := map[string]bool{}
-	for namespace, h := range o.holdings {
-		held[namespace] = !h.going
-	}
-	d.result = o.policy.Pick(o.members, held, o.before.PolicyHash != "" && o.before.PolicyHash != terms)
+	d.result = o.policy.Pick(o.members, o.held(), o.before.PolicyHash != "" && o.before.PolicyHash != terms)
 	targets, dropping := o.targets(d.result, d.cargo)
 	for _, t := range targets {
 		d.current[t.namespace] = t.current
@@ -91,6 +88,36 @@ func decide(o observed) decision {
 		}
 	}
 	return d
+}
+
+// held are the members that have the placement. If none has a Work, because somebody deleted the definition of Works, it is those of whom the
+// status says so: a placement that was brought to somebody has a Work there, whatever it selects.
+func (o observed) held() map[string]bool {
+	held := map[string]bool{}
+	for namespace, h := range o.holdings {
+		held[namespace] = !h.going
+	}
+	if len(o.holdings) > 0 {
+		return held
+	}
+	had := scheduled(&o.before)
+	for _, m := range o.members {
+		if had[m.Name] {
+			held[m.Namespace] = true
+		}
+	}
+	return held
+}
+
+// scheduled names the members that a status lists as picked.
+func scheduled(status *placement.PlacementStatus) map[string]bool {
+	names := map[string]bool{}
+	for _, s := range status.PlacementStatuses {
+		if meta.IsStatusConditionTrue(s.Conditions, placement.ConditionScheduled) {
+			names[s.ClusterName] = true
+		}
+	}
+	return names
 }
 
 // reportsOnly says whether members are asked only in what they differ.

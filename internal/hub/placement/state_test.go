@@ -72,6 +72,41 @@ func reporting(o *observed) {
 	o.spec.Strategy.ApplyStrategy = &placement.ApplyStrategy{Type: placement.ApplyReportDiff}
 }
 
+func TestWhoHadWorksBeforeTheirDefinitionWasDeletedHasThemAgain(t *testing.T) {
+	one := int32(1)
+	picked := func(names ...string) func(*observed) {
+		return func(o *observed) {
+			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one}
+			for _, name := range names {
+				o.before.PlacementStatuses = append(o.before.PlacementStatuses, placement.PerClusterStatus{ClusterName: name, Conditions: []metav1.Condition{
+					{Type: placement.ConditionScheduled, Status: metav1.ConditionTrue},
+				}})
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*observed)
+		want   string
+	}{
+		{"nobody had it", picked(), "a"},
+		{"the one that had it has it again", picked("b"), "b"},
+		{"of two in a status it is still one", picked("a", "b"), "a"},
+		{"somebody who is not here any more", picked("c"), "a"},
+		{"a Work counts for more than a status", func(o *observed) { picked("a")(o); on(t, "b")(o) }, "b"},
+	} {
+		var got []string
+		for _, d := range decide(world(t, c.change)).result.Decisions {
+			if d.Picked {
+				got = append(got, d.Name)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v are picked, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	obstacle := func(member int, reason string) func(*observed) {
 		return func(o *observed) {

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
+
+// annotationRequest on the objects of a legacy answer names the request, which is in another namespace and so cannot own them.
+const annotationRequest = "muster/registration"
 
 // readRight lets one account read its request, from the first word that the hub says on it.
 func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Object {
@@ -40,31 +44,42 @@ func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Objec
 
 // makeReadable lets a native agent watch its request, before anything else, so that it need not ask again and again.
 func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, s seen) error {
-	if _, done := c.readable.Load(r.UID); done || !s.native || s.tokenAccount == "" {
+	if !s.native || s.tokenAccount == "" {
 		return nil
 	}
-	if err := kube.Ensure(ctx, c.Client, readRight(r, s.tokenAccount)...); err != nil {
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), readRight(r, s.tokenAccount)...)
+	if err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		c.readable.Delete(r.UID)
+		return nil
+	}
+	if _, done := c.readable.Load(r.UID); done {
+		return nil
+	}
+	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
 		return err
 	}
 	c.readable.Store(r.UID, true)
 	return nil
 }
 
-// legacyToken returns the account's token without an end, or "" while Kubernetes still owes it.
-func (c *Controller) legacyToken(ctx context.Context, identity membership.Identity, account *corev1.ServiceAccount) (string, error) {
+// legacyToken returns the Secret with the account's token without an end, and that token, or "" while Kubernetes still owes it.
+func (c *Controller) legacyToken(ctx context.Context, identity membership.Identity, account *corev1.ServiceAccount) (*corev1.Secret, string, error) {
 	var secret corev1.Secret
 	desired := identity.TokenSecret()
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(desired), &secret)
 	if apierrors.IsNotFound(err) {
-		return "", kube.Ensure(ctx, c.Client, desired)
+		return desired, "", kube.Ensure(ctx, c.Client, desired)
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading Secret %s/%s: %w", desired.Namespace, desired.Name, err)
+		return nil, "", fmt.Errorf("reading Secret %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
 	if secret.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
-		return "", nil // still the one of the account before, which Kubernetes deletes, or not filled in yet
+		return &secret, "", nil // still the one of the account before, which Kubernetes deletes, or not filled in yet
 	}
-	return string(secret.Data[corev1.ServiceAccountTokenKey]), nil
+	return &secret, string(secret.Data[corev1.ServiceAccountTokenKey]), nil
 }
 
 // legacyAnswer is what upstream agents poll for: the right to read one Secret, then the Secret.
@@ -72,7 +87,8 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)
 	meta := metav1.ObjectMeta{
 		Name: secret, Namespace: naming.RegistrationNamespace(c.SystemNamespace),
-		Labels: map[string]string{fleet.LabelManaged: "true"},
+		Labels:      map[string]string{fleet.LabelManaged: "true"},
+		Annotations: map[string]string{annotationRequest: client.ObjectKeyFromObject(r).String()},
 	}
 	reader := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}
 	if tokenAccount == "" {
@@ -102,21 +118,63 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 }
 
-// withdrawAnswer takes back what only served to hand over the credential. What the cache does not know is gone.
+// withdrawAnswer takes back what only served to hand over the credential: the answer, then who might read it.
 func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) error {
-	objects := readRight(r, "")
-	if len(r.Spec.AnswerKey) == 0 {
-		objects = c.legacyAnswer(r, "", credential.Answer{})
-	}
-	for _, object := range objects {
-		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), object)
-		if err != nil {
-			return err
+	if len(r.Status.Answer) > 0 {
+		after := r.DeepCopy()
+		after.Status.Answer = nil
+		if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		if len(missing) > 0 {
+		c.written.Store(after)
+	}
+	if len(r.Spec.AnswerKey) == 0 {
+		return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), c.legacyAnswer(r, "", credential.Answer{})...)
+	}
+	return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), readRight(r, "")...)
+}
+
+// deleteAnswer deletes those of the objects that are the answer to a request, or the right to read it. What the cache does not know is gone.
+func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedName, objects ...client.Object) error {
+	for _, object := range objects {
+		have := kube.MetadataOf(c.Client.Scheme())(object)
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), have)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %s: %w", kube.Describe(c.Client.Scheme(), object), err)
+		}
+		if err != nil || !answers(have, request) {
 			continue
 		}
-		if err := kube.Delete(ctx, c.Client, object); err != nil {
+		uid := have.GetUID()
+		if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %s: %w", kube.Describe(c.Client.Scheme(), object), err)
+		}
+	}
+	return nil
+}
+
+// answers says whether an object that has the name of an answer to the request is that: another may have the name.
+func answers(o client.Object, request types.NamespacedName) bool {
+	if said, ok := o.GetAnnotations()[annotationRequest]; ok {
+		return said == request.String()
+	}
+	owner := metav1.GetControllerOf(o)
+	return owner != nil && owner.Kind == "ClusterRegistration" && owner.Name == request.Name && o.GetNamespace() == request.Namespace
+}
+
+// deleteOrphans deletes the answer to a request that is gone.
+func (c *Controller) deleteOrphans(ctx context.Context, request types.NamespacedName) error {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := c.Client.List(ctx, secrets, client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace)), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the answers: %w", err)
+	}
+	for _, secret := range secrets.Items {
+		meta := metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
+		if secret.Annotations[annotationRequest] != request.String() {
+			continue
+		}
+		if err := c.deleteAnswer(ctx, request, &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}); err != nil {
 			return err
 		}
 	}

@@ -7,11 +7,14 @@ package registration
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -26,6 +29,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -59,14 +63,16 @@ type Controller struct {
 	// proved holds the Clusters whose beat has moved since their newest request was granted. What a restart forgets is made up
 	// for by the next beat, or by answerLife.
 	proved sync.Map
-	// granted holds the UIDs of requests whose grant the cache may not know yet, so that none is granted twice.
-	granted sync.Map
-	// readable holds the UIDs of requests that their agents may read.
+	// written keeps requests from being granted twice.
+	written kube.Written
+	// readable holds the UIDs of requests whose reading rights were written, until the cache has them.
 	readable sync.Map
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
+func New(deps Deps) *Controller {
+	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}}
+}
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
@@ -102,19 +108,20 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 // Reconcile brings one request forward.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var r fleet.ClusterRegistration
-	if err := c.Client.Get(ctx, request.NamespacedName, &r); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := c.Client.Get(ctx, request.NamespacedName, &r); apierrors.IsNotFound(err) {
+		return ctrl.Result{}, c.deleteOrphans(ctx, request.NamespacedName)
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if r.DeletionTimestamp != nil || r.Labels[fleet.LabelClusterManagement] != "" {
 		return ctrl.Result{}, nil
 	}
+	if wait := c.written.Await(&r); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+	}
 	if r.Status.Granted {
-		c.granted.Delete(r.UID)
 		c.readable.Delete(r.UID)
 		return c.tend(ctx, &r)
-	}
-	if _, granted := c.granted.Load(r.UID); granted {
-		return ctrl.Result{}, nil // the cache will say so in a moment
 	}
 	seen, err := c.observe(ctx, &r)
 	if err != nil {
@@ -125,17 +132,21 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	now := c.Clock.Now()
 	decided := decide(seen.observed, now)
+	var answer []byte
 	switch decided.action {
 	case remove:
 		return ctrl.Result{}, c.remove(ctx, &r)
 	case createCluster:
 		err = c.createCluster(ctx, &r, decided.cluster)
 	case grant:
-		return ctrl.Result{}, c.grant(ctx, &r, seen, decided)
+		decided, answer, err = c.grant(ctx, &r, seen, decided)
 	case nothing:
 	}
-	if err == nil && !decided.quiet {
-		err = c.report(ctx, &r, decided, nil)
+	if err != nil && !apierrors.IsConflict(err) {
+		decided = failed(decided, seen.created, err, now)
+	}
+	if !decided.quiet && !apierrors.IsConflict(err) {
+		err = errors.Join(err, c.report(ctx, &r, decided, answer))
 	}
 	if err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
@@ -143,8 +154,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil
 }
 
-// remove deletes a request that has had its time or its day.
+// remove deletes a request that has had its time or its day, and before it whatever answers it.
 func (c *Controller) remove(ctx context.Context, r *fleet.ClusterRegistration) error {
+	if err := c.withdrawAnswer(ctx, r); err != nil {
+		return err
+	}
 	err := c.Client.Delete(ctx, r, client.Preconditions{UID: &r.UID})
 	if apierrors.IsConflict(err) { // another object of the same name by now
 		return nil
@@ -204,6 +218,10 @@ func (c *Controller) onTokenDeleted(ctx context.Context, e event.DeleteEvent, q 
 // onMember wakes the requests that wait for something of a member: its namespace, or the token of its account.
 func (c *Controller) onMember() handler.EventHandler {
 	wake := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/"); ok { // an answer; its request may be gone
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+			return
+		}
 		key, ok := membership.RecordOf(o)
 		if !ok {
 			return

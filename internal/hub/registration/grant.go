@@ -41,20 +41,24 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 	return nil
 }
 
-// grant issues the credential and answers. Everything it writes is the same when it is done again.
-func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s seen, d decision) error {
+// grant issues the credential and answers, and returns what to say then. Everything it writes is the same when it is done again.
+func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s seen, d decision) (said decision, sealed []byte, err error) {
 	identity := membership.Identity{Member: membership.OfCluster(s.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
 	if s.native {
 		identity.Kind = membership.Native
 	}
 	account, err := identity.Establish(ctx, c.Client, c.Live, identity.Objects(membership.Join(c.Heartbeat(), c.Hub(s.match)))...)
 	if err != nil {
-		return err
+		return d, nil, err
 	}
 	var legacyToken string
 	if !s.native {
-		if legacyToken, err = c.legacyToken(ctx, identity, account); err != nil || legacyToken == "" {
-			return err // the Secret wakes the request
+		var secret *corev1.Secret
+		if secret, legacyToken, err = c.legacyToken(ctx, identity, account); err != nil {
+			return d, nil, err
+		}
+		if legacyToken == "" { // the Secret wakes the request
+			return awaitToken(s.observed, client.ObjectKeyFromObject(secret), secret.CreationTimestamp.Time, c.Clock.Now()), nil, nil
 		}
 	}
 	answer := credential.Answer{
@@ -64,21 +68,15 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s 
 		ClusterName:         s.match.Name,
 		SystemNamespace:     c.SystemNamespace,
 	}
-	var sealed []byte
 	if s.native {
 		sealed, err = c.seal(ctx, r, account, answer)
 	} else {
 		err = kube.Ensure(ctx, c.Client, c.legacyAnswer(r, s.tokenAccount, answer)...)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		c.proved.Delete(client.ObjectKeyFromObject(s.match))
 	}
-	c.proved.Delete(client.ObjectKeyFromObject(s.match))
-	if err := c.report(ctx, r, d, sealed); err != nil {
-		return err
-	}
-	c.granted.Store(r.UID, true)
-	return nil
+	return d, sealed, err
 }
 
 // seal issues a credential that expires and encrypts it to the agent's key.

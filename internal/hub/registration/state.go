@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 )
@@ -29,10 +31,19 @@ const (
 	unfinishedLife = time.Hour
 	// answerLife is how long an answer is kept for an agent that never proves itself.
 	answerLife = time.Hour
+
+	// quietTrouble is how long Kubernetes may owe a token, or a failure last, before that is worth a status write.
+	quietTrouble = 5 * time.Second
+	// maxFailure bounds what is said of a failure.
+	maxFailure = 512
 )
 
-// reasonPreparing is the one wait that is the hub's own doing.
-const reasonPreparing = "Preparing"
+// Reasons of waits. Preparing is the hub's own doing.
+const (
+	reasonPreparing = "Preparing"
+	reasonTokenOwed = "TokenNotIssued"
+	reasonFailed    = "Failed"
+)
 
 // action is what to do besides writing the state.
 type action string
@@ -181,6 +192,26 @@ func judgeMatch(c clusterView) decision {
 		return waiting(reasonPreparing, fmt.Sprintf("member namespace %s is being created", c.memberNamespace))
 	}
 	return decision{state: fleet.RegistrationGranted, reason: "Granted", cluster: c.name, action: grant}
+}
+
+// awaitToken waits until Kubernetes has filled in the Secret with the token of a legacy agent's account.
+func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) decision {
+	d := decision{state: fleet.RegistrationWaiting, reason: reasonTokenOwed, cluster: o.matches[0].name, wake: o.created.Add(unfinishedLife), message: fmt.Sprintf(
+		"waiting for Kubernetes to fill in the token in Secret %s: that does the token controller of the hub cluster's kube-controller-manager; see that it runs (serviceaccount-token in --controllers, --service-account-private-key-file) and what it logs", secret)}
+	if report := since.Add(quietTrouble); now.Before(report) {
+		d.quiet, d.wake = true, report
+	}
+	return d
+}
+
+// failed says why a request does not go on; it is tried again, with back-off.
+func failed(d decision, created time.Time, err error, now time.Time) decision {
+	message := err.Error()
+	if len(message) > maxFailure {
+		message = strings.ToValidUTF8(message[:maxFailure], "") + "..."
+	}
+	return decision{state: fleet.RegistrationWaiting, reason: reasonFailed, cluster: d.cluster, message: message + "; the hub tries again",
+		quiet: now.Before(created.Add(quietTrouble))}
 }
 
 func denied(reason, message string) decision {

@@ -1,11 +1,13 @@
 package registration
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -106,6 +108,39 @@ func TestDecide(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAnOwedTokenAndAFailureAreSaidWithinSecondsAndNotBefore(t *testing.T) {
+	o := asked(matching(clusterView{name: "c"}))
+	secret := types.NamespacedName{Namespace: "ns", Name: "agent-token"}
+	end := start.Add(time.Hour)
+	owed := decision{state: fleet.RegistrationWaiting, reason: "TokenNotIssued", cluster: "c", wake: end}
+	broken := decision{state: fleet.RegistrationWaiting, reason: "Failed", cluster: "c"}
+	quiet := func(d decision, wake time.Time) decision {
+		d.quiet, d.wake = true, wake
+		return d
+	}
+	cause := errors.New("creating Cluster clusters/c: it is forbidden")
+	long := errors.New(strings.Repeat("ä", 1000))
+	for _, c := range []struct {
+		name      string
+		got, want decision
+		says      string
+	}{
+		{"a token that was just asked for is awaited in silence", awaitToken(o, secret, start, start), quiet(owed, start.Add(5*time.Second)), ""},
+		{"after 5 s it is said what has to run", awaitToken(o, secret, start, start.Add(5*time.Second)), owed, "Secret ns/agent-token: that does the token controller of the hub cluster's kube-controller-manager"},
+		{"a failure of a new request may be over in a moment", failed(decision{cluster: "c"}, start, cause, start), quiet(broken, time.Time{}), ""},
+		{"one that lasts is said", failed(decision{cluster: "c"}, start, cause, start.Add(5*time.Second)), broken, "creating Cluster clusters/c: it is forbidden; the hub tries again"},
+		{"but not at any length", failed(decision{cluster: "c"}, start, long, start.Add(5*time.Second)), broken, strings.Repeat("ä", 256) + "...; the hub tries again"},
+	} {
+		if !strings.Contains(c.got.message, c.says) || len(c.got.message) > 600 {
+			t.Errorf("%s: message %q does not say %q", c.name, c.got.message, c.says)
+		}
+		c.got.message = ""
+		if diff := cmp.Diff(c.want, c.got, cmp.AllowUnexported(decision{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
 	}
 }
 

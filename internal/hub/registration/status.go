@@ -24,6 +24,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, d
 	if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
 		return err
 	}
+	c.written.Store(after)
 	if r.Status.State == d.state && r.Status.Reason == d.reason {
 		return nil
 	}

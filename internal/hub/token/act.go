@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -19,13 +20,19 @@ import (
 // seen is what was observed and what acting on it needs.
 type seen struct {
 	observed
-	account *corev1.ServiceAccount // nil if absent
-	secret  *corev1.Secret         // nil if absent
-	token   string                 // what the values Secret holds, if it is valid
+	// settings are the same from the decision to the act.
+	settings config.Config
+	account  *corev1.ServiceAccount // nil if absent
+	secret   *corev1.Secret         // nil if absent
+	token    string                 // what the values Secret holds, if it is valid
 }
 
 func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken) (seen, error) {
-	s := seen{observed: observed{created: token.CreationTimestamp.Time, ttlRequired: c.config.Current().RegistrationTokenTTLRequired}}
+	settings := c.config.Current()
+	s := seen{settings: settings, observed: observed{created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired}}
+	if settings.Missing {
+		s.settingsMissing = config.MissingProblem(c.systemNamespace)
+	}
 	if token.Spec.TTL != nil {
 		s.ttl = token.Spec.TTL.Duration
 	}
@@ -88,7 +95,7 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 			return err == nil, err
 		}
 	}
-	text, err := renderValues(token, c.config.Current(), c.systemNamespace, bearer)
+	text, err := renderValues(token, s.settings, c.systemNamespace, bearer)
 	if err != nil {
 		return false, err
 	}
@@ -133,9 +140,11 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 	ready := d.reason == "Ready"
 	after := token.DeepCopy()
 	after.Status.Registrations = int32(countClusters(registrations.Items))
-	after.Status.SecretName = ""
-	if ready {
+	switch {
+	case ready:
 		after.Status.SecretName = token.Name
+	case d.state != held:
+		after.Status.SecretName = ""
 	}
 	after.Status.Expires = nil
 	if token.Spec.TTL != nil && token.Spec.TTL.Duration > 0 {

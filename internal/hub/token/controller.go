@@ -8,10 +8,12 @@ package token
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -58,7 +60,8 @@ type Deps struct {
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{client: deps.Client, live: deps.Live, clock: deps.Clock, config: deps.Config, systemNamespace: deps.SystemNamespace}
+	return &Controller{client: deps.Client, live: deps.Live, clock: deps.Clock, config: deps.Config, systemNamespace: deps.SystemNamespace,
+		written: kube.Written{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -91,11 +94,10 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if token.DeletionTimestamp != nil {
-		c.written.Forget(&token)
 		return ctrl.Result{}, nil
 	}
-	if c.written.Stale(&token) {
-		return ctrl.Result{}, nil // the cache will say so in a moment
+	if wait := c.written.Await(&token); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	seen, err := c.observe(ctx, &token)
 	if err != nil {
@@ -112,13 +114,17 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		var pending bool
 		pending, err = c.provide(ctx, &token, seen, decided)
 		if pending {
-			decided = decision{state: active, reason: "Preparing", message: "waiting for Kubernetes to fill in the account's token", wake: decided.wake}
+			decided.reason, decided.message = "Preparing", "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
+	case held:
 	}
-	if err != nil {
+	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	}
-	if err := c.report(ctx, &token, decided, now); err != nil || decided.wake.IsZero() {
+	if err != nil {
+		decided.reason, decided.message = "Failed", err.Error()+"; the hub tries again"
+	}
+	if err := errors.Join(err, c.report(ctx, &token, decided, now)); err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil

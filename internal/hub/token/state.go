@@ -11,13 +11,14 @@ import (
 //	Active ───────────► Expired ──────────► (deleted)
 //	   ▲
 //	   ▼ something stands in the way
-//	Refused
+//	Refused, or Held while nobody knows where members reach the hub: what is there stays
 type state string
 
 const (
 	active  state = "Active"
 	expired state = "Expired"
 	refused state = "Refused"
+	held    state = "Held"
 	removed state = "Removed"
 )
 
@@ -34,6 +35,8 @@ type observed struct {
 	ttl time.Duration
 	// ttlRequired is the hub's setting.
 	ttlRequired bool
+	// settingsMissing is why it is not known where members reach the hub; empty if it is.
+	settingsMissing string
 	// foreignSecret says that a Secret of the token's name exists which the hub did not make.
 	foreignSecret bool
 	// credentialValid says that the values Secret holds a token of the account as it is now.
@@ -69,6 +72,8 @@ func decide(o observed, now time.Time) decision {
 	case o.ttl > 0 && !now.Before(expires):
 		return decision{state: expired, reason: "Expired", wake: expires.Add(expiredRetention),
 			message: fmt.Sprintf("expired at %s; create another ClusterRegistrationToken for new clusters, registered ones are not affected", expires.UTC().Format(time.RFC3339))}
+	case o.settingsMissing != "":
+		return decision{state: held, reason: "SettingsMissing", wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing}
 	case o.foreignSecret:
 		// A Secret that is not ours is not watched, so this wait is a timer.
 		return decision{state: refused, reason: "SecretNameTaken", wake: now.Add(foreignSecretRetry), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}

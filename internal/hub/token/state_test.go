@@ -34,6 +34,9 @@ func TestDecide(t *testing.T) {
 			decision{state: expired, reason: "Expired", wake: ends.Add(24 * time.Hour),
 				message: "expired at 2026-01-12T03:04:05Z; create another ClusterRegistrationToken for new clusters, registered ones are not affected"}},
 		{"a day later it is deleted", observed{created: start, ttl: ttl}, ends.Add(24 * time.Hour), decision{state: removed}},
+		{"without settings nothing is handed out", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, start,
+			decision{state: held, reason: "SettingsMissing", wake: ends, message: "no values.yaml is made or changed: they are gone"}},
+		{"but a token still ends", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, ends.Add(24 * time.Hour), decision{state: removed}},
 		{"a Secret of somebody else is never overwritten", observed{created: start, foreignSecret: true}, start,
 			decision{state: refused, reason: "SecretNameTaken", wake: start.Add(30 * time.Second), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}},
 	} {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Query is what one watch asks for. Whoever asks the same shares the watch.
@@ -215,7 +217,7 @@ func follow(ctx context.Context, client dynamic.Interface, query Query, into *an
 	// The placement says what failed; the reflector would say it again, at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, again := logr.Discard(), retry()
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(listWatch, client), &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(kube.SurviveRestore(listWatch), client), &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
 	delay := retry().DelayWithReset(clock.RealClock{}, 10*time.Minute)
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {

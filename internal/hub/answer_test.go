@@ -1,0 +1,222 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+func TestAnswerIsTakenOffTheRequestAfterTheFirstBeat(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	f.join(values, map[string]any{"clientID": "answered"})
+	f.untilReady(naming.Cluster("answered"), "Ready")
+	f.eventually("the request has no answer any more", func() error {
+		var list fleet.ClusterRegistrationList
+		f.check(f.List(context.Background(), &list, client.InNamespace(f.workspace)))
+		if len(list.Items) != 1 {
+			return fmt.Errorf("there are %d requests", len(list.Items))
+		}
+		if r := list.Items[0]; !r.Status.Granted || len(r.Status.Answer) > 0 {
+			return fmt.Errorf("it is %s with an answer of %d bytes", r.Status.State, len(r.Status.Answer))
+		}
+		return nil
+	})
+}
+
+// legacyAnswer waits until a legacy request is granted, and returns what answers it.
+func (f fixture) legacyAnswer(r *fleet.ClusterRegistration) []client.Object {
+	f.t.Helper()
+	f.untilState(r, fleet.RegistrationGranted, "Granted")
+	meta := metav1.ObjectMeta{Namespace: naming.RegistrationNamespace(naming.SystemNamespace), Name: naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)}
+	objects := []client.Object{&corev1.Secret{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}}
+	for _, o := range objects {
+		f.check(f.get(o, meta.Namespace, meta.Name))
+	}
+	return objects
+}
+
+func TestAnswerOfALegacyAgentGoesWithItsClusterOrItsRequest(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	for name, remove := range map[string]func(*fleet.ClusterRegistration) client.Object{
+		"its Cluster is deleted before its first beat": func(r *fleet.ClusterRegistration) client.Object {
+			return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: r.Status.ClusterName}}
+		},
+		"its request is deleted by hand": func(r *fleet.ClusterRegistration) client.Object { return r },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := f
+			f.t = t
+			random := naming.SafeConcat(f.workspace, name[:10])
+			r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: random, ClientRandom: random})
+			objects := f.legacyAnswer(&r)
+			f.check(f.Delete(context.Background(), remove(&r)))
+			for _, o := range objects {
+				f.eventually(fmt.Sprintf("%T is gone", o), func() error { return gone(f.Get(context.Background(), client.ObjectKeyFromObject(o), o)) })
+			}
+			f.eventually("the request is gone", func() error { return gone(f.Get(context.Background(), client.ObjectKeyFromObject(&r), &r)) })
+		})
+	}
+}
+
+// forbid lets the API server refuse what an expression does not allow, of a resource in some namespaces, until the returned function is called.
+// The probe is refused when it has begun.
+func (f fixture) forbid(operation admissionv1.OperationType, group, resource, allowed string, probe func() error, namespaces ...string) (permit func()) {
+	f.t.Helper()
+	name := "forbid-" + resource + "-" + f.workspace
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{operation},
+			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+		}}}},
+		MatchConditions: []admissionv1.MatchCondition{{Name: "here", Expression: fmt.Sprintf("request.namespace in ['%s']", strings.Join(namespaces, "', '"))}},
+		Validations:     []admissionv1.Validation{{Expression: allowed, Message: "forbidden by the test"}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	f.check(f.Create(context.Background(), policy))
+	f.check(f.Create(context.Background(), binding))
+	permitted := false
+	permit = func() {
+		if !permitted {
+			permitted = true
+			f.check(f.Delete(context.Background(), binding))
+			f.check(f.Delete(context.Background(), policy))
+		}
+	}
+	f.t.Cleanup(permit)
+	f.eventually("the API server refuses "+resource, func() error {
+		if err := probe(); err == nil || !strings.Contains(err.Error(), "forbidden by the test") {
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+	return permit
+}
+
+func TestLegacyRequestSaysThatNobodyFillsItsToken(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	namespace := naming.MemberNamespace(f.workspace, naming.Cluster("owed"))
+	probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}, Type: "example.com/probe"}
+	f.check(f.Create(context.Background(), probe))
+	permit := f.forbid(admissionv1.Update, "", "secrets", "!has(object.data) || !('token' in object.data)", func() error {
+		return f.Update(context.Background(), &corev1.Secret{ObjectMeta: probe.ObjectMeta, Type: probe.Type, Data: map[string][]byte{"token": nil}}, client.DryRunAll)
+	}, namespace, f.workspace)
+	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "owed", ClientRandom: f.workspace})
+	asked := time.Now()
+	f.untilState(&r, fleet.RegistrationWaiting, "TokenNotIssued")
+	if took := time.Since(asked); took > 15*time.Second {
+		t.Errorf("it says so after %s", took)
+	}
+	if !strings.Contains(r.Status.Message, "kube-controller-manager") || !strings.Contains(r.Status.Message, namespace+"/") {
+		t.Errorf("it says %q", r.Status.Message)
+	}
+	permit()
+	f.check(f.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.ServiceAccountToken(naming.MemberServiceAccount)}}))
+	f.legacyAnswer(&r)
+}
+
+func TestRequestsAndTokensSayWhatTheHubCannotDo(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}}
+	permit := f.forbid(admissionv1.Create, "fleet.cattle.io", "clusters", "false", func() error {
+		return f.Create(context.Background(), cluster.DeepCopy(), client.DryRunAll)
+	}, f.workspace)
+	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "refused", ClientRandom: f.workspace})
+	f.untilState(&r, fleet.RegistrationWaiting, "Failed")
+	if !strings.Contains(r.Status.Message, "creating Cluster "+f.workspace) || !strings.Contains(r.Status.Message, "forbidden by the test") {
+		t.Errorf("it says %q", r.Status.Message)
+	}
+	said := r.ResourceVersion
+	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "unhappy"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}}
+	permitAccounts := f.forbid(admissionv1.Create, "", "serviceaccounts", "false", func() error {
+		return f.Create(context.Background(), account.DeepCopy(), client.DryRunAll)
+	}, f.workspace)
+	f.check(f.Create(context.Background(), token))
+	f.eventually("the token says what is wrong", func() error { return f.tokenSays(token, "Failed", "forbidden by the test") })
+	if f.check(f.Get(context.Background(), client.ObjectKeyFromObject(&r), &r)); r.ResourceVersion != said {
+		t.Errorf("the request was written again although nothing changed: %+v", r.Status)
+	}
+	permit()
+	permitAccounts()
+	f.untilState(&r, fleet.RegistrationGranted, "Granted")
+	f.eventually("the token is ready", func() error { return f.tokenSays(token, "Ready", "") })
+}
+
+func (f fixture) tokenSays(token *fleet.ClusterRegistrationToken, reason, text string) error {
+	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(token), token))
+	c := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady)
+	if c == nil || c.Reason != reason || !strings.Contains(c.Message, text) {
+		return fmt.Errorf("conditions are %+v", token.Status.Conditions)
+	}
+	return nil
+}
+
+// TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL changes the settings of the hub, so that no other test may run beside it.
+func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
+	f := newFixture(t)
+	const url = "https://hub.example:6443"
+	settings := f.settings(`{"apiServerURL":"` + url + `"}`)
+	before, _ := f.token("before", "")
+	f.eventually("the values have the URL", func() error {
+		if got := f.values("before")["apiServerURL"]; got != url {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+	f.check(f.Delete(context.Background(), settings))
+	missing := func(token *fleet.ClusterRegistrationToken) {
+		t.Helper()
+		f.eventually("token "+token.Name+" says that the settings are missing", func() error {
+			return f.tokenSays(token, "SettingsMissing", naming.SystemNamespace+"/"+naming.HubConfigMap+" is gone")
+		})
+	}
+	missing(&before)
+	if got := f.values("before")["apiServerURL"]; got != url || before.Status.SecretName != "before" {
+		t.Errorf("its values have the URL %q, its status the Secret %q", got, before.Status.SecretName)
+	}
+	f.eventually("an event says so", func() error {
+		system := f
+		system.workspace = naming.SystemNamespace
+		return system.event("ConfigMissing", naming.HubConfigMap, "helm upgrade of the fleet chart")
+	})
+	f.restartHub()
+	after := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "after"}}
+	f.check(f.Create(context.Background(), after))
+	missing(after)
+	if err := f.get(&corev1.Secret{}, f.workspace, "after"); !apierrors.IsNotFound(err) {
+		t.Errorf("the token has values: %v", errors.Join(err))
+	}
+	if got := f.values("before")["apiServerURL"]; got != url {
+		t.Errorf("after the restart the values have the URL %q", got)
+	}
+	f.configure(`{"apiServerURL":"` + url + `"}`)
+	f.eventually("the values of the new token have the URL", func() error {
+		if err := f.get(&corev1.Secret{}, f.workspace, "after"); err != nil {
+			return err
+		}
+		if got := f.values("after")["apiServerURL"]; got != url {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,62 @@
+package hub
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/bundle"
+	"github.com/muster-fleet/muster/internal/hub/inventory"
+	placer "github.com/muster-fleet/muster/internal/hub/placement"
+	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
+func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
+	return cache.Options{
+		DefaultTransform: lean,
+		NewInformer:      kinds.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{
+			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
+			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
+			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
+			&placement.Work{}:            {Transform: placer.Slim},
+			&corev1.Namespace{}:          managed,
+			&corev1.ServiceAccount{}:     managed,
+			&corev1.Secret{}:             managed,
+			&coordinationv1.Lease{}:      managed,
+			&rbacv1.Role{}:               managed,
+			&rbacv1.RoleBinding{}:        managed,
+			&rbacv1.ClusterRoleBinding{}: managed,
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
+				namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HubConfigMap)},
+			}},
+		},
+	}
+}
+
+// lean drops what nothing in the hub reads. It cannot be told by kind, because a kind that is named in the options has to be served.
+func lean(o any) (any, error) {
+	if profile, ok := o.(*inventoryv1alpha1.ClusterProfile); ok {
+		inventory.Lean(profile)
+	}
+	return cache.TransformStripManagedFields()(o)
+}
+
+// withoutAnswer keeps credentials, sealed as they are, out of the hub's memory: nothing in the hub reads them. That there is one is kept.
+func withoutAnswer(o any) (any, error) {
+	if r, ok := o.(*fleet.ClusterRegistration); ok && len(r.Status.Answer) > 0 {
+		r.Status.Answer = []byte{0}
+	}
+	return cache.TransformStripManagedFields()(o)
+}

@@ -1,0 +1,112 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// NewInformer makes an informer that lists again when its API server was restored from an older snapshot; see SurviveRestore.
+func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(SurviveRestore(lw), o, resync, indexers)
+}
+
+// SurviveRestore returns a ListerWatcher whose watches do not go on after an API server was restored from an older snapshot. Such a server has
+// lower resource versions than those that were seen: it accepts a watch from a version in its future, and then keeps every event to itself
+// until it gets there. So before a watch goes on that was broken off the server is asked how far it is, which costs a list of one object.
+func SurviveRestore(lw toolscache.ListerWatcher) *toolscache.ListWatch {
+	s := &restoreSurvivor{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw)}
+	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+}
+
+type restoreSurvivor struct {
+	toolscache.ListerWatcherWithContext
+
+	mu sync.Mutex
+	// listed is the version of the last list, from which a watch goes on that was not broken off.
+	listed string
+	// restored says that the server is behind what was seen, so that everything has to be listed again as it is now.
+	restored bool
+}
+
+func (s *restoreSurvivor) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if s.isRestored() {
+		options.ResourceVersion, options.ResourceVersionMatch = "", ""
+	}
+	list, err := s.ListWithContext(ctx, options)
+	if err != nil {
+		return list, err
+	}
+	version, err := versionOf(list)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed, s.restored = version, false
+	return list, err
+}
+
+func (s *restoreSurvivor) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		if s.isRestored() {
+			options.ResourceVersion = ""
+		}
+		events, err := s.WatchWithContext(ctx, options)
+		if err == nil {
+			s.mu.Lock()
+			s.restored = false
+			s.mu.Unlock()
+		}
+		return events, err
+	}
+	if err := s.reached(ctx, options.ResourceVersion); err != nil {
+		return nil, err
+	}
+	return s.WatchWithContext(ctx, options)
+}
+
+// reached fails if the server is behind a version.
+func (s *restoreSurvivor) reached(ctx context.Context, seen string) error {
+	s.mu.Lock()
+	known := seen == "" || seen == "0" || seen == s.listed
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	one, err := s.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	now, err := versionOf(one)
+	if err != nil {
+		return err
+	}
+	if order, err := resourceversion.CompareResourceVersion(now, seen); err != nil || order >= 0 {
+		return nil //nolint:nilerr // what cannot be compared says nothing
+	}
+	s.mu.Lock()
+	s.restored = true
+	s.mu.Unlock()
+	return apierrors.NewResourceExpired(fmt.Sprintf("the API server was restored from an older snapshot: it is at resource version %s, after %s was seen", now, seen))
+}
+
+func (s *restoreSurvivor) isRestored() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.restored
+}
+
+func versionOf(list runtime.Object) (string, error) {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", fmt.Errorf("reading the version of a list: %w", err)
+	}
+	return accessor.GetResourceVersion(), nil
+}

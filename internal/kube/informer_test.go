@@ -1,0 +1,55 @@
+package kube
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+func TestAWatchGoesOnOnlyWhereItsServerGotTo(t *testing.T) {
+	ctx := context.Background()
+	now, lists := "10", []string{}
+	lw := SurviveRestore(&toolscache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			lists = append(lists, options.ResourceVersion)
+			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: now}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+	})
+	goesOn := func(from string) error {
+		_, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: from})
+		return err
+	}
+	list := func(from string) {
+		if _, err := lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: from}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list("0")
+	if err := goesOn("10"); err != nil || len(lists) != 1 {
+		t.Errorf("the watch after a list: %v, after %d lists, want no more than the first", err, len(lists))
+	}
+	now = "30"
+	if err := goesOn("20"); err != nil {
+		t.Errorf("a watch that was broken off: %v", err)
+	}
+	now = "15"
+	if err := goesOn("20"); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch of a restored server: %v", err)
+	}
+	if list("20"); lists[len(lists)-1] != "" {
+		t.Errorf("what is there after a restore was listed from %q, want as it is now", lists[len(lists)-1])
+	}
+	if err := goesOn("15"); err != nil {
+		t.Errorf("the watch after that: %v", err)
+	}
+	if list("15"); lists[len(lists)-1] != "15" {
+		t.Errorf("the next list was from %q, want 15", lists[len(lists)-1])
+	}
+}

@@ -1,0 +1,13 @@
+package kube
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NotServed says whether a request failed because the API server does not serve the kind: its CustomResourceDefinition is gone, or was never
+// there. That says nothing about the object that was asked for, unlike any other "not found".
+func NotServed(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
