@@ -54,6 +54,11 @@ type Reporter struct {
 	Departing <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
 	Left func()
+	// Farewell is what a member that has left says, if not that the hub asked for it.
+	Farewell string
+	// Note says what the hub should know beside that the member has joined; empty if nothing. Noted tells of another one. Both may be nil.
+	Note  func() string
+	Noted <-chan struct{}
 	// Explain words an error for the log.
 	Explain func(error) string
 	// AgentVersion is that of this program, AgentNamespace where it runs.
@@ -99,6 +104,9 @@ func (r *Reporter) Run(ctx context.Context) {
 		if r.leave {
 			r.facts.left, r.facts.leaving = r.Departure()
 		}
+		if r.Note != nil {
+			r.facts.note = r.Note()
+		}
 		due := r.due()
 		if complete := r.facts.summary.listed && r.facts.summary.available != nil; !complete && r.last.IsZero() && due.IsZero() && !r.facts.left {
 			due = started.Add(firstNodes)
@@ -118,6 +126,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case report := <-r.Asks:
 			r.hear(report)
 		case <-r.Departing:
+		case <-r.Noted:
 		case r.facts.hub = <-r.Hubs:
 		case <-r.Check:
 			r.look(ctx)

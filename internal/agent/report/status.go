@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,10 +22,13 @@ const (
 	conditionHealthy = "Healthy"
 
 	reasonJoined    = "InternalMemberClusterJoined"
-	reasonLeft      = "InternalMemberClusterLeft"
+	reasonLeft      = clusterv1beta1.ReasonInternalMemberClusterLeft
 	reasonHealthy   = "InternalMemberClusterHealthy"
 	reasonUnhealthy = "InternalMemberClusterUnhealthy"
 )
+
+// maxNote is the longest note that is reported.
+const maxNote = 1024
 
 // facts is what was observed of the member; two reports with equal facts need not both be written.
 type facts struct {
@@ -34,13 +39,15 @@ type facts struct {
 	// left says that the member left, as the hub asked; leaving says how far it is with that.
 	left    bool
 	leaving string
+	// note is what the hub should know beside that the member has joined.
+	note string
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
 
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.hub == other.hub &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.note == other.note && f.hub == other.hub &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
@@ -53,7 +60,7 @@ func (f facts) urgent(other facts) bool {
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
-	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || hub != other.hub
+	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") || hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -69,7 +76,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 			Capacity: f.summary.capacity, Allocatable: f.summary.allocatable, Available: f.summary.available, ObservationTime: at,
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{
-			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, before, at), LastReceivedHeartbeat: at,
+			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, r.Farewell, before, at), LastReceivedHeartbeat: at,
 		}},
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
@@ -96,7 +103,7 @@ func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	return own != nil && meta.IsStatusConditionFalse(own.Conditions, conditionJoined)
 }
 
-func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Condition {
+func conditions(f facts, farewell string, before []metav1.Condition, at metav1.Time) []metav1.Condition {
 	healthy := metav1.Condition{
 		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasonHealthy,
 		Message: "the member's API server is ready", ObservedGeneration: f.generation, LastTransitionTime: at,
@@ -110,9 +117,11 @@ func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Con
 	}
 	if f.left {
 		joined.Status, joined.Reason = metav1.ConditionFalse, reasonLeft
-		joined.Message = "the agent has left, as the hub asked; nothing more is placed on this cluster"
+		joined.Message = cmp.Or(farewell, "the agent has left, as the hub asked; nothing more is placed on this cluster")
 	} else if f.leaving != "" {
 		joined.Reason, joined.Message = clusterv1beta1.ReasonLeaving, f.leaving
+	} else if f.note != "" {
+		joined.Reason, joined.Message = clusterv1beta1.ReasonRegistering, strings.ToValidUTF8(f.note[:min(len(f.note), maxNote)], "")
 	}
 	current := []metav1.Condition{joined, healthy}
 	for i := range current {

@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -23,14 +25,17 @@ import (
 //	    ▼ │                ▼   │
 //	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
 //
+// An agent that has registered elsewhere says so last: AgentLeft stands in the place of AgentLost, until one registers again.
 // Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
 // While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
 const (
 	reasonReady       = "Ready"
 	reasonWaitCheckIn = "WaitCheckIn"
 	// ReasonAgentLost and ReasonIdentityMissing are what the importer mends.
-	ReasonAgentLost            = "AgentLost"
-	ReasonIdentityMissing      = "IdentityMissing"
+	ReasonAgentLost       = "AgentLost"
+	ReasonIdentityMissing = "IdentityMissing"
+	// reasonAgentLeft is nothing to mend: the cluster is somewhere else.
+	reasonAgentLeft            = "AgentLeft"
 	reasonNamespaceTaken       = "NamespaceTaken"
 	reasonNamespaceTerminating = "NamespaceTerminating"
 	reasonLeaving              = clusterv1beta1.ReasonLeaving
@@ -106,6 +111,9 @@ func judge(o observed) verdict {
 		return verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
 	case !joined:
 		return judgeAbsent(o)
+	case o.left() != "":
+		return verdict{reason: reasonAgentLeft, message: "the agent has left: " + o.left() +
+			"; delete this Cluster, or give the cluster a registration token of this workspace"}
 	case o.liveness == liveness.Lost, o.liveness == liveness.Unknown && o.recordedLost():
 		return verdict{reason: ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
 	case o.bundles.Ready < o.bundles.DesiredReady:
@@ -114,7 +122,32 @@ func judge(o observed) verdict {
 	if problem := o.importProblem(); problem != "" {
 		return verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}
 	}
-	return verdict{ready: true, reason: reasonReady}
+	return verdict{ready: true, reason: reasonReady, message: o.registering()}
+}
+
+// left is what an agent said that has left without being asked to, or "".
+func (o observed) left() string {
+	joined := membership.AgentCondition(o.report, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionFalse || joined.Reason != clusterv1beta1.ReasonInternalMemberClusterLeft {
+		return ""
+	}
+	return claimed(joined.Message)
+}
+
+// registering says that the agent is about to register elsewhere, and what it waits for; else "".
+func (o observed) registering() string {
+	joined := membership.AgentCondition(o.report, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Reason != clusterv1beta1.ReasonRegistering {
+		return ""
+	}
+	return "the agent is well; " + claimed(joined.Message)
+}
+
+// maxClaim bounds what is shown of what a member wrote.
+const maxClaim = 512
+
+func claimed(message string) string {
+	return strings.ToValidUTF8(message[:min(len(message), maxClaim)], "")
 }
 
 func (o observed) lostSince() string {
