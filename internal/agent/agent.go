@@ -22,6 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const cautionInsecure = " (the hub's certificate is NOT verified: --tls-insecure)"
@@ -74,6 +75,8 @@ type Agent struct {
 	// token is the registration token as it was first seen.
 	token       sighting
 	trial, join attempt
+	// unused is the version of the ConfigMap whose clientID was said not to count.
+	unused string
 	// departed is closed once the membership before this one is left; nil if there was none. departing are those who leave one.
 	departed  chan struct{}
 	departing *sync.WaitGroup
@@ -133,6 +136,7 @@ func (a *Agent) Run(ctx context.Context) {
 		seen := a.observe()
 		d := a.door.decide(seen.observed, a.clock.Now())
 		a.act(ctx, d, seen)
+		a.sayUnusedClientID(seen)
 		a.wait(ctx, d)
 	}
 	a.stop(&a.current)
@@ -207,6 +211,17 @@ func (a *Agent) observe() seen {
 	state, _, _ := a.standing.get()
 	s.standby = state == Standby && a.trial.verdict == accepted
 	return s
+}
+
+// sayUnusedClientID tells once that a clientID which was changed alone does not count: only a registration token registers.
+func (a *Agent) sayUnusedClientID(s seen) {
+	same := s.stored.JoinedAs == "" || s.stored.JoinedAs == join.DigestOfClientID(s.config.ClientID)
+	if same || !s.synced || s.observed.config.problem != "" || s.observed.bootstrap.version != "" || a.unused == s.observed.config.version {
+		return
+	}
+	a.unused = s.observed.config.version
+	a.log.Info("the clientID was changed, which counts only when this cluster registers: give it a registration token as well",
+		"configmap", s.namespace+"/"+naming.AgentConfigMap, "registered", s.record)
 }
 
 func text(err error) string {

@@ -166,11 +166,12 @@ func TestStoredCredentialThatWorksForgetsALingeringToken(t *testing.T) {
 	config := startCluster(t)
 	hub, member := newTestHub(t, config), newTestMember(t, config)
 	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
+	values := hub.values()
+	member.bootstrap(values)
 	agent := member.start()
 	agent.untilJoined()
 	agent.stop()
-	member.bootstrap(hub.values())
+	member.bootstrap(values)
 	again := member.start()
 	again.until("the token is forgotten", func() error {
 		if member.secret(naming.AgentBootstrapSecret) != nil {
