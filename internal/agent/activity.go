@@ -74,18 +74,18 @@ func (a *Agent) act(ctx context.Context, d decision, s seen) {
 	if !registers {
 		a.stop(&a.registering)
 	}
-	switch {
-	case d.Do == work && !registers:
-		a.standing.note(d.Registering)
-	case d.Do != work:
-		a.standing.note("")
-	}
 	speaks := registers
 	if d.Do == work || d.Token == idle {
 		speaks = goesOn
 	}
 	if !speaks {
 		a.standing.enter(d.State, d.Reason)
+	}
+	switch {
+	case d.Do == work && !registers:
+		a.standing.note(d.Registering)
+	case d.Do != work:
+		a.standing.note("")
 	}
 	if !goesOn {
 		a.begin(ctx, &a.current, d.Do, d.State, s)

@@ -68,7 +68,7 @@ func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
 	check(t, err)
 	if diff := cmp.Diff(identity.Credential{
 		Server: hub.config.Host, MemberNamespace: hub.memberNamespace(), Workspace: hub.workspace, Cluster: "my-cluster",
-	}, stored, cmpopts.IgnoreFields(identity.Credential{}, "CA", "Token")); diff != "" {
+	}, stored, cmpopts.IgnoreFields(identity.Credential{}, "CA", "Token", "JoinedWith", "JoinedAs")); diff != "" {
 		t.Errorf("credential (-want +got):\n%s", diff)
 	}
 	first := hub.beat()

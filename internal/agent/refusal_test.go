@@ -191,15 +191,18 @@ func TestTokenGivenRightAfterARevocationIsNotForgotten(t *testing.T) {
 		}
 		return nil
 	})
+	before := hub.joinedAt(agent, member)
 	hub.revoke()
 	member.bootstrap(hub.values())
 	agent.until("a second registration", func() error {
-		if n := hub.count(); n != 2 {
-			return fmt.Errorf("%d requests", n)
+		if after := hub.joinedAt(agent, member); after.JoinedWith == before.JoinedWith {
+			return errors.New("the credential is that of the first")
 		}
 		return nil
 	})
-	agent.untilJoined()
+	if n := hub.count(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
 }
 
 func TestUnreachableHubCostsNothing(t *testing.T) {

@@ -20,6 +20,8 @@ type standing struct {
 	state  State
 	reason string
 	ready  bool
+	// beaten says that a beat was accepted since the state was entered.
+	beaten bool
 	// beside says of an agent that has joined where its registration with another token stands.
 	beside string
 }
@@ -29,6 +31,7 @@ func (s *standing) enter(state State, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.change(state, reason)
+	s.beaten = false
 	if state != Joined {
 		s.setReady(false)
 	}
@@ -38,7 +41,8 @@ func (s *standing) enter(state State, reason string) {
 func (s *standing) beat(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == Joined && !s.ready || s.state == Standby {
+	if s.state == Joined && !s.beaten || s.state == Standby {
+		s.beaten = true
 		s.setReady(true)
 		s.change(Joined, reason)
 	}
