@@ -179,34 +179,6 @@ func (r *runner) joined() string {
 	return fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 }
 
-// part is something that goes on between start and stop.
-type part struct {
-	run    func(context.Context)
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-func (p *part) start(ctx context.Context) {
-	if p.cancel != nil {
-		return
-	}
-	ctx, p.cancel = context.WithCancel(ctx)
-	ended := make(chan struct{})
-	p.ended = ended
-	go func() {
-		defer close(ended)
-		p.run(ctx)
-	}()
-}
-
-func (p *part) stop() {
-	if p.cancel != nil {
-		p.cancel()
-		<-p.ended
-		p.cancel = nil
-	}
-}
-
 func (r *runner) reporter() *report.Reporter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -323,34 +295,4 @@ func (r *runner) period() time.Duration {
 		return 0
 	}
 	return r.asked.HeartbeatPeriod()
-}
-
-// await returns when a channel that may be nil is closed, and false when ctx ends first.
-func await(ctx context.Context, closed <-chan struct{}) bool {
-	if closed == nil {
-		return true
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-closed:
-		return true
-	}
-}
-
-// replace puts the newest value into a channel of one, whose only senders hold the same lock.
-func replace[T any](newest chan T, value T) {
-	select {
-	case <-newest:
-	default:
-	}
-	newest <- value
-}
-
-// poke leaves a note that is read later; one is enough.
-func poke(notes chan struct{}) {
-	select {
-	case notes <- struct{}{}:
-	default:
-	}
 }

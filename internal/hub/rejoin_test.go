@@ -133,7 +133,7 @@ func TestANewTokenGivesTheSameClusterAnotherCredentialAndItIsNeverLost(t *testin
 		t.Errorf("there are %d Clusters", len(f.clusters()))
 	}
 	for _, reason := range reasons() {
-		if reason != "Ready" && reason != "IdentityMissing" { // the moment between the old account and the new one
+		if reason != "Ready" {
 			t.Errorf("meanwhile it was %s", reason)
 		}
 	}

@@ -54,9 +54,15 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	if err := c.rollUp(ctx, &o, cluster.Namespace); err != nil {
 		return observed{}, err
 	}
-	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
-		return o, err
+	if o.identity, err = c.identity(ctx, member); err != nil {
+		return observed{}, err
 	}
+	if o.identity == "" {
+		since, _ := c.missing.LoadOrStore(member.Namespace, c.Clock.Now())
+		o.missing = since.(time.Time)
+		return o, nil
+	}
+	c.missing.Delete(member.Namespace)
 	var report clusterv1beta1.InternalMemberCluster
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
 	if client.IgnoreNotFound(err) != nil {

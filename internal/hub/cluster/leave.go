@@ -101,6 +101,7 @@ func (c *Controller) letGo(ctx context.Context, cluster *fleet.Cluster) error {
 	member := membership.OfCluster(cluster)
 	c.Judge.Forget(member.Namespace)
 	c.Turns.Forget(member.Namespace)
+	c.missing.Delete(member.Namespace)
 	c.written.Forget(cluster)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)

@@ -47,6 +47,9 @@ const refreshLastSeen = 5 * time.Minute
 // settle is how long the first beat of a native agent may wait for its first report, so that one write shows both.
 const settle = 200 * time.Millisecond
 
+// replacing is for how long an identity may be missing before that is said: a registration deletes it and makes another one.
+const replacing = time.Second
+
 // observed is all that the status of a Cluster depends on.
 type observed struct {
 	deleted time.Time // zero unless it is being deleted
@@ -58,7 +61,9 @@ type observed struct {
 	namespaceUID    types.UID // empty if there is none
 	// identity is the kind of agent that an identity exists for; "" if there is none.
 	identity membership.AgentKind
-	report   *clusterv1beta1.InternalMemberCluster // nil if there is none
+	// missing is since when there is none; zero if there is one.
+	missing time.Time
+	report  *clusterv1beta1.InternalMemberCluster // nil if there is none
 	// managed: the hub itself installs the agent, and the condition Imported in before says how that goes.
 	managed  bool
 	liveness liveness.State
@@ -87,8 +92,12 @@ type verdict struct {
 // joined says whether the agent was ever heard of.
 func (o observed) joined() bool { return !o.before.Agent.LastSeen.IsZero() || !o.lastBeat.IsZero() }
 
-// unsettled is for how long a first beat may go unsaid, because the report of it is under way.
+// unsettled is for how long a first beat may go unsaid, because the report of it is under way, or that the identity is missing, because
+// another one is.
 func (o observed) unsettled(now time.Time) time.Duration {
+	if o.namespace == membership.NamespaceOurs && !o.missing.IsZero() && o.joined() && !o.recordedMissing() {
+		return max(0, o.missing.Add(replacing).Sub(now))
+	}
 	reported := o.report != nil && o.report.Status.AgentVersion != ""
 	if o.identity != membership.Native || reported || !o.before.Agent.LastSeen.IsZero() || o.lastBeat.IsZero() {
 		return 0
