@@ -18,12 +18,12 @@ import (
 const departureTimeout = 10 * time.Minute
 
 // leaveBehind leaves a membership in whose place another one is: as if its hub had asked for that, with the leave policy that the hub told.
-// It goes on beside the new membership, which delivers nothing until it is over.
+// That goes on beside the new membership, which delivers nothing while the one before is emptied.
 func (a *Agent) leaveBehind(ctx context.Context, from *remote.Session, asked *clusterv1beta1.InternalMemberCluster, to *remote.Session) {
 	before, departed := a.departed, make(chan struct{})
-	leaver, name := *a, from.Credential.Record()
-	leaver.standing = &standing{log: logr.Discard(), quiet: true}
-	a.departed = departed
+	log := a.log.WithValues("leaving", from.Credential.Record(), "hub", from.Server())
+	leaver := *a
+	leaver.log, leaver.standing = log, &standing{log: log, quiet: true}
 	asked = asked.DeepCopy()
 	asked.Spec.State = clusterv1beta1.ClusterStateLeave
 	r := leaver.newRunner(from, asked)
@@ -32,6 +32,8 @@ func (a *Agent) leaveBehind(ctx context.Context, from *remote.Session, asked *cl
 	r.pace = r.period()
 	if keeps {
 		r.departed = make(chan struct{}) // there is nothing to do for the program that delivers
+	} else {
+		a.departed = departed
 	}
 	from.ExpectReport(asked.UID)
 	a.departing.Go(func() {
@@ -40,12 +42,12 @@ func (a *Agent) leaveBehind(ctx context.Context, from *remote.Session, asked *cl
 		if !await(ctx, before) {
 			return
 		}
-		a.log.Info("leaving the membership before", "record", name, "hub", from.Server(), "leavePolicy", r.leaves())
-		if problem := r.untilLeft(ctx); problem != "" {
-			a.log.Info("the hub was not told that this cluster left it: delete the record there", "record", name, "hub", from.Server(), "reason", problem)
+		log.Info("leaving the membership before", "leavePolicy", r.leaves())
+		if problem := r.untilLeft(logr.NewContext(ctx, log)); problem != "" {
+			log.Info("the hub was not told that this cluster left it: delete the record there", "reason", problem)
 			return
 		}
-		a.log.Info("left the membership before", "record", name, "hub", from.Server())
+		log.Info("left the membership before")
 	})
 }
 

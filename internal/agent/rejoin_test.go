@@ -19,67 +19,6 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// says waits until the report has a condition Joined of this status and reason whose message says all parts.
-func (h *testHub) says(agent *running, status metav1.ConditionStatus, reason string, parts ...string) {
-	h.t.Helper()
-	agent.until("the report says "+reason, func() error {
-		report, err := h.reports(h.memberNamespace()).Get(context.Background(), "my-cluster", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
-		if own == nil {
-			return errors.New("it says nothing")
-		}
-		if joined := meta.FindStatusCondition(own.Conditions, "Joined"); joined.Status == status && joined.Reason == reason {
-			return containsAll(joined.Message, parts...)
-		}
-		return fmt.Errorf("it says %+v", own.Conditions)
-	})
-}
-
-// beatsAgain waits for a beat that comes from now on.
-func (h *testHub) beatsAgain(agent *running) {
-	h.t.Helper()
-	first := h.beat()
-	agent.until("another beat", func() error {
-		if !h.beat().After(first) {
-			return errors.New("the Lease stands still")
-		}
-		return nil
-	})
-}
-
-// joinedAt waits until the agent beats for a member of this hub, with a stored credential.
-func (h *testHub) joinedAt(agent *running, member *testMember) identity.Credential {
-	h.t.Helper()
-	var stored identity.Credential
-	agent.until("joined as "+h.workspace+"/my-cluster", func() error {
-		secret := member.secret(naming.AgentSecret)
-		if secret == nil {
-			return errors.New("nothing is stored")
-		}
-		var err error
-		stored, err = identity.FromSecret(secret)
-		_, reason, ready := agent.Standing()
-		if err != nil || stored.Workspace != h.workspace || !ready || !strings.Contains(reason, "joined as "+h.workspace+"/my-cluster at "+h.config.Host) {
-			return fmt.Errorf("stored is that of %s (%v), and the agent says: %s", stored.Record(), err, reason)
-		}
-		return nil
-	})
-	return stored
-}
-
-func (m *testMember) untilForgotten(agent *running) {
-	m.t.Helper()
-	agent.until("the registration token is forgotten", func() error {
-		if m.secret(naming.AgentBootstrapSecret) != nil {
-			return errors.New("the Secret is there")
-		}
-		return nil
-	})
-}
-
 func TestATokenOfAnotherWorkspaceMovesTheClusterThereAndTheOldRecordIsTold(t *testing.T) {
 	config := startCluster(t)
 	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
@@ -286,10 +225,27 @@ func TestATokenWaitsForTheConfigMapThatComesWithIt(t *testing.T) {
 	}
 }
 
-func digestOfConfig(t *testing.T, text string) string {
-	t.Helper()
-	member := testMember{t: t}
-	config, err := join.ParseConfig(member.configMap(text))
+func TestAClusterWhoseHubFallsSilentForGoodMovesAndIsServedAtOnce(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	from.serve(from.grant)
+	to.serve(to.grant)
+	values := from.values()
+	address, cut := from.behind()
+	values["apiServerURL"] = []byte(address)
+	member.bootstrap(values)
+	agent := member.start(func(o *Options) { o.Delivery = Delivery{Off: true} })
+	agent.untilJoined()
+	cut()
+	member.bootstrap(to.values())
+	to.joinedAt(agent, member)
+	_, err := to.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
 	check(t, err)
-	return config.Digest
+	agent.until("the BundleDeployment is looked at", func() error {
+		found, err := to.deployments().Get(t.Context(), "web", metav1.GetOptions{})
+		if err == nil && found.Status.Display.State == "" {
+			err = errors.New("it says nothing")
+		}
+		return err
+	})
 }
