@@ -196,6 +196,9 @@ func (a *Agent) observe() seen {
 	if a.session != nil {
 		s.record = a.session.Credential.Record()
 		with := s.stored.JoinedWith
+		if with == a.session.Credential.JoinedWith {
+			a.former = "" // from now on it is news
+		}
 		s.replaced = s.credential.problem == "" && with != "" && with != a.session.Credential.JoinedWith && with != a.former
 	}
 	a.with = s.stored.JoinedWith

@@ -27,7 +27,7 @@ func (a *Agent) leaveBehind(ctx context.Context, from *remote.Session, asked *cl
 	asked = asked.DeepCopy()
 	asked.Spec.State = clusterv1beta1.ClusterStateLeave
 	r := leaver.newRunner(from, asked)
-	keeps := r.leaves() == clusterv1beta1.LeaveOrphan
+	keeps := r.delivery.Off || r.leaves() == clusterv1beta1.LeaveOrphan
 	r.farewell = fmt.Sprintf("this cluster registered as %s at %s; %s", to.Credential.Record(), to.Server(), whatBecame(keeps))
 	r.pace = r.period()
 	if keeps {

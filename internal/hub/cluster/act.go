@@ -196,6 +196,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	case to == ReasonAgentLost && c.Judge.Mass(): // told once, by the judge
 	case to == ReasonAgentLost || to == ReasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
+	case to == reasonAgentLeft:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)
 	case to == reasonLeaving:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
 	case from == ReasonAgentLost:
