@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -78,6 +80,35 @@ func TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother(t *testin
 	r.placeAgent(config.Agent{}, map[string]any{"debug": true})
 	if u.bootstrap() != nil {
 		t.Error("the hub's upgrade brings back the other token")
+	}
+	run.stop()
+}
+
+// TestAReleaseWhoseHistoryWasDeletedIsTakenOverAsItIs is what the guide says to do with what a membership before left on a cluster.
+func TestAReleaseWhoseHistoryWasDeletedIsTakenOverAsItIs(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.until("web", fleet.StateReady)
+	run.stop()
+	object := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: r.target, Name: "web"}
+	r.check(r.kube.Get(t.Context(), key, object))
+	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "web"}))
+	before := object.DeepCopy()
+	run = r.start()
+	r.eventually("there is a history again", func() error {
+		var list corev1.SecretList
+		r.check(r.kube.List(t.Context(), &list, client.InNamespace(r.agent), client.MatchingLabels{"owner": "helm", "name": "web", "status": "deployed"}))
+		if len(list.Items) != 1 {
+			return fmt.Errorf("there are %d revisions", len(list.Items))
+		}
+		return nil
+	})
+	r.until("web", fleet.StateReady)
+	r.check(r.kube.Get(t.Context(), key, object))
+	if object.UID != before.UID || object.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the object is another one: %+v, not %+v", object.ObjectMeta, before.ObjectMeta)
 	}
 	run.stop()
 }
