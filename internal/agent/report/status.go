@@ -20,6 +20,8 @@ const (
 
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
+	// conditionPruned is there, and False, while something that the hub took away cannot be removed.
+	conditionPruned = "Pruned"
 
 	reasonJoined    = "InternalMemberClusterJoined"
 	reasonLeft      = clusterv1beta1.ReasonInternalMemberClusterLeft
@@ -41,26 +43,32 @@ type facts struct {
 	leaving string
 	// note is what the hub should know beside that the member has joined.
 	note string
+	// unpruned is what cannot be removed.
+	unpruned Unpruned
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
 
+// Unpruned says why something is still on the member that the hub took away. It is empty if nothing is.
+type Unpruned struct{ Reason, Message string }
+
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.note == other.note && f.hub == other.hub &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.note == other.note && f.hub == other.hub && f.unpruned == other.unpruned &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
 }
 
-// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, or cannot do
-// what the hub asks. Another word for the same failure can wait.
+// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
+// what the hub asks, or cannot remove what the hub took away. Another word for the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
-	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") || hub != other.hub
+	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") || f.unpruned.Reason != other.unpruned.Reason ||
+		hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -124,6 +132,12 @@ func conditions(f facts, farewell string, before []metav1.Condition, at metav1.T
 		joined.Reason, joined.Message = clusterv1beta1.ReasonRegistering, strings.ToValidUTF8(f.note[:min(len(f.note), maxNote)], "")
 	}
 	current := []metav1.Condition{joined, healthy}
+	if f.unpruned.Reason != "" {
+		current = append(current, metav1.Condition{
+			Type: conditionPruned, Status: metav1.ConditionFalse, Reason: f.unpruned.Reason, Message: f.unpruned.Message,
+			ObservedGeneration: f.generation, LastTransitionTime: at,
+		})
+	}
 	for i := range current {
 		if old := meta.FindStatusCondition(before, current[i].Type); old != nil && old.Status == current[i].Status {
 			current[i].LastTransitionTime = old.LastTransitionTime
