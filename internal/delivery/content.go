@@ -107,6 +107,15 @@ func ValuesHash(secret map[string][]byte) string {
 	return digest(append(bytes.Clone(secret[fleet.KeyValues]), secret[fleet.KeyStagedValues]...))
 }
 
+// BundleValuesHash is spec.valuesHash of a Bundle: the hash of the Secret into which its values were put.
+func BundleValuesHash(secret map[string][]byte) (string, error) {
+	text, err := json.Marshal(secret) // which sorts the keys and writes the values as base64
+	if err != nil {
+		return "", fmt.Errorf("encoding the values: %w", err)
+	}
+	return digest(text), nil
+}
+
 // line is the JSON of something and a newline, as upstream hashes it.
 func line(of any) ([]byte, error) {
 	var buffer bytes.Buffer

@@ -118,3 +118,11 @@ func TestValuesHash(t *testing.T) {
 		t.Errorf("hashes %s and %s", a, b)
 	}
 }
+
+func TestHashOfTheValuesOfABundle(t *testing.T) {
+	got, err := BundleValuesHash(map[string][]byte{"values.yaml": []byte(`{"a":1}`), "b": []byte(`{}`)})
+	// SHA-256 of {"b":"e30=","values.yaml":"eyJhIjoxfQ=="}
+	if want := "b1484a8daeff87b6324ee97daf2a0bd1ad6db652cb2300d9316b1911caaace3d"; err != nil || got != want {
+		t.Errorf("got %s (%v), want %s", got, err, want)
+	}
+}

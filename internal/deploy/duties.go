@@ -85,9 +85,10 @@ func (d *duties) carryOut(ctx context.Context, kind deployer.Kind) error {
 			Blocked: func(blocked deployer.Blocked) { d.answer(deployer.Answer{Blocked: &blocked}) }})
 	}
 	controller, err := work.New(work.Deps{
-		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Clock: clock.RealClock{}, Log: d.log, Idle: rests, Leaving: d.empties(),
+		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Clock: clock.RealClock{}, Log: d.log,
+		Idle: rests, Leaving: d.empties(),
 		Tell:  func(t work.Tally) { d.answer(deployer.Answer{Tally: (*deployer.Tally)(&t)}) },
-		Stays: func(ctx context.Context) error { return d.hub.Stays(ctx, types.UID(d.member)) },
+		Stays: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), remote.Works) },
 	})
 	if err != nil {
 		return err

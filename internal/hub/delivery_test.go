@@ -41,6 +41,14 @@ func (f fixture) delivering(prefix string, labels ...string) *delivering {
 	return d
 }
 
+// appliedConfigMap is what is placed of a namespace, as the member has it.
+func (d *delivering) appliedConfigMap(shop string) *corev1.ConfigMap {
+	d.t.Helper()
+	found := &corev1.ConfigMap{}
+	d.check(d.on.get(found, shop, "settings"))
+	return found
+}
+
 // delivers makes the agent of a cluster start the program.
 func delivers(t *testing.T, on testkube.Cluster) func(*agent.Options) {
 	return func(o *agent.Options) {
@@ -67,6 +75,29 @@ func (d *delivering) hasNothingOf(shop string) error {
 		return fmt.Errorf("reading the AppliedWork: %v", err)
 	}
 	return nil
+}
+
+func TestAWorkDeletedByHandIsWrittenAgainAndCostsTheMemberNothing(t *testing.T) {
+	f := newFixture(t)
+	m := f.delivering("retained", "env=prod")
+	shop := f.shop()
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.untilSays(crp, "Applied", metav1.ConditionTrue, "")
+	before, work := m.appliedConfigMap(shop), &f.works(crp)[0]
+	f.check(f.Delete(context.Background(), work))
+	f.eventually("the Work is written again", func() error {
+		works := f.works(crp)
+		if len(works) != 1 || works[0].UID == work.UID {
+			return fmt.Errorf("there are %d", len(works))
+		}
+		if applied := meta.FindStatusCondition(works[0].Status.Conditions, placement.ConditionApplied); applied == nil || applied.Status != metav1.ConditionTrue {
+			return fmt.Errorf("it is %+v", applied)
+		}
+		return nil
+	})
+	if after := m.appliedConfigMap(shop); after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the ConfigMap was touched: %+v, then %+v", before.ObjectMeta, after.ObjectMeta)
+	}
 }
 
 func TestAMemberAppliesWhatIsPlacedOnItAndRemovesIt(t *testing.T) {

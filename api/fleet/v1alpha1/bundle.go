@@ -67,7 +67,9 @@ type BundleSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	HelmOpOptions *runtime.RawExtension `json:"helmOpOptions,omitempty"`
-	// ValuesHash is the hash of values that are kept in a Secret.
+	// ValuesHash says that the values for Helm are in the Secret of the Bundle's name, of type fleet.cattle.io/bundle-values/v1alpha1: under
+	// values.yaml those of the Bundle, under the name of a target its own, each as JSON. It is the SHA-256 of the Secret's data, as
+	// a JSON object. Until the Secret has these values, what is deployed stays as it is. `fleet apply` sets it.
 	// +optional
 	// +nullable
 	ValuesHash string `json:"valuesHash,omitempty"`

@@ -54,6 +54,8 @@ const (
 	SecretTypeValues = "fleet.cattle.io/cluster-registration-values"
 	// SecretTypeCredential is the Secret that answers an upstream agent.
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
+	// SecretTypeBundleValues is the Secret into which `fleet apply` puts the values of a Bundle. It has the Bundle's name and namespace.
+	SecretTypeBundleValues = "fleet.cattle.io/bundle-values/v1alpha1"
 	// SecretTypeDeployment is the Secret with the values of a BundleDeployment.
 	SecretTypeDeployment = "fleet.cattle.io/bundle-deployment/v1alpha1"
 )

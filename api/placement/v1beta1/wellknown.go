@@ -14,6 +14,9 @@ const (
 	AnnotationResourceSnapshot = "kubernetes-fleet.io/parent-resource-snapshot-name"
 	// FinalizerWork on a Work lets the member's agent remove what it applied first. The agent sets it.
 	FinalizerWork = "kubernetes-fleet.io/work-cleanup"
+	// AnnotationRetains on a Work, "true", says that what is applied stays if somebody takes FinalizerWork off before the agent does, and
+	// that a new Work of the same name goes on with it. Muster's agent sets it together with the finalizer. A Muster addition.
+	AnnotationRetains = "muster/retains-applied"
 	// FinalizerPlacement on a placement lets the hub remove its Works first.
 	FinalizerPlacement = "kubernetes-fleet.io/crp-cleanup"
 

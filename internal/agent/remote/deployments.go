@@ -89,6 +89,15 @@ func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) e
 	return m.takesMore(ctx)
 }
 
+// Removable makes sure that an object of this kind which is deleted in the member namespace was deleted by itself, and not with its whole kind or
+// with the member.
+func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.GroupVersionResource) error {
+	if err := m.Serves(ctx, kind); err != nil {
+		return err
+	}
+	return m.Stays(ctx, report)
+}
+
 // Stays makes sure that the member stays in the fleet, so that what is deleted in its namespace was taken away by itself and not with all
 // the rest. The identity of a MemberCluster may not ask for tokens, but read its namespace.
 func (m *Member) Stays(ctx context.Context, report types.UID) error {

@@ -123,7 +123,7 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 	}
 	e := p.entries[m.key]
 	s := seen{noticed: p.noticed[m.key], owner: mine.uid, full: p.strategy.full, now: now}
-	s.record, s.sight = c.kinds.look(p.query(m), m.key.NamespacedName, e.as.version)
+	s.record, s.sight = c.lookAt(p, m, e, now)
 	do, at := due(m, e, s)
 	if s.rival != "" {
 		e.rival = s.rival
@@ -144,7 +144,7 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 		}
 	}
 	show.outcome, show.record = e.outcome, e.as
-	if s.sight == present && !older(s.version, e.as.version) {
+	if s.sight == present && (e.awaited(now) == "" || !older(s.version, e.as.version)) {
 		show.record = s.record
 	}
 	switch {
@@ -155,6 +155,16 @@ func (c *Controller) settle(ctx context.Context, p *pass, m manifest, mine owner
 	}
 	p.lookAgain(at)
 	return nil
+}
+
+// lookAt returns what is known of the object of a manifest that was tried before, and looks again when a watch that is behind has had its time.
+func (c *Controller) lookAt(p *pass, m manifest, e entry, now time.Time) (record, sight) {
+	since := e.awaited(now)
+	is, sight := c.kinds.look(p.query(m), m.key.NamespacedName, since)
+	if sight == unsure && since != "" {
+		p.lookAgain(e.triedAt.Add(catchUp))
+	}
+	return is, sight
 }
 
 func contested(rival string) outcome {

@@ -89,8 +89,8 @@ func TestEditedAndDeletedObjectsArePutBack(t *testing.T) {
 	}
 	r.check(r.Delete(context.Background(), was))
 	r.untilData("one", "a", "b")
-	// An AppliedWork that somebody deletes takes what it owns with it; all of it comes back.
-	r.check(r.Delete(context.Background(), r.owner(work)))
+	// An AppliedWork that somebody deletes together with what it owns, as kubectl does, comes back with all of it.
+	r.check(r.Delete(context.Background(), r.owner(work), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	r.eventually("it is owned by another AppliedWork", func() error {
 		is, err := r.configMap("one")
 		if err == nil && (is.UID == was.UID || is.DeletionTimestamp != nil || is.OwnerReferences[0].UID == was.OwnerReferences[0].UID) {

@@ -3,9 +3,11 @@ package work
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,12 +47,17 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 	o := observed{
 		deleted: work.DeletionTimestamp != nil, claimed: controllerutil.ContainsFinalizer(work, placement.FinalizerWork),
 		abandon:   work.Spec.DeleteStrategy != nil && work.Spec.DeleteStrategy.PropagationPolicy == placement.PropagationAbandon,
-		namespace: c.Namespace, owner: applied,
+		namespace: c.Namespace, membership: c.Membership, owner: applied,
 	}
 	var p *pass
 	var left Remaining
 	var err error
 	state := decide(o)
+	if state == Removing || state == Abandoning {
+		if wait, err := c.confirm(ctx, work); err != nil || wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, err
+		}
+	}
 	switch state {
 	case Gone:
 		c.forget(work.Name)
@@ -58,11 +65,6 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 	case Removed:
 		return ctrl.Result{}, c.letGo(ctx, work, applied)
 	case Removing:
-		if c.Stays != nil {
-			if err := c.Stays(ctx); err != nil {
-				return ctrl.Result{}, fmt.Errorf("leaving what was applied of Work %s until the hub confirms that it was taken away: %w", work.Name, err)
-			}
-		}
 		left, err = c.remove(ctx, applied)
 	case Abandoning:
 		err = c.abandon(ctx, applied)
@@ -101,9 +103,10 @@ func (c *Controller) ownerOf(ctx context.Context, reader client.Reader, name str
 // claim puts the finalizer on a Work, so that it does not go before what is applied of it.
 func (c *Controller) claim(ctx context.Context, work *placement.Work) error {
 	before := work.DeepCopy()
-	if !controllerutil.AddFinalizer(work, placement.FinalizerWork) {
+	if !controllerutil.AddFinalizer(work, placement.FinalizerWork) && work.Annotations[placement.AnnotationRetains] != "" {
 		return nil
 	}
+	metav1.SetMetaDataAnnotation(&work.ObjectMeta, placement.AnnotationRetains, strconv.FormatBool(true))
 	if err := c.hub.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("claiming Work %s: %w", work.Name, err)
 	}
@@ -116,7 +119,7 @@ func (c *Controller) letGo(ctx context.Context, work *placement.Work, foreign *p
 	if foreign == nil {
 		// The cache may not have it yet.
 		left, err := c.ownerOf(ctx, c.live, work.Name)
-		if err != nil || left != nil && left.Spec.WorkNamespace == c.Namespace {
+		if err != nil || left != nil && appliedFor(left, c.Namespace, c.Membership) {
 			return err
 		}
 	}
@@ -143,4 +146,5 @@ func (c *Controller) release(ctx context.Context, work *placement.Work) error {
 func (c *Controller) forget(work string) {
 	c.kinds.use(work, nil)
 	c.ledger.forget(work)
+	c.removals.forget(work)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +65,9 @@ func (k *kinds) run(ctx context.Context) error {
 	k.mu.Unlock()
 	<-ctx.Done()
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.ctx = nil // no watch begins any more
+	k.mu.Unlock()
+	// A watch that ends with a first list wants the lock, so it is not held here.
 	k.running.Wait()
 	return nil
 }
@@ -110,7 +113,7 @@ func (k *kinds) usersOf(of query) (who []string) {
 // start begins to watch, if this is running. The lock is held.
 func (k *kinds) start(of query, one *kind) {
 	one.cancel = func() {}
-	if k.ctx == nil || k.ctx.Err() != nil {
+	if k.ctx == nil {
 		return
 	}
 	// What fails to be watched fails to be applied, too, and that is where it is reported.
@@ -158,6 +161,10 @@ const (
 	// present: there is.
 	present sight = "Present"
 )
+
+// catchUp is how long a watch may be behind a version that was written. One that still is after that follows an API server whose versions have
+// gone back, because it was restored from a snapshot, and is believed.
+const catchUp = 30 * time.Second
 
 // look returns what is known of an object, as of the given version or later.
 func (k *kinds) look(of query, name types.NamespacedName, since string) (record, sight) {

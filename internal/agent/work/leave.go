@@ -27,17 +27,6 @@ type Remaining struct {
 // RemoveAll stops applying for good and removes all that was applied for this member namespace. It tells whenever another number is left,
 // and returns when nothing is. Run has to be running. It can be called again after it was interrupted at any point.
 func (c *Controller) RemoveAll(ctx context.Context, progress func(Remaining)) error {
-	return c.leave(ctx, progress, c.remove)
-}
-
-// OrphanAll stops applying for good and lets go of all that was applied: it stays as it is, and nothing says any more whose it was.
-func (c *Controller) OrphanAll(ctx context.Context, progress func(Remaining)) error {
-	return c.leave(ctx, progress, func(ctx context.Context, applied *placement.AppliedWork) (Remaining, error) {
-		return Remaining{}, c.abandon(ctx, applied)
-	})
-}
-
-func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove func(context.Context, *placement.AppliedWork) (Remaining, error)) error {
 	c.mu.Lock() // waits for what is being applied
 	c.leaving = true
 	c.mu.Unlock()
@@ -55,7 +44,7 @@ func (c *Controller) leave(ctx context.Context, progress func(Remaining), remove
 		}
 		now := Remaining{}
 		for i := range left {
-			more, err := remove(ctx, &left[i])
+			more, err := c.remove(ctx, &left[i])
 			if err != nil {
 				return err
 			}
@@ -85,13 +74,13 @@ func (c *Controller) listen(ctx context.Context) error {
 	return wrap(err, "reading what was applied")
 }
 
-// ours are the AppliedWorks of this member namespace, as they are now.
+// ours are the AppliedWorks of this membership, as they are now.
 func (c *Controller) ours(ctx context.Context) ([]placement.AppliedWork, error) {
 	var all placement.AppliedWorkList
 	if err := c.live.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("listing AppliedWorks: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace != c.Namespace }), nil
+	return slices.DeleteFunc(all.Items, func(a placement.AppliedWork) bool { return !appliedFor(&a, c.Namespace, c.Membership) }), nil
 }
 
 // untilMoved waits until something went, or until it is time to try again what was refused.

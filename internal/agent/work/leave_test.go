@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: fleet-member-NAME, finalizers: [example.com/paint]}}"
@@ -74,6 +75,10 @@ func TestLeavingRemovesEverythingAndCountsDown(t *testing.T) {
 	stranger := &placement.AppliedWork{}
 	stranger.Name, stranger.Spec = r.name+"-stranger", placement.AppliedWorkSpec{WorkName: "stranger", WorkNamespace: "fleet-member-other"}
 	r.check(r.Create(context.Background(), stranger))
+	earlier := &placement.AppliedWork{}
+	earlier.Name, earlier.Labels = r.name+"-earlier", map[string]string{naming.LabelMember: "earlier"}
+	earlier.Spec = placement.AppliedWorkSpec{WorkName: "earlier", WorkNamespace: r.namespace}
+	r.check(r.Create(context.Background(), earlier))
 	r.applied(one)
 	r.applied(two)
 	heard := make(chan Remaining, 100)
@@ -118,21 +123,7 @@ func TestLeavingRemovesEverythingAndCountsDown(t *testing.T) {
 		t.Error("a Work was applied while leaving")
 	}
 	r.refresh(stranger)
-}
-
-func TestLeavingMayLeaveEverything(t *testing.T) {
-	r := newRig(t)
-	work := r.place("work", nil, configMap("one", "a: b"))
-	r.applied(work)
-	r.check(r.agent.OrphanAll(context.Background(), func(Remaining) {}))
-	if one := r.mustConfigMap("one"); len(one.OwnerReferences) > 0 || one.Data["a"] != "b" {
-		t.Errorf("it is %+v", one)
-	}
-	r.refresh(work)
-	if len(work.Finalizers) > 0 {
-		t.Errorf("the Work keeps %v", work.Finalizers)
-	}
-	r.untilGone("its AppliedWork", &placement.AppliedWork{ObjectMeta: work.ObjectMeta})
+	r.refresh(earlier)
 }
 
 func TestHubThatTakesTheWorksAwayLeavesWhatIsApplied(t *testing.T) {

@@ -7,10 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // foresee writes down what is about to be applied, so that an agent which dies before it can write down what it did leaves nothing that
@@ -21,12 +25,21 @@ func (c *Controller) foresee(ctx context.Context, p *pass, applied *placement.Ap
 			ObjectMeta: metav1.ObjectMeta{Name: p.work.Name},
 			Spec:       placement.AppliedWorkSpec{WorkName: p.work.Name, WorkNamespace: c.Namespace},
 		}
-		if err := c.member.Create(ctx, applied, client.FieldOwner(fieldOwner)); apierrors.IsAlreadyExists(err) {
+		mark(applied, c.Membership)
+		err := c.member.Create(ctx, applied, client.FieldOwner(fieldOwner))
+		switch {
+		case apierrors.IsAlreadyExists(err):
 			return nil, fmt.Errorf("making AppliedWork %s, which this agent has not seen yet: %w", p.work.Name, err)
-		} else if err != nil {
+		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), meta.IsNoMatchError(err):
+			// The kind is gone, or about to go.
+			c.unserve.Do(func() { close(c.unserved) })
+			return nil, fmt.Errorf("making AppliedWork %s: %w", p.work.Name, err)
+		case err != nil:
 			return nil, fmt.Errorf("making AppliedWork %s: %w", p.work.Name, err)
 		}
 		c.written.Store(applied)
+	} else if err := c.takeOver(ctx, applied); err != nil {
+		return nil, err
 	}
 	known := map[key]bool{}
 	for _, one := range applied.Status.AppliedResources {
@@ -39,6 +52,36 @@ func (c *Controller) foresee(ctx context.Context, p *pass, applied *placement.Ap
 		}
 	}
 	return applied, c.enter(ctx, applied, list)
+}
+
+// mark notes on an AppliedWork for which membership it is, and that what it owns stays when it is deleted without saying what becomes of
+// that, as it is together with its CRD. Whoever deletes it by itself says so, the agents of Muster and KubeFleet and kubectl do, and is obeyed.
+func mark(applied *placement.AppliedWork, membership types.UID) {
+	if membership != "" {
+		metav1.SetMetaDataLabel(&applied.ObjectMeta, naming.LabelMember, string(membership))
+	}
+	controllerutil.AddFinalizer(applied, metav1.FinalizerOrphanDependents)
+}
+
+// appliedFor says whether an AppliedWork is of a membership. One without a mark, of KubeFleet's agent or an earlier one of Muster's, counts by
+// the namespace.
+func appliedFor(applied *placement.AppliedWork, namespace string, membership types.UID) bool {
+	marked := applied.Labels[naming.LabelMember]
+	return applied.Spec.WorkNamespace == namespace && (marked == "" || marked == string(membership))
+}
+
+// takeOver marks an AppliedWork that is there already for this membership.
+func (c *Controller) takeOver(ctx context.Context, applied *placement.AppliedWork) error {
+	before := applied.DeepCopy()
+	mark(applied, c.Membership)
+	if equality.Semantic.DeepEqual(before.ObjectMeta, applied.ObjectMeta) {
+		return nil
+	}
+	if err := c.member.Patch(ctx, applied, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("marking AppliedWork %s as this membership's: %w", applied.Name, err)
+	}
+	c.written.Store(applied)
+	return nil
 }
 
 // account removes what the Work no longer has and writes down what it has.

@@ -49,6 +49,8 @@ type record struct {
 	finalizers []string
 	owners     []metav1.OwnerReference
 	hash       string
+	// work is the label by which the agent knows what it applied.
+	work string
 	// fields is a digest of the fields that are still as this agent applied them: whoever changes one takes it away from here.
 	fields string
 	// content is a digest of everything but the status.
@@ -63,7 +65,7 @@ func recordOf(object *unstructured.Unstructured) record {
 		key: key{object.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}},
 		uid: object.GetUID(), version: object.GetResourceVersion(), deleting: object.GetDeletionTimestamp() != nil,
 		finalizers: object.GetFinalizers(), owners: object.GetOwnerReferences(),
-		hash: object.GetAnnotations()[annotationHash], content: contentOf(object), readiness: readiness.Of(object),
+		hash: object.GetAnnotations()[annotationHash], work: object.GetLabels()[labelWork], content: contentOf(object), readiness: readiness.Of(object),
 	}
 	var newest metav1.Time
 	for _, entry := range object.GetManagedFields() {

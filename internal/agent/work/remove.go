@@ -33,26 +33,40 @@ type remnant struct {
 func (c *Controller) remove(ctx context.Context, applied *placement.AppliedWork) (Remaining, error) {
 	c.kinds.use(applied.Name, resourcesOf(applied))
 	now := Remaining{}
+	var unseen []placement.AppliedResource
 	for _, one := range slices.Backward(applied.Status.AppliedResources) {
-		var left *remnant
 		is, sight := c.kinds.look(labelled(resourceOf(one.WorkResourceIdentifier)), keyOf(one.WorkResourceIdentifier).NamespacedName, "")
 		switch {
-		case sight == absent, sight == present && !is.ownedBy(applied.UID):
+		case sight == absent:
+			unseen = append(unseen, one)
+			continue
+		case sight == present && !is.ownedBy(applied.UID):
 			continue
 		case sight == present && is.deleting:
-			left = remains(is)
-		default:
-			var err error
-			if left, err = c.discard(ctx, applied, one); err != nil {
-				return Remaining{}, err
-			}
+			now.add(remains(is))
+			continue
+		}
+		left, err := c.discard(ctx, applied, one)
+		if err != nil {
+			return Remaining{}, err
 		}
 		now.add(left)
 	}
-	if now.Left == 0 {
-		return now, c.delete(ctx, applied, metav1.DeletePropagationBackground)
+	if now.Left > 0 {
+		return now, nil
 	}
-	return now, nil
+	// The watches follow only what carries the agent's label, which somebody may have taken off: what they do not show is asked for once.
+	for _, one := range unseen {
+		left, err := c.discard(ctx, applied, one)
+		if err != nil {
+			return Remaining{}, err
+		}
+		now.add(left)
+	}
+	if now.Left > 0 {
+		return now, nil
+	}
+	return now, c.delete(ctx, applied, metav1.DeletePropagationBackground)
 }
 
 // discard removes one object of an AppliedWork. It returns nil if nothing of it is left.

@@ -21,7 +21,7 @@ func (c *Controller) compareAll(ctx context.Context, p *pass) error {
 		}
 		now, e := c.Clock.Now(), p.entries[m.key]
 		s := seen{noticed: p.noticed[m.key], now: now}
-		s.record, s.sight = c.kinds.look(p.query(m), m.key.NamespacedName, e.as.version)
+		s.record, s.sight = c.lookAt(p, m, e, now)
 		do, at := dueReport(m, e, s)
 		if do == apply {
 			result, as, err := c.compareOne(ctx, m, p.strategy.full)

@@ -3,6 +3,7 @@ package work
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,20 +39,24 @@ func TestMain(m *testing.M) {
 	os.Exit(testkube.Main(m))
 }
 
-var install sync.Once
+var install sync.Map
 
 // rig is a member namespace on a real API server, which is hub and member at once, and an agent with exactly the rights that it has in
 // production: on the hub those of the Role that the hub makes, on the member those of the chart.
 type rig struct {
 	client.Client
-	t *testing.T
+	t       *testing.T
+	cluster testkube.Cluster
 	// name is unique to the test.
 	name, namespace string
 	hub, member     *rest.Config
 	agent           *Controller
-	stop            func()
-	log             *logged
-	told            *counted
+	// membership is the UID of the report, stays confirms removals.
+	membership types.UID
+	stays      func(context.Context) error
+	stop       func()
+	log        *logged
+	told       *counted
 }
 
 type logged struct {
@@ -72,10 +78,18 @@ func (l *logged) String() string {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	cluster := testkube.Start(t, "work")
-	install.Do(func() { cluster.InstallCRDs(t) })
+	return newRigOn(t, "work")
+}
+
+// newRigOn is a rig on an API server that it shares with none but those who name it, too.
+func newRigOn(t *testing.T, name string) *rig {
+	t.Helper()
+	cluster := testkube.Start(t, name)
+	if _, done := install.LoadOrStore(name, true); !done {
+		cluster.InstallCRDs(t)
+	}
 	t.Parallel()
-	r := &rig{Client: cluster.Client(t), t: t, log: &logged{}, told: &counted{}}
+	r := &rig{Client: cluster.Client(t), t: t, cluster: cluster, membership: "first", log: &logged{}, told: &counted{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-member-w"}}
 	r.check(r.Create(context.Background(), namespace))
 	r.namespace, r.name = namespace.Name, strings.TrimPrefix(namespace.Name, "fleet-member-")
@@ -131,7 +145,8 @@ func (r *rig) start() {
 	r.t.Helper()
 	var err error
 	r.agent, err = New(Deps{
-		Hub: r.hub, Member: r.member, Namespace: r.namespace, Clock: clock.RealClock{}, Log: logr.FromSlogHandler(slog.NewTextHandler(r.log, nil)), Tell: r.told.take,
+		Hub: r.hub, Member: r.member, Namespace: r.namespace, Membership: r.membership, Clock: clock.RealClock{},
+		Log: logr.FromSlogHandler(slog.NewTextHandler(r.log, nil)), Tell: r.told.take, Stays: r.stays,
 	})
 	r.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,7 +154,7 @@ func (r *rig) start() {
 	go func() { done <- r.agent.Run(ctx) }()
 	r.stop = func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !errors.Is(err, errUnserved) {
 			r.t.Errorf("the agent ended: %v", err)
 		}
 	}

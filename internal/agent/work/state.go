@@ -21,7 +21,8 @@ const (
 	Applying State = "Applying"
 	// Clearing is a Work whose AppliedWork somebody has deleted: what it owns goes with it, and then all is applied anew.
 	Clearing State = "Clearing"
-	// Foreign is a Work whose AppliedWork belongs to a Work of the same name in another member namespace.
+	// Foreign is a Work whose AppliedWork belongs to a Work of the same name in another member namespace. One of an earlier membership under
+	// this namespace's name is taken over by a Work, and left alone by one that is deleted.
 	Foreign State = "Foreign"
 	// Removing is a deleted Work whose objects are being removed.
 	Removing State = "Removing"
@@ -39,9 +40,10 @@ type State string
 // observed is all that the next step of a Work depends on.
 type observed struct {
 	deleted, claimed, abandon bool
-	// namespace is the member namespace; owner the AppliedWork of that name, nil if there is none.
-	namespace string
-	owner     *placement.AppliedWork
+	// namespace is the member namespace, membership the UID of the report in it; owner the AppliedWork of that name, nil if there is none.
+	namespace  string
+	membership types.UID
+	owner      *placement.AppliedWork
 }
 
 func decide(o observed) State {
@@ -49,7 +51,7 @@ func decide(o observed) State {
 	switch {
 	case o.deleted && !o.claimed:
 		return Gone
-	case o.deleted && (o.owner == nil || foreign):
+	case o.deleted && (o.owner == nil || !appliedFor(o.owner, o.namespace, o.membership)):
 		return Removed
 	case o.deleted && o.abandon:
 		return Abandoning
@@ -144,6 +146,14 @@ func dueReport(m manifest, e entry, s seen) (task, time.Time) {
 		return leave, at
 	}
 	return apply, time.Time{}
+}
+
+// awaited is the version that a watch has to have reached to say anything about the object; empty once it had its time.
+func (e entry) awaited(now time.Time) string {
+	if now.Sub(e.triedAt) >= catchUp {
+		return ""
+	}
+	return e.as.version
 }
 
 // contested is whether somebody else has kept changing the object.

@@ -15,11 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 func TestStateOfAWork(t *testing.T) {
 	mine := &placement.AppliedWork{Spec: placement.AppliedWorkSpec{WorkNamespace: "m"}}
 	foreign := &placement.AppliedWork{Spec: placement.AppliedWorkSpec{WorkNamespace: "other"}}
+	earlier := mine.DeepCopy()
+	earlier.Labels = map[string]string{naming.LabelMember: "earlier"}
+	marked := mine.DeepCopy()
+	marked.Labels = map[string]string{naming.LabelMember: "now"}
 	going := mine.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
 	for name, test := range map[string]struct {
@@ -37,11 +42,14 @@ func TestStateOfAWork(t *testing.T) {
 		"deleted and gone":                        {observed{deleted: true, claimed: true}, Removed},
 		"deleted and abandoned":                   {observed{deleted: true, claimed: true, abandon: true}, Removed},
 		"deleted, and another hub's is here":      {observed{deleted: true, claimed: true, owner: foreign}, Removed},
+		"deleted, marked for this membership":     {observed{deleted: true, claimed: true, owner: marked}, Removing},
+		"deleted, and of an earlier membership":   {observed{deleted: true, claimed: true, owner: earlier}, Removed},
+		"applied in an earlier membership":        {observed{claimed: true, owner: earlier}, Applying},
 		"deleted without waiting for this agent":  {observed{deleted: true, owner: mine}, Gone},
 		"deleted and never seen":                  {observed{deleted: true}, Gone},
 		"to be abandoned when it goes, and stays": {observed{claimed: true, abandon: true, owner: mine}, Applying},
 	} {
-		test.seen.namespace = "m"
+		test.seen.namespace, test.seen.membership = "m", "now"
 		if got := decide(test.seen); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
@@ -165,6 +173,8 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 		"another Work's with other content":           {shared, by("x", theirs), result{Refused: reasonOtherWork}},
 		"its own first, and another Work's":           {always, by("x", ours, theirs), result{Force: true, Conflict: reasonConflict, Keep: []metav1.OwnerReference{theirs}}},
 		"its own second, with other content":          {shared, by("x", theirs, ours), result{Refused: reasonOtherWork}},
+		"left behind by its AppliedWork":              {never, &record{hash: "x", work: "mine"}, result{Conflict: reasonConflict}},
+		"left behind by another Work's":               {never, &record{hash: "x", work: "theirs"}, result{Refused: reasonNotTakenOver}},
 		"being deleted":                               {always, &record{deleting: true}, result{Refused: reasonBeingDeleted}},
 		"its own, and nobody may have changed it":     {careful, by("h", ours), result{Force: true, Conflict: reasonConflict, Compare: reasonDrifted}},
 		"its own, changed, and the manifest is newer": {careful, by("x", ours), result{Conflict: reasonDrifted}},

@@ -55,7 +55,7 @@ func (c *Controller) describe(state State, work *placement.Work, applied *placem
 	case Foreign:
 		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", applied.Name, applied.Spec.WorkNamespace))
 	case Clearing:
-		not(reasonClearing, fmt.Sprintf("AppliedWork %s is being deleted on the member; all is applied anew when it and what it owns are gone", applied.Name))
+		not(reasonClearing, fmt.Sprintf("AppliedWork %s is being deleted on the member; the manifests are applied again when it is gone", applied.Name))
 	case Removing, Abandoning:
 		not(reasonRemoving, left.String())
 	case Removed, Gone:

@@ -1,8 +1,9 @@
 // Package work applies what the hub places on this member: the manifests of every Work in the member namespace, under an AppliedWork that
 // owns them, so that all of it can be taken away again.
 //
-// It writes, on the hub, one finalizer and the status of Works; on the member, AppliedWorks and what the manifests say. Its invariants:
-// nothing is deleted that was not applied under an AppliedWork of this member namespace; what is as it should be is not touched.
+// It writes, on the hub, one finalizer, one annotation and the status of Works; on the member, AppliedWorks and what the manifests say. Its
+// invariants: nothing is deleted that was not applied under an AppliedWork of this membership, and of a deleted Work only after a pause in which
+// the hub can put right what somebody deleted by mistake; what is as it should be is not touched.
 package work
 
 import (
@@ -16,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -49,20 +51,26 @@ const (
 type Deps struct {
 	// Hub acts on the hub as the member's identity, Member on this cluster as the agent.
 	Hub, Member *rest.Config
-	// Namespace is the member namespace on the hub.
-	Namespace string
-	Clock     clock.Clock
-	Log       logr.Logger
+	// Namespace is the member namespace on the hub, Membership the UID of the report in it, by which AppliedWorks are told apart from those of
+	// an earlier membership under the same name.
+	Namespace  string
+	Membership types.UID
+	Clock      clock.Clock
+	Log        logr.Logger
 	// Idle is told whether there is no Work; one is there until nothing is left of what was applied. It may be nil.
 	Idle func(bool)
 	// Tell is told how the Works stand and what was done, whenever there is news. It may be nil.
 	Tell func(Tally)
 	// Stays makes sure, before anything of a deleted Work is removed, that the Work was deleted by itself, and not because the member
-	// leaves. It may be nil.
+	// leaves or the hub is about to serve no Works any more. It may be nil.
 	Stays func(context.Context) error
-	// Leaving says that RemoveAll or OrphanAll follows, so that nothing is applied any more.
+	// Leaving says that RemoveAll follows, so that nothing is applied any more.
 	Leaving bool
 }
+
+// errUnserved says what to do about a cluster without AppliedWorks.
+var errUnserved = errors.New("this cluster does not serve AppliedWork of placement.kubernetes-fleet.io, which owns what is applied: " +
+	"install the CRD in the directory crds of the agent's chart; what is applied stays as it is until then")
 
 // Controller applies Works.
 type Controller struct {
@@ -75,8 +83,12 @@ type Controller struct {
 	mapper         meta.RESTMapper
 	kinds          *kinds
 	ledger         ledger
+	removals       removals
 	written        kube.Written
 	tally          tally
+	// unserved is closed when this cluster turns out to serve no AppliedWorks any more, which ends Run.
+	unserved chan struct{}
+	unserve  sync.Once
 	// moved tells whoever waits for the member to become empty that something went.
 	moved chan struct{}
 
@@ -94,7 +106,7 @@ func New(deps Deps) (*Controller, error) {
 	if err := placement.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), leaving: deps.Leaving}
+	c := &Controller{Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving}
 	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)
@@ -158,7 +170,7 @@ func unlimited(config *rest.Config) *rest.Config {
 func (c *Controller) Run(ctx context.Context) error {
 	owner := placement.GroupVersion.WithKind("AppliedWork")
 	if _, err := c.mapper.RESTMapping(owner.GroupKind(), owner.Version); meta.IsNoMatchError(err) {
-		return errors.New("this cluster does not serve AppliedWork of placement.kubernetes-fleet.io, which owns what is applied: install the CRD in the directory crds of the agent's chart")
+		return errUnserved
 	}
 	loop, err := controller.NewTypedUnmanaged("work", controller.Options{
 		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: ptr.To(true),
@@ -180,7 +192,17 @@ func (c *Controller) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.together(ctx, c.works.Start, c.applied.Start, c.kinds.run, loop.Start, c.begin)
+	return c.together(ctx, c.works.Start, c.applied.Start, c.kinds.run, loop.Start, c.begin, c.untilUnserved)
+}
+
+// untilUnserved ends everything when this cluster serves no AppliedWorks any more, so that it is said and Run begins anew.
+func (c *Controller) untilUnserved(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.unserved:
+		return errUnserved
+	}
 }
 
 // begin tells whether there is any Work at first.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,9 +22,9 @@ import (
 // maxListed is how many objects of a report are kept: more than are ever shown.
 const maxListed = 5
 
-// newWorkspaceCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
+// newForeignCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
 // manager's cache has only the others.
-func newWorkspaceCache(mgr ctrl.Manager) (cache.Cache, error) {
+func newForeignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
 	if err != nil {
 		return nil, err
@@ -31,12 +32,19 @@ func newWorkspaceCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{namespaceMetadata(): {Label: labels.NewSelector().Add(*foreign)}},
+		ByObject: map[client.Object]cache.ByObject{
+			namespaceMetadata(): {Label: labels.NewSelector().Add(*foreign)},
+			secretMetadata():    {Field: fields.OneTermEqualSelector("type", fleet.SecretTypeBundleValues)},
+		},
 	})
 }
 
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+}
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
 }
 
 // WithoutResources keeps the resources of Bundles, megabytes each, out of the cache: they are read once per change.

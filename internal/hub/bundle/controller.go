@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -65,7 +66,7 @@ type Controller struct {
 	settling settling
 	contents contents
 	values   values
-	// foreign has the metadata of the namespaces that the hub did not make.
+	// foreign has the metadata of what the hub did not make: namespaces, and Secrets with the values of Bundles.
 	foreign cache.Cache
 	// memories by the key of the Bundle; each is used by one reconcile at a time.
 	memories sync.Map
@@ -97,8 +98,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	var err error
-	if c.foreign, err = newWorkspaceCache(mgr); err != nil {
-		return fmt.Errorf("making a cache of workspaces: %w", err)
+	if c.foreign, err = newForeignCache(mgr); err != nil {
+		return fmt.Errorf("making a cache of workspaces and values: %w", err)
 	}
 	if err := mgr.Add(c.foreign); err != nil {
 		return err
@@ -112,6 +113,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Namespace{}, c.onMemberNamespace()).
 		WatchesRawSource(source.Kind(c.foreign, namespaceMetadata(), c.onWorkspace())).
 		WatchesMetadata(&corev1.Secret{}, c.onSecret()).
+		WatchesRawSource(source.Kind(c.foreign, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
 		WatchesMetadata(&fleet.Content{}, c.onContent()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(c)

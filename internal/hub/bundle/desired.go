@@ -64,11 +64,13 @@ func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOption
 		}
 		d.Spec.ValuesHash = delivery.ValuesHash(secret.Data)
 	}
+	// An agent of Rancher Fleet takes it for granted that there are options for Helm, and ends when it corrects drift without them.
+	helm := fleet.HelmOptions{}
 	if options.Helm != nil {
-		helm := *options.Helm
-		helm.Values = nil
-		options.Helm = &helm
+		helm = *options.Helm
 	}
+	helm.Values = nil
+	options.Helm = &helm
 	d.Spec.Options, d.Spec.StagedOptions = options, options
 	d.Spec.CorrectDrift = options.CorrectDrift
 	return secret
@@ -83,6 +85,9 @@ type memory struct {
 	uid        types.UID
 	generation int64
 	packed     packed
+	// values are those that are not in the Bundle itself, valuesProblem is why there are none.
+	values        map[string][]byte
+	valuesProblem error
 	// outcomes by the UID of the Cluster.
 	outcomes map[types.UID]outcome
 	// reported is when the status was last written.

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -159,6 +160,20 @@ func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 	}
 	if string(secret.Data["values"]) != `{"a":1}` || len(secret.Data) != 1 {
 		t.Errorf("Secret has %s", secret.Data)
+	}
+}
+
+func TestADeploymentWithoutOptionsForHelmSaysSoWithAnEmptyObject(t *testing.T) {
+	d := &fleet.BundleDeployment{}
+	withOptions(d, fleet.BundleDeploymentOptions{})
+	text, err := json.Marshal(d.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"options":{"helm":{}`, `"stagedOptions":{"helm":{}`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the spec is %s, without %s", text, want)
+		}
 	}
 }
 

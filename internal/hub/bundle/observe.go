@@ -27,9 +27,13 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if err != nil {
 		return o, err
 	}
-	o.content = known.packed
+	if err := c.recallValues(ctx, bundle, known); err != nil {
+		return o, err
+	}
+	bundle = known.withValues(bundle)
+	o.bundle, o.content = bundle, known.packed
 	m, err := newMatcher(bundle)
-	if o.problem = errors.Join(err, known.packed.problem); o.problem != nil {
+	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(bundle))
@@ -133,6 +137,7 @@ func (c *Controller) recall(ctx context.Context, bundle *fleet.Bundle) (*memory,
 		return nil, errBehind
 	}
 	known.uid, known.generation, known.outcomes = bundle.UID, bundle.Generation, map[types.UID]outcome{}
+	known.values, known.valuesProblem = nil, nil
 	var content *fleet.Content
 	if content, known.packed.problem = pack(whole.Spec.Resources); content == nil {
 		known.packed.name, known.packed.sum = "", ""

@@ -170,7 +170,6 @@ func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
 	}
 	note(bundle.Spec.ContentsID != "", &ignored, "contentsId")
 	note(bundle.Spec.HelmOpOptions != nil, &ignored, "helmOpOptions")
-	note(bundle.Spec.ValuesHash != "", &ignored, "valuesHash")
 	options := func(prefix string, o fleet.BundleDeploymentOptions) {
 		note(len(o.DownstreamResources) > 0, &refused, prefix+"downstreamResources")
 		note(len(o.Overwrites) > 0, &refused, prefix+"overwrites")

@@ -38,7 +38,7 @@ var effect = map[string]string{
 	"dependsOn":                                "TestDeploymentThatWaitsHoldsNoOtherUp",
 	"contentsId":                               named,
 	"helmOpOptions":                            named,
-	"valuesHash":                               named,
+	"valuesHash":                               "TestValuesThatTheCLITookOutOfABundleAreDeployed",
 
 	"defaultNamespace":             "TestPlainYAMLIsDeployedReportedUpgradedAndRemoved",
 	"namespace":                    "TestReleaseMovesToAnotherNamespace",

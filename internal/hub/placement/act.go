@@ -143,6 +143,7 @@ func (c *Controller) act(ctx context.Context, s subject, o observed, d decision)
 			})
 		}
 	}
+	do(d.plan.retain, func(t target) error { return c.retain(ctx, o.holdings[t.namespace].retained(s.key, d.cargo)) })
 	do(d.plan.write, func(t target) error { return c.write(ctx, s, d.cargo, t, o.holdings[t.namespace]) })
 	do(d.plan.remove, func(t target) error { return c.empty(ctx, o.holdings[t.namespace].works) })
 	group.Wait()
@@ -205,6 +206,21 @@ func (c *Controller) writeOne(ctx context.Context, s subject, work, there *place
 func describeWrite(work *placement.Work, err error) error {
 	if err != nil {
 		return fmt.Errorf("writing Work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}
+
+// retain takes the agent's finalizer off Works that somebody deleted, so that they go, what is applied of them stays, and they are written
+// again.
+func (c *Controller) retain(ctx context.Context, works []*placement.Work) error {
+	for _, work := range works {
+		after := work.DeepCopy()
+		controllerutil.RemoveFinalizer(after, placement.FinalizerWork)
+		patch := client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})
+		if err := c.Client.Patch(ctx, after, patch, kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("taking the finalizer off Work %s/%s, which somebody deleted, to write it again: %w", work.Namespace, work.Name, err)
+		}
+		ctrl.LoggerFrom(ctx).Info("A Work that somebody deleted is written again", "work", work.Name, "namespace", work.Namespace)
 	}
 	return nil
 }

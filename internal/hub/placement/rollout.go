@@ -30,6 +30,8 @@ type plan struct {
 	write, remove []target
 	// waiting are those whose turn has not come.
 	waiting []target
+	// retain are the members of which somebody deleted Works that they are to have.
+	retain []target
 	// unavailable is how many may be so, of how many.
 	unavailable, of int
 }

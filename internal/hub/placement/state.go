@@ -77,6 +77,11 @@ func decide(o observed) decision {
 		return d
 	}
 	d.plan = roll(targets, o.spec.Strategy.RollingUpdate)
+	for _, t := range targets {
+		if t.wanted && len(o.holdings[t.namespace].retained(o.key, d.cargo)) > 0 {
+			d.plan.retain = append(d.plan.retain, t)
+		}
+	}
 	if !dropping {
 		d.settledPolicy = terms
 	}

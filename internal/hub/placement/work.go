@@ -168,6 +168,19 @@ func (h *holding) find(name string) *placement.Work {
 	return nil
 }
 
+// retained are the Works of a placement that are being deleted although the member is to have them, if its agent leaves what is applied when
+// the finalizer is taken off: then the Works can be written again at once. Another agent has begun to remove it all, and is waited for.
+func (h *holding) retained(of types.NamespacedName, c cargo) (retained []*placement.Work) {
+	for i := range c.parts {
+		work := h.find(workName(of, i))
+		if work != nil && work.DeletionTimestamp != nil && work.Annotations[placement.AnnotationRetains] == "true" &&
+			slices.Contains(work.Finalizers, placement.FinalizerWork) {
+			retained = append(retained, work)
+		}
+	}
+	return retained
+}
+
 // replacing is the JSON patch that gives a Work the spec, labels and annotations of another, and leaves alone what it has besides. It cannot
 // collide with what the agent writes, and of the spec nothing old remains.
 func replacing(there, with *placement.Work) ([]byte, error) {

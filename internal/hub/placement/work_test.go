@@ -79,6 +79,44 @@ func placed(t *testing.T, key types.NamespacedName, c cargo, i int) *placement.W
 	return slim.(*placement.Work)
 }
 
+func TestDeletedWorksAreRetainedWhereTheAgentGoesOnWithWhatIsApplied(t *testing.T) {
+	key := types.NamespacedName{Name: "web"}
+	parts, err := pack([]*unstructured.Unstructured{configMap("a", 90)}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goods := cargo{parts: parts, index: "1"}
+	for _, c := range []struct {
+		name             string
+		deleted, retains bool
+		claimed, surplus bool
+		want             int
+	}{
+		{"a Work that is there", false, true, true, false, 0},
+		{"a Work that somebody deleted", true, true, true, false, 1},
+		{"one of KubeFleet's agent, which has begun to remove", true, false, true, false, 0},
+		{"one that no agent has seen", true, true, false, false, 0},
+		{"one that the member is not to have any more", true, true, true, true, 0},
+	} {
+		work := placed(t, key, goods, 0)
+		if c.surplus {
+			work.Name = "web-7"
+		}
+		if c.deleted {
+			work.DeletionTimestamp = &metav1.Time{}
+		}
+		if c.retains {
+			work.Annotations = map[string]string{placement.AnnotationRetains: "true"}
+		}
+		if c.claimed {
+			work.Finalizers = []string{placement.FinalizerWork}
+		}
+		if got := len((&holding{works: []*placement.Work{work}}).retained(key, goods)); got != c.want {
+			t.Errorf("%s: %d are retained, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
 	load := func(index string, sizes ...int) cargo {

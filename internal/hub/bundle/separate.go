@@ -1,0 +1,76 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+)
+
+// keyBundleValues is where the Secret of a Bundle has the values of the Bundle itself.
+const keyBundleValues = "values.yaml"
+
+// recallValues reads the values that `fleet apply` has put into a Secret beside the Bundle, until they are those that the Bundle announces.
+func (c *Controller) recallValues(ctx context.Context, bundle *fleet.Bundle, known *memory) error {
+	if bundle.Spec.ValuesHash == "" || known.values != nil {
+		return nil
+	}
+	key := keyOfBundle(bundle)
+	var secret corev1.Secret
+	err := c.Live.Get(ctx, key, &secret)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	problem := func(what string) {
+		known.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet apply again if it does not come",
+			key, fleet.SecretTypeBundleValues, what)
+	}
+	switch {
+	case err != nil:
+		problem("there is none")
+		return nil
+	case secret.Type != fleet.SecretTypeBundleValues:
+		problem(fmt.Sprintf("it is of type %s", secret.Type))
+		return nil
+	}
+	hash, err := delivery.BundleValuesHash(secret.Data)
+	if err != nil {
+		return err
+	}
+	if hash != bundle.Spec.ValuesHash {
+		problem("its values have another hash")
+		return nil
+	}
+	known.values, known.valuesProblem = secret.Data, nil
+	return nil
+}
+
+// withValues is the Bundle with the values that are not in itself put back.
+func (m *memory) withValues(bundle *fleet.Bundle) *fleet.Bundle {
+	if len(m.values) == 0 || bundle.Spec.ValuesHash == "" {
+		return bundle
+	}
+	bundle = bundle.DeepCopy()
+	put := func(options *fleet.BundleDeploymentOptions, key string) {
+		raw, there := m.values[key]
+		if !there {
+			return
+		}
+		if options.Helm == nil {
+			options.Helm = &fleet.HelmOptions{}
+		}
+		options.Helm.Values = &runtime.RawExtension{Raw: raw}
+	}
+	put(&bundle.Spec.BundleDeploymentOptions, keyBundleValues)
+	for i := range bundle.Spec.Targets {
+		if name := bundle.Spec.Targets[i].Name; name != "" {
+			put(&bundle.Spec.Targets[i].BundleDeploymentOptions, name)
+		}
+	}
+	return bundle
+}
