@@ -1,6 +1,7 @@
 package charts_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 const ca = "-----BEGIN CERTIFICATE-----\nMIIBdjCCAR2gAwIBAgIBADAKBggqhkjOPQQDAjAjMSEwHwYDVQQDDBhrM3Mtc2Vy\n-----END CERTIFICATE-----\n"
@@ -81,6 +83,8 @@ func TestCommandsOfTheGuideInstallTheAgent(t *testing.T) {
 			if test.bootstrap == nil {
 				return
 			}
+			config := out.object(t, "ConfigMap", "fleet-agent").Object["data"].(map[string]any)["config"].(string)
+			test.bootstrap["configDigest"] = fmt.Sprintf("%x", sha256.Sum256([]byte(config)))
 			if diff := cmp.Diff(test.bootstrap, out.secretData(t, "fleet-agent-bootstrap")); diff != "" {
 				t.Errorf("bootstrap Secret (-want +got):\n%s", diff)
 			}
@@ -180,6 +184,42 @@ func TestNewTokenRestartsTheAgent(t *testing.T) {
 	}
 	if other := checksum("token=" + jwt(t, map[string]any{"sub": "other"})); other == first {
 		t.Error("another token gave the same pod template")
+	}
+}
+
+func TestATokenThatWasUsedDoesNotComeBackByTheHubAndAnotherOneIsGiven(t *testing.T) {
+	const hub = "apiServerURL=https://hub"
+	old := valuesOfToken(t)
+	var values struct{ Token string }
+	if err := yaml.Unmarshal([]byte(old), &values); err != nil {
+		t.Fatal(err)
+	}
+	joined := fmt.Sprintf("internal.joinedWith=%x", sha256.Sum256([]byte(values.Token)))
+	another := jwt(t, map[string]any{"sub": "system:serviceaccount:other:new-token-1"})
+	for name, row := range map[string]struct {
+		command helm
+		token   string
+	}{
+		"the user installs":                                      {agent(old, hub), values.Token},
+		"the user upgrades with the same values":                 {agent(old, hub), values.Token},
+		"the hub upgrades":                                       {agent(old, hub, joined), ""},
+		"the user upgrades, reusing the values and the hub's":    {agent(old, hub, joined), ""},
+		"the user upgrades with another token, reusing the rest": {agent(old, hub, joined, "token="+another, "clusterNamespace="), another},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := row.command.mustRender(t)
+			if row.token == "" {
+				for _, object := range out.objects {
+					if object.GetName() == "fleet-agent-bootstrap" {
+						t.Error("the token comes back")
+					}
+				}
+				return
+			}
+			if got := out.secretData(t, "fleet-agent-bootstrap")["token"]; got != row.token {
+				t.Errorf("the agent is given the token %q", got)
+			}
+		})
 	}
 }
 

@@ -7,10 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/report"
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // activity is a task under way.
@@ -22,73 +25,120 @@ type activity struct {
 	ended  chan outcome
 }
 
+// is says whether just this is under way.
+func (y *activity) is(do task, of string) bool { return y != nil && y.do == do && y.of == of }
+
+// end tells the outcome; never if nothing is under way.
+func (y *activity) end() <-chan outcome {
+	if y == nil {
+		return nil
+	}
+	return y.ended
+}
+
 // outcome is what an activity found out.
 type outcome struct {
 	activity *activity
 	verdict  verdict
 	message  string
-	// left says that the hub had asked this cluster to leave.
-	left bool
-	// session is the one that was accepted, token the version of the registration token that bought it, if it is new.
+	// left says that the hub had asked this cluster to leave, asked is the report as last seen.
+	left  bool
+	asked *clusterv1beta1.InternalMemberCluster
+	// session is the one that was accepted, bought the version of the registration token that bought it, if it is new.
 	session *remote.Session
-	token   string
+	bought  string
 }
 
-// act makes what was decided the only thing that goes on.
-func (a *Agent) act(ctx context.Context, d decision, s seen) {
-	of := ""
-	switch d.Do {
+// version is that of what a task is done with.
+func (s seen) version(do task) string {
+	switch do {
 	case try:
-		of = s.credential.version
-	case register:
-		of = s.joinVersion()
-	case work:
+		return s.credential.version
+	case register, forget:
+		return s.joinVersion()
+	case work, idle:
+	}
+	return ""
+}
+
+// act makes what was decided about the credential and about the registration token the only things that go on.
+func (a *Agent) act(ctx context.Context, d decision, s seen) {
+	if d.Do == work {
 		a.door.tidy()
-	case idle:
 	}
-	if a.current != nil && a.current.do == d.Do && a.current.of == of {
-		// It has told more than the decision knows.
-		return
+	// What goes on has told more than the decision knows.
+	goesOn, registers := a.current.is(d.Do, s.version(d.Do)), a.registering.is(d.Token, s.version(d.Token))
+	if !goesOn {
+		a.stop(&a.current)
 	}
-	a.stop()
-	a.standing.enter(d.State, d.Reason)
-	if d.Do == idle {
+	if !registers {
+		a.stop(&a.registering)
+	}
+	speaks := registers
+	if d.Do == work || d.Token == idle {
+		speaks = goesOn
+	}
+	if !speaks {
+		a.standing.enter(d.State, d.Reason)
+	}
+	switch {
+	case d.Do == work && !registers:
+		a.standing.note(d.Registering)
+	case d.Do != work:
+		a.standing.note("")
+	}
+	if !goesOn {
+		a.begin(ctx, &a.current, d.Do, d.State, s)
+	}
+	if !registers {
+		a.begin(ctx, &a.registering, d.Token, d.State, s)
+	}
+}
+
+// begin starts a task, if there is one.
+func (a *Agent) begin(ctx context.Context, slot **activity, do task, in State, s seen) {
+	if do == idle {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	begun := &activity{do: d.Do, of: of, cancel: cancel, ended: make(chan outcome, 1)}
-	a.current = begun
-	session, token := a.session, a.token
+	begun := &activity{do: do, of: s.version(do), cancel: cancel, ended: make(chan outcome, 1)}
+	*slot = begun
+	session, departed := a.session, a.departed
 	go func() {
 		var result outcome
-		switch begun.do {
+		switch do {
 		case try:
-			result = a.try(ctx, s, d.State)
+			result = a.try(ctx, s, in)
 		case register:
 			result = a.register(ctx, s)
+		case forget:
+			result = a.forget(ctx, session, s)
 		case work, idle:
-			result = a.work(ctx, session, token)
+			result = a.work(ctx, session, departed)
 		}
 		result.activity = begun
 		begun.ended <- result
 	}()
 }
 
-// stop ends the activity and waits for it; what it found out no longer matters.
-func (a *Agent) stop() {
-	if a.current == nil {
+// stop ends an activity and waits for it; what it found out no longer matters, but for the report that it saw.
+func (a *Agent) stop(slot **activity) {
+	if *slot == nil {
 		return
 	}
-	a.current.cancel()
-	result := <-a.current.ended
+	(*slot).cancel()
+	result := <-(*slot).ended
 	if result.session != nil && result.session != a.session {
 		result.session.Close()
 	}
-	a.current = nil
+	if result.asked != nil {
+		a.asked = result.asked
+	}
+	*slot = nil
 }
 
 // learn remembers how an activity ended.
-func (a *Agent) learn(o outcome) {
+func (a *Agent) learn(ctx context.Context, o outcome) {
 	o.activity.cancel()
 	tried := attempt{of: o.activity.of, verdict: o.verdict, message: o.message, left: o.left}
 	switch o.verdict {
@@ -106,19 +156,46 @@ func (a *Agent) learn(o outcome) {
 	case register:
 		a.join = tried
 		if o.verdict == accepted {
-			a.join, a.trial, a.session, a.token = attempt{}, tried, o.session, o.token
+			a.join, a.trial, a.bought, a.former = attempt{}, tried, o.bought, a.with
+			a.change(ctx, o.session)
 		}
 	case try:
 		tried.left = a.trial.left && o.verdict != accepted
-		if a.session != nil {
-			a.session.Close()
+		a.trial, a.bought = tried, ""
+		a.change(ctx, o.session)
+	case forget:
+		a.join = tried
+		if o.verdict == refused {
+			a.join = attempt{}
+			a.stop(&a.current)
+			a.lose(tried)
 		}
-		a.trial, a.session, a.token = tried, o.session, ""
 	case work, idle:
-		// The session that ran was refused.
-		tried.of = a.door.spent(a.trial.of)
-		a.session.Close()
-		a.trial, a.session = tried, nil
+		a.lose(tried)
+	}
+}
+
+// lose gives up the session, which the hub refuses.
+func (a *Agent) lose(tried attempt) {
+	tried.of = a.door.spent(a.trial.of)
+	a.session.Close()
+	a.trial, a.session = tried, nil
+}
+
+// change puts a session, or none, in the place of the one so far, whose membership is left if the new one is another.
+func (a *Agent) change(ctx context.Context, to *remote.Session) {
+	a.stop(&a.current)
+	from, asked := a.session, a.asked
+	a.session, a.asked = to, nil
+	if to != nil {
+		a.asked = to.Report
+	}
+	switch {
+	case from == nil:
+	case to == nil, asked == nil, asked.UID == to.Report.UID, report.HasLeft(asked), from.Credential.Workspace == "":
+		from.Close()
+	default:
+		a.leaveBehind(ctx, from, asked, to)
 	}
 }
 
@@ -169,8 +246,7 @@ func (a *Agent) tryAt(ctx context.Context, s seen, credential identity.Credentia
 // register joins, and keeps the credential before anything else is done with it.
 func (a *Agent) register(ctx context.Context, s seen) outcome {
 	joiner := join.Joiner{
-		Member: a.member, Bootstrap: s.bootstrap, Config: s.config, Hostname: a.hostname, Clock: a.clock,
-		Progress: func(sentence string) { a.standing.enter(Joining, sentence) },
+		Member: a.member, Bootstrap: s.bootstrap, Config: s.config, Hostname: a.hostname, Clock: a.clock, Progress: a.standing.registering,
 	}
 	session, err := joiner.Join(ctx)
 	if err != nil {
@@ -192,7 +268,7 @@ func (a *Agent) register(ctx context.Context, s seen) outcome {
 		session.Close()
 		return outcome{verdict: unreachable, message: err.Error()}
 	}
-	return outcome{verdict: accepted, session: session, token: s.observed.bootstrap.version}
+	return outcome{verdict: accepted, session: session, bought: s.observed.bootstrap.version}
 }
 
 // keep stores the credential, however long it takes: the hub has granted it and may not grant another.
@@ -202,9 +278,32 @@ func (a *Agent) keep(ctx context.Context, secret *corev1.Secret) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		a.standing.enter(Joining, "granted, but the credential cannot be kept: "+err.Error())
+		a.standing.registering("granted, but the credential cannot be kept: " + err.Error())
 		if err := retry.Wait(ctx, a.clock, pace.Step()); err != nil {
 			return err
 		}
 	}
+}
+
+// forget deletes a registration token that is left over. One that did not buy the session just now is kept until the hub confirms that
+// it is not needed.
+func (a *Agent) forget(ctx context.Context, session *remote.Session, s seen) outcome {
+	token := a.member.Namespace + "/" + naming.AgentBootstrapSecret
+	if version := s.observed.bootstrap.version; version != s.bought {
+		held := *session // others use it meanwhile
+		held.Credential = s.stored
+		switch v, err := held.Prove(ctx, func(error) {}); v {
+		case remote.Accepted:
+		case remote.Unauthorized, remote.Forbidden, remote.NotFound:
+			verdict, message := a.door.refused(&held, v, err)
+			return outcome{verdict: verdict, message: message}
+		default:
+			return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s is kept until the hub confirms the credential in use: %s", token, held.Explain(err))}
+		}
+	}
+	if err := a.member.Forget(ctx, s.observed.bootstrap.version); err != nil {
+		return outcome{verdict: unreachable, message: err.Error()}
+	}
+	a.log.Info("registration token forgotten", "secret", token)
+	return outcome{verdict: accepted}
 }

@@ -1,9 +1,9 @@
 // Package agent is the life of an agent on a member cluster: it joins the hub by one of two doors, beats, reports, and leaves when the
 // hub asks for that.
 //
-// Its invariant: what it does follows from what it observes (see decide), one activity at a time. A credential is given up
-// only if the hub itself refuses it, a registration is asked for only with a registration token, and whatever it waits for is
-// in its readiness message.
+// Its invariant: what it does follows from what it observes (see decide), one activity at a time about its credential and one about its
+// registration token. A credential is given up only if the hub itself refuses it or another one has proved itself, a registration is asked
+// for only with a registration token, and whatever it waits for is in its readiness message.
 package agent
 
 import (
@@ -16,11 +16,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const cautionInsecure = " (the hub's certificate is NOT verified: --tls-insecure)"
@@ -60,11 +62,24 @@ type Agent struct {
 	changed chan struct{}
 	door    door
 
-	current *activity
-	session *remote.Session
-	// token is the version of the registration token that bought the session; empty if the credential was stored.
-	token       string
+	// current is about the credential, registering about the registration token.
+	current, registering *activity
+	session              *remote.Session
+	// asked is the report of the session as last seen.
+	asked *clusterv1beta1.InternalMemberCluster
+	// bought is the version of the registration token that bought the session; empty if the credential was stored.
+	bought string
+	// with is what the stored credential was last seen to be joined with; former is what that was when the session was bought, so that it is
+	// no news to see it still.
+	with, former string
+	// token is the registration token as it was first seen.
+	token       sighting
 	trial, join attempt
+	// unused is the version of the ConfigMap whose clientID was said not to count.
+	unused string
+	// departed is closed once the membership before this one is left; nil if there was none. departing are those who leave one.
+	departed  chan struct{}
+	departing *sync.WaitGroup
 	// Waits grow from attempt to attempt and begin anew when the hub accepts something.
 	unreachablePace, refusedPace, absentPace wait.Backoff
 }
@@ -80,10 +95,10 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{
 		hostname: o.Hostname, delivery: o.Delivery, log: o.Log, clock: o.Clock, member: member,
-		standing:  &standing{log: o.Log},
 		changed:   make(chan struct{}, 1),
-		clusterID: o.clusterID,
+		clusterID: o.clusterID, departing: &sync.WaitGroup{},
 	}
+	a.standing = &standing{log: o.Log, changed: a.changed, noted: make(chan struct{}, 1)}
 	a.calm()
 	if o.Membership == nil {
 		a.door = newRegistration(member, a.changed)
@@ -121,9 +136,12 @@ func (a *Agent) Run(ctx context.Context) {
 		seen := a.observe()
 		d := a.door.decide(seen.observed, a.clock.Now())
 		a.act(ctx, d, seen)
+		a.sayUnusedClientID(seen)
 		a.wait(ctx, d)
 	}
-	a.stop()
+	a.stop(&a.current)
+	a.stop(&a.registering)
+	a.departing.Wait()
 	following.Wait()
 }
 
@@ -135,17 +153,16 @@ func (a *Agent) wait(ctx context.Context, d decision) {
 		defer timer.Stop()
 		wake = timer.C()
 	}
-	var ended <-chan outcome
-	if a.current != nil {
-		ended = a.current.ended
-	}
 	select {
 	case <-ctx.Done():
 	case <-a.changed:
 	case <-wake:
-	case o := <-ended:
+	case o := <-a.current.end():
 		a.current = nil
-		a.learn(o)
+		a.learn(ctx, o)
+	case o := <-a.registering.end():
+		a.registering = nil
+		a.learn(ctx, o)
 	}
 }
 
@@ -153,22 +170,61 @@ func (a *Agent) wait(ctx context.Context, d decision) {
 type seen struct {
 	observed
 	stored identity.Credential
+	// inUse is the credential that the session began with; nil without one.
+	inUse *identity.Credential
 	// fallback is tried if the hub does not answer at the address of stored; nil if there is no other.
 	fallback  *identity.Credential
 	bootstrap join.Bootstrap
 	config    join.Config
+	// bought is the version of the registration token that bought the session.
+	bought string
+}
+
+// sighting is a version of an object, when it was first seen, and whether it was there when the agent began.
+type sighting struct {
+	version string
+	at      time.Time
+	initial bool
 }
 
 func (a *Agent) observe() seen {
-	s := seen{observed: observed{trial: a.trial, join: a.join}}
+	s := seen{observed: observed{trial: a.trial, join: a.join}, bought: a.bought}
+	if a.session != nil {
+		s.inUse = &a.session.Credential
+	}
 	a.door.observe(&s)
 	if a.session != nil {
 		s.record = a.session.Credential.Record()
+		with := s.stored.JoinedWith
+		if with == a.session.Credential.JoinedWith {
+			a.former = "" // from now on it is news
+		}
+		s.replaced = s.credential.problem == "" && with != "" && with != a.session.Credential.JoinedWith && with != a.former
 	}
-	if a.current != nil && a.current.do == register {
-		s.joining = a.current.of
+	a.with = s.stored.JoinedWith
+	if a.registering != nil && a.registering.do == register {
+		s.joining = a.registering.of
 	}
+	if version := s.observed.bootstrap.version; s.synced && (a.token.at.IsZero() || version != a.token.version) {
+		a.token = sighting{version: version, at: a.clock.Now(), initial: a.token.at.IsZero()}
+	}
+	if s.appeared = a.token.at; a.token.initial && a.bought == a.token.version {
+		s.appeared = time.Time{}
+	}
+	state, _, _ := a.standing.get()
+	s.standby = state == Standby && a.trial.verdict == accepted
 	return s
+}
+
+// sayUnusedClientID tells once that a clientID which was changed alone does not count: only a registration token registers.
+func (a *Agent) sayUnusedClientID(s seen) {
+	same := s.stored.JoinedAs == "" || s.stored.JoinedAs == join.DigestOfClientID(s.config.ClientID)
+	if same || !s.synced || s.observed.config.problem != "" || s.observed.bootstrap.version != "" || a.unused == s.observed.config.version {
+		return
+	}
+	a.unused = s.observed.config.version
+	a.log.Info("the clientID was changed, which counts only when this cluster registers: give it a registration token as well",
+		"configmap", s.namespace+"/"+naming.AgentConfigMap, "registered", s.record)
 }
 
 func text(err error) string {

@@ -68,7 +68,7 @@ func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
 	check(t, err)
 	if diff := cmp.Diff(identity.Credential{
 		Server: hub.config.Host, MemberNamespace: hub.memberNamespace(), Workspace: hub.workspace, Cluster: "my-cluster",
-	}, stored, cmpopts.IgnoreFields(identity.Credential{}, "CA", "Token")); diff != "" {
+	}, stored, cmpopts.IgnoreFields(identity.Credential{}, "CA", "Token", "JoinedWith", "JoinedAs")); diff != "" {
 		t.Errorf("credential (-want +got):\n%s", diff)
 	}
 	first := hub.beat()
@@ -166,11 +166,12 @@ func TestStoredCredentialThatWorksForgetsALingeringToken(t *testing.T) {
 	config := startCluster(t)
 	hub, member := newTestHub(t, config), newTestMember(t, config)
 	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
+	values := hub.values()
+	member.bootstrap(values)
 	agent := member.start()
 	agent.untilJoined()
 	agent.stop()
-	member.bootstrap(hub.values())
+	member.bootstrap(values)
 	again := member.start()
 	again.until("the token is forgotten", func() error {
 		if member.secret(naming.AgentBootstrapSecret) != nil {

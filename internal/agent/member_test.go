@@ -94,12 +94,16 @@ func (m *testMember) put(name string, data map[string][]byte) {
 // configure writes ConfigMap fleet-agent.
 func (m *testMember) configure(config string) {
 	m.t.Helper()
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: naming.AgentConfigMap}, Data: map[string]string{"config": config}}
+	object := m.configMap(config)
 	_, err := m.kube.CoreV1().ConfigMaps(m.namespace).Create(context.Background(), object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = m.kube.CoreV1().ConfigMaps(m.namespace).Update(context.Background(), object, metav1.UpdateOptions{})
 	}
 	check(m.t, err)
+}
+
+func (*testMember) configMap(config string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: naming.AgentConfigMap}, Data: map[string]string{"config": config}}
 }
 
 func (m *testMember) remove(name string) {

@@ -14,6 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -190,27 +191,33 @@ func TestTokenGivenRightAfterARevocationIsNotForgotten(t *testing.T) {
 		}
 		return nil
 	})
+	before := hub.joinedAt(agent, member)
 	hub.revoke()
 	member.bootstrap(hub.values())
 	agent.until("a second registration", func() error {
-		if n := hub.count(); n != 2 {
-			return fmt.Errorf("%d requests", n)
+		if after := hub.joinedAt(agent, member); after.JoinedWith == before.JoinedWith {
+			return errors.New("the credential is that of the first")
 		}
 		return nil
 	})
-	agent.untilJoined()
+	if n := hub.count(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
 }
 
 func TestUnreachableHubCostsNothing(t *testing.T) {
 	config := startCluster(t)
 	hub, member := newTestHub(t, config), newTestMember(t, config)
 	hub.serve(hub.grant)
+	values := hub.values()
+	member.bootstrap(values)
+	with, err := join.ParseBootstrap(member.secret(naming.AgentBootstrapSecret))
+	check(t, err)
 	secret, err := (identity.Credential{
-		Server: "https://127.0.0.1:1", Token: "t", MemberNamespace: "m", Workspace: "clusters", Cluster: "c",
+		Server: "https://127.0.0.1:1", Token: "t", MemberNamespace: "m", Workspace: "clusters", Cluster: "c", JoinedWith: with.Digest(""),
 	}).Secret(member.namespace)
 	check(t, err)
 	member.put(naming.AgentSecret, secret.Data)
-	member.bootstrap(hub.values())
 	agent := member.start()
 	agent.untilState(Unreachable, "https://127.0.0.1:1 cannot be reached", "connection refused", "the credential is kept")
 	if hub.count() != 0 || member.secret(naming.AgentBootstrapSecret) == nil || member.secret(naming.AgentSecret) == nil {

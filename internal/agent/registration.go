@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -73,6 +74,22 @@ func (d *registration) observe(s *seen) {
 	if config != nil {
 		s.observed.config.version = config.ResourceVersion
 	}
+	if bootstrap == nil || s.observed.bootstrap.problem != "" {
+		return
+	}
+	s.unconfigured = s.bootstrap.ConfigDigest != "" && s.bootstrap.ConfigDigest != s.config.Digest
+	if credential != nil {
+		s.used = leftOver(*cmp.Or(s.inUse, &s.stored), credential.CreationTimestamp.Time, s.bootstrap, s.config.ClientID)
+	}
+}
+
+// leftOver says whether a credential, first stored at a time, was bought with just this registration token. An agent that does not remember,
+// because it joined before it could, goes by where the token registers, and by whether it was issued before the agent had joined.
+func leftOver(c identity.Credential, stored time.Time, b join.Bootstrap, clientID string) bool {
+	if c.JoinedWith != "" {
+		return c.JoinedWith == b.Digest(clientID)
+	}
+	return c.Server == b.Server && c.Workspace == b.Workspace && !b.Claims.Issued.IsZero() && b.Claims.Issued.Before(stored)
 }
 
 func (*registration) decide(o observed, now time.Time) decision { return decide(o, now) }
@@ -94,12 +111,21 @@ func (d *registration) learn(c *identity.Credential, to address) {
 	c.Server, c.CA, c.Mode, c.ChartMode = to.server, to.ca, to.mode, config.Mode
 }
 
+// keep stores a credential over the one of the same registration only: another agent of this cluster may have registered it anew.
 func (d *registration) keep(ctx context.Context, c identity.Credential) error {
 	secret, err := c.Secret(d.member.Namespace)
 	if err != nil {
 		return err
 	}
-	return d.member.Store(ctx, secret)
+	stored, _ := d.credential.Get()
+	if stored == nil {
+		return d.member.Store(ctx, secret)
+	}
+	if there, err := identity.FromSecret(stored); err == nil && there.JoinedWith != c.JoinedWith {
+		return fmt.Errorf("secret %s holds the credential of another registration of this cluster, which stays", d.source())
+	}
+	secret.ResourceVersion = stored.ResourceVersion
+	return d.member.Replace(ctx, secret)
 }
 
 func (d *registration) source() string { return d.member.Namespace + "/" + naming.AgentSecret }

@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/heartbeat"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/remote"
@@ -22,8 +23,11 @@ import (
 type runner struct {
 	*Agent
 	session *remote.Session
-	// token is the version of the registration token that bought the session, if it is new.
-	token string
+	// departed is closed once the membership before this one is left; nil if there was none. Nothing is delivered before.
+	departed <-chan struct{}
+	// farewell is what a member that leaves by itself says last, gone what its acceptance brings about.
+	farewell string
+	gone     func()
 	// held is the credential in use; it changes with each renewal.
 	held atomic.Pointer[identity.Credential]
 	// doubts asks for a judgement of the credential.
@@ -36,7 +40,8 @@ type runner struct {
 	asks    chan *clusterv1beta1.InternalMemberCluster
 	// renewed tells of a new credential, or another address of the hub.
 	renewed chan struct{}
-	// placed tells that there may be something else to deliver, departing that a departure has come further.
+	// placed tells that there may be something else to deliver, departing that a departure has come further, or a removal is blocked or no
+	// longer is.
 	placed, departing chan struct{}
 	moves             chan *clusterv1beta1.InternalMemberCluster
 	hubs              chan clusterv1beta1.HubInUse
@@ -51,19 +56,28 @@ type runner struct {
 	pace  time.Duration
 	// departure is that of a member that leaves.
 	departure departure
+	// blocked is what keeps something from being removed.
+	blocked deployer.Blocked
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
 
-// work goes on until the hub refuses the credential or ctx ends.
-func (a *Agent) work(ctx context.Context, session *remote.Session, token string) outcome {
+func (a *Agent) newRunner(session *remote.Session, asked *clusterv1beta1.InternalMemberCluster) *runner {
 	r := &runner{
-		Agent: a, session: session, token: token, asked: session.Report, left: report.HasLeft(session.Report),
+		Agent: a, session: session, asked: asked, left: report.HasLeft(asked),
 		doubts: make(chan struct{}, 1), checks: make(chan struct{}, 1), moved: make(chan struct{}, 1), hub: inUse(session.Target()),
 		moves: make(chan *clusterv1beta1.InternalMemberCluster, 1), hubs: make(chan clusterv1beta1.HubInUse, 1),
 		periods: make(chan time.Duration, 1), asks: make(chan *clusterv1beta1.InternalMemberCluster, 1),
 		renewed: make(chan struct{}, 1), placed: make(chan struct{}, 1), departing: make(chan struct{}, 1),
 	}
+	r.held.Store(&session.Credential)
+	return r
+}
+
+// work goes on until the hub refuses the credential or ctx ends.
+func (a *Agent) work(ctx context.Context, session *remote.Session, departed <-chan struct{}) outcome {
+	r := a.newRunner(session, session.Report)
+	r.departed = departed
 	r.use(session.Credential)
 	if err := r.identify(ctx); err != nil {
 		return outcome{verdict: unreachable, message: err.Error()}
@@ -80,7 +94,7 @@ func (a *Agent) work(ctx context.Context, session *remote.Session, token string)
 	v, message := r.untilRefused(ctx)
 	cancel()
 	working.Wait()
-	return outcome{verdict: v, message: message, left: r.left}
+	return outcome{verdict: v, message: message, left: r.left, asked: r.asked}
 }
 
 // identify learns what tells this cluster from others.
@@ -127,7 +141,11 @@ func (r *runner) prove(ctx context.Context) (*remote.Session, remote.Verdict, er
 func (r *runner) beat(ctx context.Context) {
 	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
 	defer reporting.stop()
-	delivering := &part{run: func(ctx context.Context) { r.door.deliver(ctx, r) }}
+	delivering := &part{run: func(ctx context.Context) {
+		if await(ctx, r.departed) {
+			r.door.deliver(ctx, r)
+		}
+	}}
 	defer delivering.stop()
 	r.mu.Lock()
 	pace := r.pace
@@ -165,40 +183,12 @@ func (r *runner) joined() string {
 	return fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 }
 
-// part is something that goes on between start and stop.
-type part struct {
-	run    func(context.Context)
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-func (p *part) start(ctx context.Context) {
-	if p.cancel != nil {
-		return
-	}
-	ctx, p.cancel = context.WithCancel(ctx)
-	ended := make(chan struct{})
-	p.ended = ended
-	go func() {
-		defer close(ended)
-		p.run(ctx)
-	}()
-}
-
-func (p *part) stop() {
-	if p.cancel != nil {
-		p.cancel()
-		<-p.ended
-		p.cancel = nil
-	}
-}
-
 func (r *runner) reporter() *report.Reporter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &report.Reporter{
 		Member: r.member, Write: r.session.Member.Report, Start: r.asked, Asks: r.asks, Check: r.checks, Left: r.leave,
-		Departure: r.ready, Departing: r.departing,
+		Departure: r.ready, Unpruned: r.unpruned, Departing: r.departing, Farewell: r.farewell, Note: r.standing.noteOf, Noted: r.standing.noted,
 		Hub: r.hub, Hubs: r.hubs, Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace,
 		Features: r.features(), Clock: r.clock,
 	}
@@ -285,6 +275,9 @@ func (r *runner) leave() {
 	r.left = true
 	r.standing.enter(Left, r.goodbye())
 	r.tell()
+	if r.gone != nil {
+		r.gone()
+	}
 }
 
 func (r *runner) goodbye() string {
@@ -306,21 +299,4 @@ func (r *runner) period() time.Duration {
 		return 0
 	}
 	return r.asked.HeartbeatPeriod()
-}
-
-// replace puts the newest value into a channel of one, whose only senders hold the same lock.
-func replace[T any](newest chan T, value T) {
-	select {
-	case <-newest:
-	default:
-	}
-	newest <- value
-}
-
-// poke leaves a note that is read later; one is enough.
-func poke(notes chan struct{}) {
-	select {
-	case notes <- struct{}{}:
-	default:
-	}
 }

@@ -11,11 +11,19 @@ type standing struct {
 	log logr.Logger
 	// caution is said beside everything else.
 	caution string
+	// quiet keeps what an agent does for a membership that it leaves out of the log and the metrics.
+	quiet bool
+	// changed wakes the agent's loop when it becomes or ceases to be the one that beats; noted tells of another note.
+	changed, noted chan struct{}
 
 	mu     sync.Mutex
 	state  State
 	reason string
 	ready  bool
+	// beaten says that a beat was accepted since the state was entered.
+	beaten bool
+	// beside says of an agent that has joined where its registration with another token stands.
+	beside string
 }
 
 // enter tells a state and why.
@@ -23,6 +31,7 @@ func (s *standing) enter(state State, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.change(state, reason)
+	s.beaten = false
 	if state != Joined {
 		s.setReady(false)
 	}
@@ -32,7 +41,8 @@ func (s *standing) enter(state State, reason string) {
 func (s *standing) beat(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == Joined && !s.ready || s.state == Standby {
+	if s.state == Joined && !s.beaten || s.state == Standby {
+		s.beaten = true
 		s.setReady(true)
 		s.change(Joined, reason)
 	}
@@ -47,18 +57,57 @@ func (s *standing) say(reason string) {
 	}
 }
 
+// registering tells how far a registration is: of an agent that has joined beside what it does, else as its state.
+func (s *standing) registering(sentence string) {
+	s.mu.Lock()
+	beside := s.state == Joined || s.state == Standby || s.state == Left
+	s.mu.Unlock()
+	if beside {
+		s.note("this cluster registers with another token: " + sentence)
+		return
+	}
+	s.enter(Joining, sentence)
+}
+
+// note tells what is worth to know beside the state; nothing if it is empty.
+func (s *standing) note(sentence string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.beside == sentence {
+		return
+	}
+	s.beside = sentence
+	if sentence != "" {
+		s.log.Info("beside the membership", "state", s.state, "note", sentence)
+	}
+	poke(s.noted)
+}
+
+// noteOf is what note told last.
+func (s *standing) noteOf() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.beside
+}
+
 // change logs what is said for the first time. An attempt that ends as the last one did says nothing new, though the state
 // went back and forth.
 func (s *standing) change(state State, reason string) {
 	from, said := s.state, s.reason
 	s.state, s.reason = state, reason
-	if said != reason {
+	if (from == Standby) != (state == Standby) && s.changed != nil {
+		poke(s.changed)
+	}
+	if said != reason && !s.quiet {
 		s.log.Info("agent state", "from", from, "to", state, "reason", reason)
 	}
 }
 
 func (s *standing) setReady(ready bool) {
 	s.ready = ready
+	if s.quiet {
+		return
+	}
 	value := 0.0
 	if ready {
 		value = 1
@@ -70,5 +119,9 @@ func (s *standing) setReady(ready bool) {
 func (s *standing) get() (state State, reason string, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state, s.reason + s.caution, s.ready
+	reason = s.reason
+	if s.beside != "" {
+		reason += "; " + s.beside
+	}
+	return s.state, reason + s.caution, s.ready
 }

@@ -24,6 +24,16 @@ import (
 //
 // BadInput stands for a Secret or ConfigMap that cannot be read, until it changes. While Joined, another agent may be at work
 // (Standby), or the hub may ask the cluster to leave (Left).
+//
+// A registration token is looked at in every state, also beside a credential that works or whose hub is unreachable:
+//
+//	Secret appears ──► bought the credential in use? ──yes──► left over: deleted once the hub has confirmed the credential
+//	                          │ no: another token, hub, workspace or clientID
+//	                          ▼
+//	                       Joining ◄──► Retrying, Denied     the membership so far goes on and says so
+//	                          │ granted, tried, stored
+//	                          ▼
+//	                     Joined by the new credential; the membership so far is left, unless it is the same one
 
 // State is where an agent stands.
 type State string
@@ -98,9 +108,19 @@ type observed struct {
 	credential, bootstrap, config object
 	// record names the Cluster of the stored credential.
 	record string
+	// standby says that another agent beats for this member.
+	standby bool
+	// replaced says that another agent of this cluster has registered it anew, so that the stored credential is not the one in use.
+	replaced bool
+	// used says that the credential was bought with just the registration token that is there.
+	used bool
+	// appeared is when the registration token was first seen; zero if the session was bought with it and nobody waits for it to be there.
+	appeared time.Time
+	// unconfigured says that the ConfigMap that was installed with the registration token has not come yet.
+	unconfigured bool
 	// joining is the version of what a join under way was begun with.
 	joining string
-	// trial is the last try of a credential, join that of a registration token.
+	// trial is the last try of a credential, join that of a registration token, to register with it or to delete it.
 	trial, join attempt
 }
 
@@ -117,6 +137,8 @@ const (
 	try task = "try"
 	// register joins.
 	register task = "register"
+	// forget deletes a registration token that is left over.
+	forget task = "forget"
 	// work beats and reports.
 	work task = "work"
 )
@@ -125,29 +147,79 @@ const (
 type decision struct {
 	State  State
 	Reason string
-	Do     task
-	Wake   time.Time
+	// Do is what to do with the credential, Token what to do with the registration token.
+	Do, Token task
+	// Registering says of an agent that has joined where its registration with another token stands; empty if there is none.
+	Registering string
+	Wake        time.Time
 }
+
+const (
+	// spare is how long a registration token that is left over is kept. It may have been given because the credential was just revoked, which
+	// an API server takes up to 10 s to notice; and Helm, which has just made it, waits to see it.
+	spare = 15 * time.Second
+	// settle is how long the ConfigMap may come after the registration token: Helm makes the Secret first.
+	settle = 15 * time.Second
+)
 
 // decide is total: it has an answer for everything that may be observed.
 func decide(o observed, now time.Time) decision {
 	switch {
-	case o.trial.verdict == accepted:
-		return decision{State: Joined, Do: work, Reason: "the hub accepts the credential of " + o.record + "; sending the first beat"}
+	case o.trial.verdict == accepted && !o.replaced:
+		return decideJoined(o, now)
 	case !o.synced && o.failure != "":
 		return decision{State: Starting, Reason: fmt.Sprintf("reading namespace %s of this cluster: %s", o.namespace, o.failure)}
 	case !o.synced:
 		return decision{State: Starting, Reason: fmt.Sprintf("reading namespace %s of this cluster", o.namespace)}
 	case o.config.problem != "":
-		return decision{State: BadInput, Reason: fmt.Sprintf("configmap %s/%s: %s", o.namespace, naming.AgentConfigMap, o.config.problem)}
-	case o.joining != "" && o.joining == o.joinVersion():
-		// A join under way is not disturbed by the credential that it stores itself.
-		return decision{State: Joining, Do: register, Reason: "asking the hub to register this cluster"}
+		return decision{State: BadInput, Reason: o.badConfig()}
 	}
 	if d, decided := decideCredential(o, now); decided {
 		return d
 	}
-	return decideBootstrap(o, now)
+	return decideToken(o, now)
+}
+
+const asking = "asking the hub to register this cluster"
+
+func (o observed) badConfig() string {
+	return fmt.Sprintf("configmap %s/%s: %s", o.namespace, naming.AgentConfigMap, o.config.problem)
+}
+
+// decideJoined covers an agent whose credential works. A registration token beside it changes nothing until it has bought another one.
+func decideJoined(o observed, now time.Time) decision {
+	d := decision{State: Joined, Do: work, Reason: "the hub accepts the credential of " + o.record + "; sending the first beat"}
+	token := o.namespace + "/" + naming.AgentBootstrapSecret
+	tried := o.join.of == o.joinVersion() && o.join.verdict != ""
+	switch {
+	case !o.synced, o.standby, o.bootstrap.version == "":
+	case o.config.problem != "":
+		d.Registering = "secret " + token + " is not used: " + o.badConfig()
+	case o.awaitsConfig(now):
+		d.Wake = o.appeared.Add(settle)
+	case o.used && tried && now.Before(o.join.retryAt):
+		d.Wake, d.Registering = o.join.retryAt, o.join.message
+	case o.used && now.Before(o.spared()):
+		d.Wake = o.spared()
+	case o.used:
+		d.Token = forget
+	default:
+		beside := decideToken(o, now)
+		d.Token, d.Wake, d.Registering = beside.Token, beside.Wake, "this cluster registers with another token: "+beside.Reason
+	}
+	return d
+}
+
+// spared is until when a registration token that is left over is kept.
+func (o observed) spared() time.Time {
+	if o.appeared.IsZero() {
+		return time.Time{}
+	}
+	return o.appeared.Add(spare)
+}
+
+func (o observed) awaitsConfig(now time.Time) bool {
+	return o.unconfigured && now.Before(o.appeared.Add(settle))
 }
 
 // decideCredential covers a stored credential that is not known to be refused.
@@ -156,19 +228,38 @@ func decideCredential(o observed, now time.Time) (decision, bool) {
 	switch {
 	case o.credential.version == "" || o.credential.problem != "":
 		return decision{}, false
+	case !tried && o.joining != "" && o.joining == o.joinVersion():
+		// A join under way is not disturbed by the credential that it stores itself.
+		return decision{State: Joining, Token: register, Reason: asking}, true
 	case !tried:
 		return decision{State: Trying, Do: try, Reason: "trying the stored credential of " + o.record}, true
-	case o.trial.verdict == unreachable && now.Before(o.trial.retryAt):
-		return decision{State: Unreachable, Reason: o.trial.message, Wake: o.trial.retryAt}, true
-	case o.trial.verdict == unreachable:
-		return decision{State: Unreachable, Do: try, Reason: o.trial.message}, true
-	default:
+	case o.trial.verdict != unreachable:
 		return decision{}, false
 	}
+	d := decision{State: Unreachable, Reason: o.trial.message}
+	if o.bootstrap.version != "" && !o.used {
+		// The hub may be gone for good, which is why there is another token.
+		d = decideToken(o, now)
+		d.Reason += "; meanwhile, of the hub so far: " + o.trial.message
+	}
+	if now.Before(o.trial.retryAt) {
+		d.Wake = earlier(d.Wake, o.trial.retryAt)
+	} else {
+		d.Do = try
+	}
+	return d, true
 }
 
-// decideBootstrap covers an agent that has no credential, or one that is refused.
-func decideBootstrap(o observed, now time.Time) decision {
+// earlier is the earlier of two times, of which the zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// decideToken covers what becomes of a registration token that is to buy a credential.
+func decideToken(o observed, now time.Time) decision {
 	token := o.namespace + "/" + naming.AgentBootstrapSecret
 	tried := o.join.of == o.joinVersion() && o.join.verdict != ""
 	switch {
@@ -176,14 +267,17 @@ func decideBootstrap(o observed, now time.Time) decision {
 		return decideWaiting(o, now, token)
 	case o.bootstrap.problem != "":
 		return decision{State: BadInput, Reason: fmt.Sprintf("secret %s: %s", token, o.bootstrap.problem)}
+	case o.awaitsConfig(now):
+		return decision{State: Waiting, Wake: o.appeared.Add(settle),
+			Reason: fmt.Sprintf("waiting for the configmap %s/%s that belongs to secret %s", o.namespace, naming.AgentConfigMap, token)}
 	case tried && o.join.verdict == final:
 		return decision{State: Denied, Reason: o.join.message}
 	case tried && now.Before(o.join.retryAt):
 		return decision{State: Retrying, Reason: o.join.message, Wake: o.join.retryAt}
 	case tried:
-		return decision{State: Retrying, Do: register, Reason: o.join.message}
+		return decision{State: Retrying, Token: register, Reason: o.join.message}
 	default:
-		return decision{State: Joining, Do: register, Reason: "asking the hub to register this cluster"}
+		return decision{State: Joining, Token: register, Reason: asking}
 	}
 }
 

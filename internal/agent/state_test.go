@@ -50,13 +50,31 @@ func TestDecide(t *testing.T) {
 			with(func(o *observed) { credential(o); o.trial = attempt{of: "6", verdict: refused} }),
 			decision{State: Trying, Do: try, Reason: "trying the stored credential of clusters/c"},
 		},
-		"an unreachable hub is no reason to register again": {
+		"an unreachable hub is no reason to register again with a token that is left over": {
+			with(func(o *observed) {
+				credential(o)
+				bootstrap(o)
+				o.used = true
+				o.trial = attempt{of: "7", verdict: unreachable, message: "no route", retryAt: later}
+			}),
+			decision{State: Unreachable, Reason: "no route", Wake: later},
+		},
+		"an unreachable hub, which may be gone for good, is no reason not to register with another token": {
 			with(func(o *observed) {
 				credential(o)
 				bootstrap(o)
 				o.trial = attempt{of: "7", verdict: unreachable, message: "no route", retryAt: later}
 			}),
-			decision{State: Unreachable, Reason: "no route", Wake: later},
+			decision{State: Joining, Token: register, Wake: later, Reason: asking + "; meanwhile, of the hub so far: no route"},
+		},
+		"an unreachable hub is asked again meanwhile": {
+			with(func(o *observed) {
+				credential(o)
+				bootstrap(o)
+				o.trial = attempt{of: "7", verdict: unreachable, message: "no route", retryAt: earlier}
+				o.join = attempt{of: "3/", verdict: final, message: "denied"}
+			}),
+			decision{State: Denied, Do: try, Reason: "denied; meanwhile, of the hub so far: no route"},
 		},
 		"an unreachable hub is asked again when the back-off ends": {
 			with(func(o *observed) {
@@ -71,7 +89,7 @@ func TestDecide(t *testing.T) {
 				bootstrap(o)
 				o.trial = attempt{of: "7", verdict: refused, message: "Unauthorized", retryAt: later}
 			}),
-			decision{State: Joining, Do: register, Reason: asking},
+			decision{State: Joining, Token: register, Reason: asking},
 		},
 		"a refused credential without a registration token waits for one": {
 			with(func(o *observed) {
@@ -103,7 +121,7 @@ func TestDecide(t *testing.T) {
 				o.credential = object{version: "7", problem: "it has no key kubeconfig"}
 				bootstrap(o)
 			}),
-			decision{State: Joining, Do: register, Reason: asking},
+			decision{State: Joining, Token: register, Reason: asking},
 		},
 		"a garbage registration token is named": {
 			with(func(o *observed) { o.bootstrap = object{version: "3", problem: "its key token is missing"} }),
@@ -111,11 +129,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a registration token is used": {
 			with(bootstrap),
-			decision{State: Joining, Do: register, Reason: asking},
+			decision{State: Joining, Token: register, Reason: asking},
 		},
 		"a join under way is not disturbed by the credential it stores": {
 			with(func(o *observed) { credential(o); bootstrap(o); o.joining = "3/" }),
-			decision{State: Joining, Do: register, Reason: asking},
+			decision{State: Joining, Token: register, Reason: asking},
 		},
 		"a join under way ends when its token changes": {
 			with(func(o *observed) { o.bootstrap.problem = "garbage"; o.bootstrap.version = "4"; o.joining = "3/" }),
@@ -134,7 +152,7 @@ func TestDecide(t *testing.T) {
 				o.config.version = "2"
 				o.join = attempt{of: "3/1", verdict: final, message: "denied"}
 			}),
-			decision{State: Joining, Do: register, Reason: asking},
+			decision{State: Joining, Token: register, Reason: asking},
 		},
 		"a failed join waits": {
 			with(func(o *observed) {
@@ -148,7 +166,7 @@ func TestDecide(t *testing.T) {
 				bootstrap(o)
 				o.join = attempt{of: "3/", verdict: refused, message: "expired", retryAt: now}
 			}),
-			decision{State: Retrying, Do: register, Reason: "expired"},
+			decision{State: Retrying, Token: register, Reason: "expired"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

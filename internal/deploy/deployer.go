@@ -22,6 +22,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
 	"github.com/muster-fleet/muster/internal/deploy/chart"
@@ -59,6 +60,8 @@ type Deployer struct {
 	// before, in which generation of its BundleDeployment.
 	Idle   func(bool)
 	Rested func(map[string]int64)
+	// Blocked is told what keeps releases from being removed, when that changes. It may be nil.
+	Blocked func(deployer.Blocked)
 
 	queue   workqueue.TypedDelayingInterface[string]
 	store   *store
@@ -70,6 +73,7 @@ type Deployer struct {
 	owners     map[live.Key]map[string]bool
 	waiting    map[string]bool
 	busy       int
+	problems   problems
 }
 
 // delivery is what is remembered of one deployment. Only the worker that has its name changes it, release, set and seen

@@ -53,7 +53,8 @@ type InternalMemberClusterSpec struct {
 	// +optional
 	Hub *HubAddress `json:"hub,omitempty"`
 	// LeavePolicy is what becomes, when the member leaves, of what was placed on it: Delete (it is removed, and only then the agent
-	// says that the member has left) or Orphan (it stays as it is; the default). Set by the hub when it asks the member to leave.
+	// says that the member has left) or Orphan (it stays as it is; the default). Set by the hub when it asks the member to leave, and
+	// before that if it is Delete: a member may leave by itself, to register elsewhere.
 	// Agents of KubeFleet ignore it. A Muster addition.
 	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`

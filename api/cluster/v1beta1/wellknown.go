@@ -21,6 +21,10 @@ const (
 	ConditionSupported = "Supported"
 	// ReasonLeaving is that of the condition Joined while a member leaves.
 	ReasonLeaving = "Leaving"
+	// ReasonRegistering is that of the condition Joined of an agent that has joined and registers with another token beside that.
+	ReasonRegistering = "Registering"
+	// ReasonInternalMemberClusterLeft is that of the condition Joined of an agent that has left.
+	ReasonInternalMemberClusterLeft = "InternalMemberClusterLeft"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 	// ConditionPruned is False while a release whose BundleDeployment is gone cannot be removed, or is kept because it is not sure that it should

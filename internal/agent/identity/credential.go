@@ -26,6 +26,9 @@ const (
 	// Muster's own, if the hub asked for a mode.
 	keyMode      = "agentTLSMode"
 	keyChartMode = "chartTLSMode"
+	// What the agent registered with, as digests; see join.Bootstrap.
+	keyJoinedWith = "joinedWith"
+	keyJoinedAs   = "joinedAs"
 )
 
 // Credential is who the agent is on the hub.
@@ -42,6 +45,9 @@ type Credential struct {
 	Workspace, Cluster string
 	// Mode is the agentTLSMode that the hub asked for, empty if it did not. It counts as long as that of the chart is ChartMode.
 	Mode, ChartMode trust.Mode
+	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID that the credential was bought with,
+	// JoinedAs that of the clientID alone. Both are empty for a MemberCluster, and for an agent that registered before it remembered.
+	JoinedWith, JoinedAs string
 }
 
 // Record is the record for messages.
@@ -81,6 +87,8 @@ func FromSecret(secret *corev1.Secret) (Credential, error) {
 		Cluster:         string(secret.Data[keyClusterName]),
 		Mode:            askedMode(secret.Data[keyMode]),
 		ChartMode:       askedMode(secret.Data[keyChartMode]),
+		JoinedWith:      string(secret.Data[keyJoinedWith]),
+		JoinedAs:        string(secret.Data[keyJoinedAs]),
 	}, nil
 }
 
@@ -115,6 +123,9 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	}
 	if c.Mode != "" {
 		secret.Data[keyMode], secret.Data[keyChartMode] = []byte(c.Mode), []byte(c.ChartMode)
+	}
+	if c.JoinedWith != "" {
+		secret.Data[keyJoinedWith], secret.Data[keyJoinedAs] = []byte(c.JoinedWith), []byte(c.JoinedAs)
 	}
 	return secret, nil
 }

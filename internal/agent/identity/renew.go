@@ -36,7 +36,7 @@ func (r *Renewer) Run(ctx context.Context) {
 		if due.IsZero() {
 			return
 		}
-		if retry.Wait(ctx, r.Clock, due.Sub(r.Now())) != nil {
+		if retry.Until(ctx, r.Clock, r.Now, due) != nil {
 			return
 		}
 		for pace, failing := retry.Refused(), false; ; {

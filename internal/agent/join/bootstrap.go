@@ -1,6 +1,8 @@
 package join
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +25,8 @@ const (
 	keyToken     = "token"
 	keyTokenName = "tokenName"
 	keyWorkspace = "clusterNamespace"
+	// keyConfigDigest is the digest of the ConfigMap that the chart installs together with the Secret, and a moment after it.
+	keyConfigDigest = "configDigest"
 	// keyValues may hold all of them as the values.yaml of a ClusterRegistrationToken.
 	keyValues = "values"
 	// keyConfig is the key of ConfigMap fleet-agent.
@@ -39,6 +43,26 @@ type Bootstrap struct {
 	Claims    credential.Claims
 	TokenName string
 	Workspace string
+	// ConfigDigest is that of the Config that belongs to it; empty if any does.
+	ConfigDigest string
+}
+
+// Digest changes when anything does that makes a registration another one: the token, the hub, the workspace or the clientID.
+func (b Bootstrap) Digest(clientID string) string {
+	return digest(b.Token, b.Server, b.Workspace, clientID)
+}
+
+// DigestOfClientID changes when the clientID does.
+func DigestOfClientID(clientID string) string { return digest(clientID) }
+
+// digest is of each text by itself first, so that no two lists of texts run into one another.
+func digest(texts ...string) string {
+	whole := sha256.New()
+	for _, text := range texts {
+		part := sha256.Sum256([]byte(text))
+		whole.Write(part[:])
+	}
+	return hex.EncodeToString(whole.Sum(nil))
 }
 
 // ParseBootstrap reads the Secret. Its errors name the key and what to set, and never quote a value that may be the token.
@@ -69,7 +93,7 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	b := Bootstrap{
 		Server: server, CA: ca, Token: token, Claims: claims,
 		TokenName: firstOf(get(keyTokenName), tokenName(claims.Account)),
-		Workspace: firstOf(get(keyWorkspace), claims.Namespace),
+		Workspace: firstOf(get(keyWorkspace), claims.Namespace), ConfigDigest: get(keyConfigDigest),
 	}
 	if b.Workspace == "" {
 		return Bootstrap{}, missing(keyWorkspace, "the namespace of the ClusterRegistrationToken, which this token does not tell")
@@ -122,6 +146,8 @@ type Config struct {
 	ClientID string
 	// Mode says whether only the given CA counts.
 	Mode trust.Mode
+	// Digest is that of the text that says all this; empty without one.
+	Digest string
 }
 
 // Trust is whom this agent trusts, in the words of the chart fleet-agent.
@@ -145,7 +171,12 @@ func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return Config{Labels: raw.Labels, ClientID: raw.ClientID, Mode: mode}, nil
+	config := Config{Labels: raw.Labels, ClientID: raw.ClientID, Mode: mode}
+	if configMap != nil {
+		sum := sha256.Sum256([]byte(configMap.Data[keyConfig]))
+		config.Digest = hex.EncodeToString(sum[:])
+	}
+	return config, nil
 }
 
 // describeJSON says where the JSON is wrong in words of the document instead of Go's types.

@@ -134,7 +134,7 @@ func (c *Cluster) Applied(ctx context.Context, namespace string) (bool, error) {
 	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace == namespace }), nil
 }
 
-// Store writes a Secret of the agent's namespace, whether or not it exists.
+// Store writes a Secret of the agent's namespace, whether or not it exists and whatever it says.
 func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -148,7 +148,17 @@ func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// StoreConfigMap does so for a ConfigMap.
+// Replace writes a Secret of the agent's namespace over the version that it names, and fails if there is another one meanwhile.
+func (c *Cluster) Replace(ctx context.Context, secret *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if _, err := c.Secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("replacing secret %s/%s: %w", c.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// StoreConfigMap writes a ConfigMap of the agent's namespace, whether or not it exists.
 func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -162,12 +172,12 @@ func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMa
 	return nil
 }
 
-// Forget deletes the registration token. What is gone already is not an error.
-func (c *Cluster) Forget(ctx context.Context) error {
+// Forget deletes the registration token as it was seen. What is gone already is not an error, nor is another one in its place, which stays.
+func (c *Cluster) Forget(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := c.Secrets.Delete(ctx, naming.AgentBootstrapSecret, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	err := c.Secrets.Delete(ctx, naming.AgentBootstrapSecret, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting secret %s/%s: %w", c.Namespace, naming.AgentBootstrapSecret, err)
 	}
 	return nil

@@ -35,6 +35,8 @@ type Member struct {
 
 	leases *client.Resource[*coordinationv1.Lease, *coordinationv1.LeaseList]
 	core   rest.Interface
+	// report is the UID that the report has to have; empty if any will do.
+	report types.UID
 }
 
 // Member prepares access to a member namespace.
@@ -101,14 +103,21 @@ func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since L
 	return readLease(lease), nil
 }
 
+// ExpectReport makes the hub refuse what is reported from now on unless the report has this UID.
+func (m *Member) ExpectReport(uid types.UID) { m.report = uid }
+
 // Report applies the status of the report; what the agent no longer reports disappears from it.
 func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	metadata := map[string]any{"name": m.Name, "namespace": m.Namespace}
+	if m.report != "" {
+		metadata["uid"] = m.report
+	}
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": clusterv1beta1.GroupVersion.String(),
 		"kind":       "InternalMemberCluster",
-		"metadata":   map[string]any{"name": m.Name, "namespace": m.Namespace},
+		"metadata":   metadata,
 		"status":     status,
 	})
 	if err != nil {

@@ -49,11 +49,18 @@ type Reporter struct {
 	Hubs <-chan clusterv1beta1.HubInUse
 	// Check tells when to look at the health of the member again.
 	Check <-chan struct{}
-	// Departure says of a member that was asked to leave whether it is ready to go, and if not, how far it is; Departing tells of changes.
+	// Departure says of a member that was asked to leave whether it is ready to go, and if not, how far it is. Unpruned is
+	// what the member cannot remove though the hub took it away; it may be nil. Departing tells of changes of both.
 	Departure func() (ready bool, progress string)
+	Unpruned  func() Unpruned
 	Departing <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
 	Left func()
+	// Farewell is what a member that has left says, if not that the hub asked for it.
+	Farewell string
+	// Note says what the hub should know beside that the member has joined; empty if nothing. Noted tells of another one. Both may be nil.
+	Note  func() string
+	Noted <-chan struct{}
 	// Explain words an error for the log.
 	Explain func(error) string
 	// AgentVersion is that of this program, AgentNamespace where it runs.
@@ -99,6 +106,12 @@ func (r *Reporter) Run(ctx context.Context) {
 		if r.leave {
 			r.facts.left, r.facts.leaving = r.Departure()
 		}
+		if r.Note != nil {
+			r.facts.note = r.Note()
+		}
+		if r.Unpruned != nil {
+			r.facts.unpruned = r.Unpruned()
+		}
 		due := r.due()
 		if complete := r.facts.summary.listed && r.facts.summary.available != nil; !complete && r.last.IsZero() && due.IsZero() && !r.facts.left {
 			due = started.Add(firstNodes)
@@ -118,6 +131,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		case report := <-r.Asks:
 			r.hear(report)
 		case <-r.Departing:
+		case <-r.Noted:
 		case r.facts.hub = <-r.Hubs:
 		case <-r.Check:
 			r.look(ctx)

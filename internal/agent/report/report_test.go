@@ -83,7 +83,7 @@ func TestNextWriteIsDue(t *testing.T) {
 func TestTransitionTimeIsThatOfTheLastTransition(t *testing.T) {
 	before := metav1.NewTime(time.Unix(1000, 0))
 	now := metav1.NewTime(time.Unix(2000, 0))
-	got := conditions(facts{unhealthy: "etcd is away", generation: 3}, []metav1.Condition{
+	got := conditions(facts{unhealthy: "etcd is away", generation: 3}, "", []metav1.Condition{
 		{Type: "Joined", Status: "True", LastTransitionTime: before}, {Type: "Healthy", Status: "True", LastTransitionTime: before},
 	}, now)
 	want := []metav1.Condition{

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,12 +20,17 @@ const (
 
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
+	// conditionPruned is there, and False, while something that the hub took away cannot be removed.
+	conditionPruned = "Pruned"
 
 	reasonJoined    = "InternalMemberClusterJoined"
-	reasonLeft      = "InternalMemberClusterLeft"
+	reasonLeft      = clusterv1beta1.ReasonInternalMemberClusterLeft
 	reasonHealthy   = "InternalMemberClusterHealthy"
 	reasonUnhealthy = "InternalMemberClusterUnhealthy"
 )
+
+// maxNote is the longest note that is reported.
+const maxNote = 1024
 
 // facts is what was observed of the member; two reports with equal facts need not both be written.
 type facts struct {
@@ -34,26 +41,34 @@ type facts struct {
 	// left says that the member left, as the hub asked; leaving says how far it is with that.
 	left    bool
 	leaving string
+	// note is what the hub should know beside that the member has joined.
+	note string
+	// unpruned is what cannot be removed.
+	unpruned Unpruned
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
 
+// Unpruned says why something is still on the member that the hub took away. It is empty if nothing is.
+type Unpruned struct{ Reason, Message string }
+
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.hub == other.hub &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.note == other.note && f.hub == other.hub && f.unpruned == other.unpruned &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
 }
 
-// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, or cannot do
-// what the hub asks. Another word for the same failure can wait.
+// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
+// what the hub asks, or cannot remove what the hub took away. Another word for the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
-	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || hub != other.hub
+	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") || f.unpruned.Reason != other.unpruned.Reason ||
+		hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -69,7 +84,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 			Capacity: f.summary.capacity, Allocatable: f.summary.allocatable, Available: f.summary.available, ObservationTime: at,
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{
-			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, before, at), LastReceivedHeartbeat: at,
+			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, r.Farewell, before, at), LastReceivedHeartbeat: at,
 		}},
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
@@ -96,7 +111,7 @@ func HasLeft(report *clusterv1beta1.InternalMemberCluster) bool {
 	return own != nil && meta.IsStatusConditionFalse(own.Conditions, conditionJoined)
 }
 
-func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Condition {
+func conditions(f facts, farewell string, before []metav1.Condition, at metav1.Time) []metav1.Condition {
 	healthy := metav1.Condition{
 		Type: conditionHealthy, Status: metav1.ConditionTrue, Reason: reasonHealthy,
 		Message: "the member's API server is ready", ObservedGeneration: f.generation, LastTransitionTime: at,
@@ -110,11 +125,19 @@ func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Con
 	}
 	if f.left {
 		joined.Status, joined.Reason = metav1.ConditionFalse, reasonLeft
-		joined.Message = "the agent has left, as the hub asked; nothing more is placed on this cluster"
+		joined.Message = cmp.Or(farewell, "the agent has left, as the hub asked; nothing more is placed on this cluster")
 	} else if f.leaving != "" {
 		joined.Reason, joined.Message = clusterv1beta1.ReasonLeaving, f.leaving
+	} else if f.note != "" {
+		joined.Reason, joined.Message = clusterv1beta1.ReasonRegistering, strings.ToValidUTF8(f.note[:min(len(f.note), maxNote)], "")
 	}
 	current := []metav1.Condition{joined, healthy}
+	if f.unpruned.Reason != "" {
+		current = append(current, metav1.Condition{
+			Type: conditionPruned, Status: metav1.ConditionFalse, Reason: f.unpruned.Reason, Message: f.unpruned.Message,
+			ObservedGeneration: f.generation, LastTransitionTime: at,
+		})
+	}
 	for i := range current {
 		if old := meta.FindStatusCondition(before, current[i].Type); old != nil && old.Status == current[i].Status {
 			current[i].LastTransitionTime = old.LastTransitionTime

@@ -48,7 +48,24 @@ func Moving() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
-// Wait returns after d, or with the context's error when that ends first.
+// look is how often a long wait looks at the clock.
+const look = time.Hour
+
+// Until returns when the time is due by the clock that now reads, or with the context's error when that ends first. It looks at that clock
+// every hour at least, because a timer stands still while its machine is suspended.
+func Until(ctx context.Context, clk clock.Clock, now func() time.Time, due time.Time) error {
+	for {
+		left := due.Sub(now())
+		if left <= 0 {
+			return ctx.Err()
+		}
+		if err := Wait(ctx, clk, min(left, look)); err != nil {
+			return err
+		}
+	}
+}
+
+// Wait returns after d, which is short, or with the context's error when that ends first.
 func Wait(ctx context.Context, clk clock.Clock, d time.Duration) error {
 	timer := clk.NewTimer(d)
 	defer timer.Stop()

@@ -54,9 +54,15 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	if err := c.rollUp(ctx, &o, cluster.Namespace); err != nil {
 		return observed{}, err
 	}
-	if o.identity, err = c.identity(ctx, member); err != nil || o.identity == "" {
-		return o, err
+	if o.identity, err = c.identity(ctx, member); err != nil {
+		return observed{}, err
 	}
+	if o.identity == "" {
+		since, _ := c.missing.LoadOrStore(member.Namespace, c.Clock.Now())
+		o.missing = since.(time.Time)
+		return o, nil
+	}
+	c.missing.Delete(member.Namespace)
 	var report clusterv1beta1.InternalMemberCluster
 	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
 	if client.IgnoreNotFound(err) != nil {
@@ -83,10 +89,10 @@ func (c *Controller) prepare(ctx context.Context, cluster *fleet.Cluster, o *obs
 	case o.namespace == membership.NamespaceTerminating:
 		err = member.ReleaseWorks(ctx, c.Client, c.Live) // which the agent does not do then
 	case o.namespace == membership.NamespaceOurs && o.identity != "":
-		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o, membership.Join(c.Heartbeat(), o.hub))
+		err = c.heal(ctx, membership.Identity{Member: member, Kind: o.identity}, o, o.asks(c.Heartbeat(), o.hub))
 	}
 	if err == nil && o.namespace == membership.NamespaceOurs && o.report != nil {
-		o.turn, err = c.adjust(ctx, o.reach())
+		o.turn, err = c.adjust(ctx, *o)
 	}
 	return err
 }
@@ -123,10 +129,21 @@ func (c *Controller) heal(ctx context.Context, identity membership.Identity, o *
 	return kube.Ensure(ctx, c.Client, missing...)
 }
 
-// adjust keeps what the hub asks of the agent right: that it joins, with which period it beats, which follows the size of the fleet, and
-// where it reaches the hub. A member is looked at every five minutes at least, so a growing fleet slows down by and by. It returns how
+// asks is what the hub asks of the agent of a Cluster that stays. What becomes of what was delivered when it leaves the agent is told only
+// if that is not to stay: it may leave by itself, to register elsewhere.
+func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
+	asked := membership.Join(period, hub)
+	if o.leavePolicy == clusterv1beta1.LeaveDelete {
+		asked.LeavePolicy = clusterv1beta1.LeaveDelete
+	}
+	return asked
+}
+
+// adjust keeps what the hub asks of the agent right: that it joins, with which period it beats, which follows the size of the fleet,
+// where it reaches the hub, and what becomes of what was delivered when it leaves. A member is looked at every five minutes at least, so a growing fleet slows down by and by. It returns how
 // long the member's turn to move is away.
-func (c *Controller) adjust(ctx context.Context, reach membership.Reach) (turn time.Duration, err error) {
+func (c *Controller) adjust(ctx context.Context, o observed) (turn time.Duration, err error) {
+	reach := o.reach()
 	report, hub := reach.Report, reach.Desired
 	if !reach.Asked() {
 		if turn = c.Turns.Await(report.Namespace, c.Clock.Now()); turn > 0 {
@@ -134,11 +151,11 @@ func (c *Controller) adjust(ctx context.Context, reach membership.Reach) (turn t
 		}
 	}
 	asked, wanted := report.HeartbeatPeriod(), c.Heartbeat()
-	fits := (asked - wanted).Abs() <= wanted/periodTolerance
+	fits := (asked-wanted).Abs() <= wanted/periodTolerance && report.Spec.LeavePolicy == o.asks(0, nil).LeavePolicy
 	if report.Spec.State == clusterv1beta1.ClusterStateJoin && fits && (reach.Asked() || turn > 0) {
 		return turn, nil
 	}
-	return turn, membership.Ask(ctx, c.Client, report, membership.Join(wanted, hub))
+	return turn, membership.Ask(ctx, c.Client, report, o.asks(wanted, hub))
 }
 
 // periodTolerance is the part of a period by which a member's may be off before it is worth a write.
@@ -180,6 +197,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from,
 	case to == ReasonAgentLost && c.Judge.Mass(): // told once, by the judge
 	case to == ReasonAgentLost || to == ReasonIdentityMissing || to == reasonNamespaceTaken:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
+	case to == reasonAgentLeft:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)
 	case to == reasonLeaving:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
 	case from == ReasonAgentLost:

@@ -7,6 +7,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -63,6 +64,8 @@ type Deps struct {
 type Controller struct {
 	Deps
 	written kube.Written
+	// missing is since when a member namespace has no identity.
+	missing sync.Map
 }
 
 // New returns a controller.

@@ -126,6 +126,7 @@ func (c *Controller) letGo(ctx context.Context, cluster *fleet.Cluster) error {
 	member := membership.OfCluster(cluster)
 	c.Judge.Forget(member.Namespace)
 	c.Turns.Forget(member.Namespace)
+	c.missing.Delete(member.Namespace)
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, fleet.FinalizerCluster)
 	if err := c.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {

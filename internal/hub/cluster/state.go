@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -23,14 +24,17 @@ import (
 //	    ▼ │                ▼   │
 //	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
 //
+// An agent that has registered elsewhere says so last: AgentLeft stands in the place of AgentLost, until one registers again.
 // Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
 // While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
 const (
 	reasonReady       = "Ready"
 	reasonWaitCheckIn = "WaitCheckIn"
 	// ReasonAgentLost and ReasonIdentityMissing are what the importer mends.
-	ReasonAgentLost            = "AgentLost"
-	ReasonIdentityMissing      = "IdentityMissing"
+	ReasonAgentLost       = "AgentLost"
+	ReasonIdentityMissing = "IdentityMissing"
+	// reasonAgentLeft is nothing to mend: the cluster is somewhere else.
+	reasonAgentLeft            = "AgentLeft"
 	reasonNamespaceTaken       = "NamespaceTaken"
 	reasonNamespaceTerminating = "NamespaceTerminating"
 	reasonLeaving              = clusterv1beta1.ReasonLeaving
@@ -41,6 +45,9 @@ const refreshLastSeen = 5 * time.Minute
 
 // settle is how long the first beat of a native agent may wait for its first report, so that one write shows both.
 const settle = 200 * time.Millisecond
+
+// replacing is for how long an identity may be missing before that is said: a registration deletes it and makes another one.
+const replacing = time.Second
 
 // observed is all that the status of a Cluster depends on.
 type observed struct {
@@ -53,7 +60,9 @@ type observed struct {
 	namespaceUID    types.UID // empty if there is none
 	// identity is the kind of agent that an identity exists for; "" if there is none.
 	identity membership.AgentKind
-	report   *clusterv1beta1.InternalMemberCluster // nil if there is none
+	// missing is since when there is none; zero if there is one.
+	missing time.Time
+	report  *clusterv1beta1.InternalMemberCluster // nil if there is none
 	// managed: the hub itself installs the agent, and the condition Imported in before says how that goes.
 	managed  bool
 	liveness liveness.State
@@ -82,8 +91,12 @@ type verdict struct {
 // joined says whether the agent was ever heard of.
 func (o observed) joined() bool { return !o.before.Agent.LastSeen.IsZero() || !o.lastBeat.IsZero() }
 
-// unsettled is for how long a first beat may go unsaid, because the report of it is under way.
+// unsettled is for how long a first beat may go unsaid, because the report of it is under way, or that the identity is missing, because
+// another one is.
 func (o observed) unsettled(now time.Time) time.Duration {
+	if o.namespace == membership.NamespaceOurs && !o.missing.IsZero() && o.joined() && !o.recordedMissing() {
+		return max(0, o.missing.Add(replacing).Sub(now))
+	}
 	reported := o.report != nil && o.report.Status.AgentVersion != ""
 	if o.identity != membership.Native || reported || !o.before.Agent.LastSeen.IsZero() || o.lastBeat.IsZero() {
 		return 0
@@ -106,6 +119,9 @@ func judge(o observed) verdict {
 		return verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
 	case !joined:
 		return judgeAbsent(o)
+	case o.left() != "":
+		return verdict{reason: reasonAgentLeft, message: "the agent has left: " + o.left() +
+			"; delete this Cluster, or give the cluster a registration token of this workspace"}
 	case o.liveness == liveness.Lost, o.liveness == liveness.Unknown && o.recordedLost():
 		return verdict{reason: ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
 	case o.bundles.Ready < o.bundles.DesiredReady:
@@ -117,8 +133,29 @@ func judge(o observed) verdict {
 	if _, left := membership.NotPruned(o.report); left != "" {
 		return verdict{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
-	return verdict{ready: true, reason: reasonReady}
+	return verdict{ready: true, reason: reasonReady, message: o.registering()}
 }
+
+// left is what an agent said that has left without being asked to, or "".
+func (o observed) left() string {
+	joined := membership.AgentCondition(o.report, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionFalse || joined.Reason != clusterv1beta1.ReasonInternalMemberClusterLeft {
+		return ""
+	}
+	return kube.Clip(joined.Message, maxClaim)
+}
+
+// registering says that the agent is about to register elsewhere, and what it waits for; else "".
+func (o observed) registering() string {
+	joined := membership.AgentCondition(o.report, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Reason != clusterv1beta1.ReasonRegistering {
+		return ""
+	}
+	return "the agent is well; " + kube.Clip(joined.Message, maxClaim)
+}
+
+// maxClaim bounds what is shown of what a member wrote.
+const maxClaim = 512
 
 func (o observed) lostSince() string {
 	return fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))

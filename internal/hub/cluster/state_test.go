@@ -38,6 +38,15 @@ func neverSeen(o *observed) {
 	o.before.Agent.LastSeen, o.lastBeat, o.liveness = metav1.Time{}, time.Time{}, liveness.Unknown
 }
 
+// says is what the agent says of its membership.
+func says(status metav1.ConditionStatus, reason, message string) func(*observed) {
+	return func(o *observed) {
+		o.report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+			{Type: clusterv1beta1.ConditionJoined, Status: status, Reason: reason, Message: message},
+		}}}
+	}
+}
+
 // managed is a Cluster with a kubeconfig, whose import stands as given; not at all if the reason is empty.
 func managed(reason, message string) func(*observed) {
 	return func(o *observed) {
@@ -78,6 +87,12 @@ func TestJudge(t *testing.T) {
 		{"until it beats", member(recordedLost), verdict{ready: true, reason: reasonReady}},
 		{"an identity that is gone says what to do", member(func(o *observed) { o.identity = "" }),
 			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+		{"an agent that has registered elsewhere is not lost", member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.liveness = liveness.Lost }),
+			verdict{reason: reasonAgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
+		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
+			verdict{ready: true, reason: reasonReady, message: "the agent is well; denied"}},
+		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxClaim))),
+			verdict{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxClaim)}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.namespace = membership.NamespaceTaken }),
 			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
@@ -195,7 +210,7 @@ func TestLastSeenIsWrittenOnTransitionsAndAtMostEveryFiveMinutesBetween(t *testi
 	}
 }
 
-func TestAFirstBeatWaitsAMomentForItsReport(t *testing.T) {
+func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *testing.T) {
 	first := func(o *observed) {
 		neverSeen(o)
 		o.lastBeat, o.liveness, o.report.Status = now.Add(-settle/2), liveness.Online, clusterv1beta1.InternalMemberClusterStatus{}
@@ -209,6 +224,8 @@ func TestAFirstBeatWaitsAMomentForItsReport(t *testing.T) {
 		"not if the report is there":                {member(neverSeen, func(o *observed) { o.lastBeat = now }), 0},
 		"no later one":                              {member(first, func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Hour)) }), 0},
 		"not before there is one":                   {member(first, func(o *observed) { o.lastBeat = time.Time{} }), 0},
+		"nor does an identity that is replaced":     {member(func(o *observed) { o.identity, o.missing = "", now.Add(-replacing/2) }), replacing / 2},
+		"unless it is gone for good":                {member(func(o *observed) { o.identity, o.missing = "", now.Add(-replacing) }), 0},
 		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.identity = membership.Legacy }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {

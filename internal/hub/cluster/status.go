@@ -27,6 +27,12 @@ func (o observed) recordedLost() bool {
 	return ready != nil && ready.Reason == ReasonAgentLost
 }
 
+// recordedMissing says whether the status as it is says that the identity is missing.
+func (o observed) recordedMissing() bool {
+	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
+	return ready != nil && ready.Reason == ReasonIdentityMissing
+}
+
 // describe computes the status. It is the only place that sets what this package owns of it.
 func describe(o observed, leaving membership.Departure, now time.Time) fleet.ClusterStatus {
 	after := *o.before.DeepCopy()

@@ -67,7 +67,7 @@ func (c *Controller) try(ctx context.Context, cluster *fleet.Cluster, o observed
 	values.Bootstrap, values.Internal.Generation = *bootstrap, agentchart.Generation(now)
 	objects, err := agentchart.Render(values)
 	if err != nil {
-		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", cut(err.Error(), maxMessage))
+		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", kube.Clip(err.Error(), maxMessage))
 	}
 	pull, err := c.pullSecrets(ctx, cluster, values)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
 		url, err := credential.ParseServer(given)
 		if err != nil {
-			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is %q: %s", keyServerURL, s.key, cut(given, maxMessage), err)
+			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is %q: %s", keyServerURL, s.key, kube.Clip(given, maxMessage), err)
 		}
 		s.url, s.override.url = url, url
 	}

@@ -246,7 +246,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	} else if note == "" {
 		note = "the agent is installed"
 	}
-	c.Recorder.Eventf(cluster, nil, kind, imported.Reason, "Import", "%s", cut(note, maxNote))
+	c.Recorder.Eventf(cluster, nil, kind, imported.Reason, "Import", "%s", kube.Clip(note, maxNote))
 }
 
 // ofSecret leads from a kubeconfig to the Clusters that use it.

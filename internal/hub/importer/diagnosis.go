@@ -6,6 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // The reasons of the condition Imported of an agent that was installed and does not join.
@@ -38,7 +40,7 @@ func diagnose(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *pro
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return setback(reasonAgentUnschedulable, "no node takes its Pod %s: %s; see its tolerations, affinity and resources", pod.Name, cut(condition.Message, maxMessage))
+			return setback(reasonAgentUnschedulable, "no node takes its Pod %s: %s; see its tolerations, affinity and resources", pod.Name, kube.Clip(condition.Message, maxMessage))
 		}
 	}
 	if pod.Spec.NodeName == "" {
@@ -59,7 +61,7 @@ func diagnose(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *pro
 func diagnoseDeployment(deployment *appsv1.Deployment) *problem {
 	for _, condition := range deployment.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return setback(reasonAgentRefused, "the cluster refuses its Pod: %s", cut(condition.Message, maxMessage))
+			return setback(reasonAgentRefused, "the cluster refuses its Pod: %s", kube.Clip(condition.Message, maxMessage))
 		}
 	}
 	return setback(reasonAgentNotStarted, "its Deployment has no Pod: do the cluster's own controllers run?")
@@ -71,12 +73,12 @@ func diagnoseContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *problem
 		switch waiting.Reason {
 		case "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 			return setback(reasonAgentImageNotPulled, "its image %s cannot be pulled (%s): %s; correct agentImage, global.cattle.systemDefaultRegistry or global.imagePullSecrets "+
-				"of the fleet chart, or privateRepoURL or agentPullSecrets of the Cluster", status.Image, waiting.Reason, cut(waiting.Message, maxMessage))
+				"of the fleet chart, or privateRepoURL or agentPullSecrets of the Cluster", status.Image, waiting.Reason, kube.Clip(waiting.Message, maxMessage))
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError":
 			if strings.Contains(waiting.Message, wrongArchitecture) {
 				return otherArchitecture(pod, status)
 			}
-			return setback(reasonAgentNotStarted, "the container of its Pod %s cannot be started (%s): %s", pod.Name, waiting.Reason, cut(waiting.Message, maxMessage))
+			return setback(reasonAgentNotStarted, "the container of its Pod %s cannot be started (%s): %s", pod.Name, waiting.Reason, kube.Clip(waiting.Message, maxMessage))
 		case "ContainerCreating", "PodInitializing":
 			return setback(reasonAgentNotStarted, "node %s has not started its Pod %s yet (%s), which mostly means that it is pulling the image %s", pod.Spec.NodeName, pod.Name,
 				waiting.Reason, status.Image)
@@ -98,7 +100,7 @@ func diagnoseContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *problem
 	if said == "" {
 		said = fmt.Sprintf("kubectl -n %s logs %s --previous says why", pod.Namespace, pod.Name)
 	}
-	return setback(reasonAgentCrashing, "its Pod %s ended %s, the last time with exit code %d (%s): %s", pod.Name, times(status.RestartCount), ended.ExitCode, ended.Reason, cut(said, maxMessage))
+	return setback(reasonAgentCrashing, "its Pod %s ended %s, the last time with exit code %d (%s): %s", pod.Name, times(status.RestartCount), ended.ExitCode, ended.Reason, kube.Clip(said, maxMessage))
 }
 
 func otherArchitecture(pod *corev1.Pod, status *corev1.ContainerStatus) *problem {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // The reasons of the condition Imported.
@@ -77,19 +79,19 @@ func explain(server, doing string, err error) *problem {
 	case errors.As(err, &authority):
 		return setback(reasonUnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", server)
 	case errors.As(err, &hostname), errors.As(err, &invalid):
-		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", server, cut(plain(err), maxMessage))
+		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", server, kube.Clip(plain(err), maxMessage))
 	case refusesCertificate(err), apierrors.IsUnauthorized(err):
 		return setback(reasonUnauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", server)
 	case apierrors.IsForbidden(err):
-		return setback(reasonRightsMissing, "%s: %s", doing, cut(plain(err), maxMessage))
+		return setback(reasonRightsMissing, "%s: %s", doing, kube.Clip(plain(err), maxMessage))
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return setback(reasonUnreachable, "%s does not answer (%s)", server, doing)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return setback(reasonRefused, "%s: %s", doing, cut(plain(err), maxMessage))
+		return setback(reasonRefused, "%s: %s", doing, kube.Clip(plain(err), maxMessage))
 	}
-	return setback(reasonUnreachable, "%s cannot be reached: %s", server, cut(plain(err), maxMessage))
+	return setback(reasonUnreachable, "%s cannot be reached: %s", server, kube.Clip(plain(err), maxMessage))
 }
 
 // refusesCertificate says whether the server ended the TLS handshake over the client's certificate.
@@ -104,11 +106,4 @@ func plain(err error) string {
 		err = request.Err
 	}
 	return err.Error()
-}
-
-func cut(text string, most int) string {
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
 }

@@ -1,11 +1,10 @@
 package membership
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // maxPruned bounds what is shown of what an agent says of releases that it could not remove.
@@ -22,8 +21,5 @@ func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message st
 	if said.Reason == clusterv1beta1.ReasonRemovalUnconfirmed {
 		reason = clusterv1beta1.ReasonRemovalUnconfirmed
 	}
-	if len(message) > maxPruned {
-		message = strings.ToValidUTF8(message[:maxPruned], "") + "..."
-	}
-	return reason, message
+	return reason, kube.Clip(message, maxPruned)
 }

@@ -13,6 +13,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Bounds of a status, so that it fits into etcd.
@@ -307,8 +308,5 @@ func some(all []string) string {
 
 // clip shortens what an agent says, which may be longer than all the rest.
 func clip(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	return kube.Clip(message, maxMessage)
 }

@@ -2,9 +2,9 @@ package placement
 
 import (
 	"fmt"
-	"strings"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -74,12 +74,7 @@ func shorten(m *placement.ManifestCondition) {
 }
 
 func bounded(details []placement.PatchDetail) []placement.PatchDetail {
-	cut := func(text string) string {
-		if len(text) <= maxValue {
-			return text
-		}
-		return strings.ToValidUTF8(text[:maxValue], "") + "..."
-	}
+	cut := func(text string) string { return kube.Clip(text, maxValue) }
 	var short []placement.PatchDetail
 	for _, d := range details[:min(len(details), maxDifferences)] {
 		short = append(short, placement.PatchDetail{Path: cut(d.Path), ValueInHub: cut(d.ValueInHub), ValueInMember: cut(d.ValueInMember)})

@@ -10,6 +10,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // The life of a request:
@@ -206,10 +207,7 @@ func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) d
 
 // failed says why a request does not go on; it is tried again, with back-off.
 func failed(d decision, created time.Time, err error, now time.Time) decision {
-	message := err.Error()
-	if len(message) > maxFailure {
-		message = strings.ToValidUTF8(message[:maxFailure], "") + "..."
-	}
+	message := kube.Clip(err.Error(), maxFailure)
 	return decision{state: fleet.RegistrationWaiting, reason: reasonFailed, cluster: d.cluster, message: message + "; the hub tries again",
 		quiet: now.Before(created.Add(quietTrouble))}
 }

@@ -1,0 +1,248 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/identity"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+func TestATokenOfAnotherWorkspaceMovesTheClusterThereAndTheOldRecordIsTold(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	from.serve(from.grant)
+	to.serve(to.grant)
+	member.bootstrap(from.values())
+	agent := member.start()
+	agent.untilJoined()
+	values := to.values()
+	member.bootstrap(values)
+	stored := to.joinedAt(agent, member)
+	from.says(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace+"/my-cluster at "+to.config.Host, "stays there")
+	to.beatsAgain(agent)
+	member.untilForgotten(agent)
+	if from.count() != 1 || to.count() != 1 {
+		t.Errorf("%d and %d requests, want one each", from.count(), to.count())
+	}
+	for _, secret := range []string{string(values["token"]), stored.Token} {
+		if strings.Contains(agent.lines(), secret) || strings.Contains(stored.JoinedWith, secret) {
+			t.Errorf("a token is told:\n%s", agent.lines())
+		}
+	}
+	agent.stop()
+	again := member.start()
+	to.joinedAt(again, member)
+	again.stop()
+	if from.count() != 1 || to.count() != 1 {
+		t.Error("it registers after a restart")
+	}
+}
+
+func TestATokenOfASecondHubMovesTheClusterThereAndTheFirstHubIsTold(t *testing.T) {
+	config := startCluster(t)
+	second := testkube.Start(t, "second")
+	second.InstallCRDs(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, second.Config), newTestMember(t, config)
+	from.serve(from.grant)
+	to.serve(to.grant)
+	member.bootstrap(from.values())
+	agent := member.start()
+	agent.untilJoined()
+	member.bootstrap(to.values())
+	to.joinedAt(agent, member)
+	from.says(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace+"/my-cluster at "+second.Config.Host)
+	to.beatsAgain(agent)
+}
+
+func TestANewTokenOfTheSameWorkspaceReplacesTheCredentialAndNothingIsLeft(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+		if hub.count() == 2 {
+			hub.revoke() // as the hub does: one identity at a time
+		}
+		return hub.grant(r)
+	})
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.untilJoined()
+	before := hub.joinedAt(agent, member)
+	lost := make(chan string, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if state, reason, ready := agent.Standing(); !ready {
+				lost <- fmt.Sprintf("%s: %s", state, reason)
+				return
+			}
+		}
+	}()
+	member.bootstrap(hub.values())
+	agent.until("another credential", func() error {
+		if after := hub.joinedAt(agent, member); after.JoinedWith == before.JoinedWith || after.Token == before.Token {
+			return errors.New("it is the same")
+		}
+		return nil
+	})
+	hub.beatsAgain(agent)
+	hub.says(agent, metav1.ConditionTrue, "InternalMemberClusterJoined", "the agent has joined")
+	member.untilForgotten(agent)
+	select {
+	case why := <-lost:
+		t.Errorf("meanwhile the agent was not ready: %s", why)
+	default:
+	}
+	if n := hub.count(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+}
+
+func TestATokenThatIsDeniedLeavesTheMembershipAndSaysSoUntilItIsTakenAway(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	from.serve(from.grant)
+	to.serve(func(*fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+		return state("Denied", "TokenExpired", "create another one")
+	})
+	member.bootstrap(from.values())
+	agent := member.start()
+	agent.untilJoined()
+	member.untilForgotten(agent)
+	member.bootstrap(to.values())
+	agent.untilState(Joined, "joined as "+from.workspace+"/my-cluster", "registers with another token", "denied request "+to.workspace, "TokenExpired", "create another one")
+	from.says(agent, metav1.ConditionTrue, "Registering", "denied request "+to.workspace, "TokenExpired")
+	from.beatsAgain(agent)
+	if _, reason, ready := agent.Standing(); !ready {
+		t.Errorf("the agent is no longer ready: %s", reason)
+	}
+	if stored, err := identity.FromSecret(member.secret(naming.AgentSecret)); err != nil || stored.Workspace != from.workspace {
+		t.Errorf("stored is the credential of %s: %v", stored.Record(), err)
+	}
+	member.remove(naming.AgentBootstrapSecret)
+	from.says(agent, metav1.ConditionTrue, "InternalMemberClusterJoined", "the agent has joined")
+	if n := to.count(); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestAnAgentKilledWhileItRegistersAgainGoesOn(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	from.serve(from.grant)
+	to.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+		if to.count() == 1 {
+			return state("Pending", "ApprovalRequired", "approve it")
+		}
+		return to.grant(r)
+	})
+	member.bootstrap(from.values())
+	agent := member.start()
+	agent.untilJoined()
+	member.bootstrap(to.values())
+	agent.untilState(Joined, "joined as "+from.workspace, "is Pending (ApprovalRequired): approve it")
+	from.says(agent, metav1.ConditionTrue, "Registering", "is Pending")
+	agent.stop()
+	again := member.start()
+	to.joinedAt(again, member)
+	from.says(again, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace)
+}
+
+func TestATokenOfAnotherHubIsUsedWhenTheHubSoFarIsGone(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(hub.grant)
+	secret, err := (identity.Credential{
+		Server: "https://127.0.0.1:1", Token: "t", MemberNamespace: "m", Workspace: "clusters", Cluster: "c", JoinedWith: "something-else",
+	}).Secret(member.namespace)
+	check(t, err)
+	member.put(naming.AgentSecret, secret.Data)
+	agent := member.start()
+	agent.untilState(Unreachable, "https://127.0.0.1:1 cannot be reached")
+	member.bootstrap(hub.values())
+	hub.joinedAt(agent, member)
+}
+
+func TestAnAgentFollowsTheRegistrationOfAnotherAgentOfItsCluster(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	from.serve(from.grant)
+	member.bootstrap(from.values())
+	agent := member.start()
+	agent.untilJoined()
+	secret, err := (identity.Credential{
+		Server: config.Host, CA: config.CAData, Token: to.prepare(time.Hour), MemberNamespace: to.memberNamespace(), Workspace: to.workspace,
+		Cluster: "my-cluster", JoinedWith: "by-the-other-agent",
+	}).Secret(member.namespace)
+	check(t, err)
+	member.put(naming.AgentSecret, secret.Data)
+	to.joinedAt(agent, member)
+	from.says(agent, metav1.ConditionFalse, "InternalMemberClusterLeft", "registered as "+to.workspace)
+}
+
+func TestATokenWaitsForTheConfigMapThatComesWithIt(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	asked := make(chan string, 2)
+	from.serve(from.grant)
+	to.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
+		asked <- r.Spec.ClientID
+		return to.grant(r)
+	})
+	member.configure(`{"clientID":"before"}`)
+	member.bootstrap(from.values())
+	agent := member.start()
+	agent.untilJoined()
+	const after = `{"clientID":"after"}`
+	values := to.values()
+	values["configDigest"] = []byte(digestOfConfig(t, after))
+	member.bootstrap(values)
+	from.beatsAgain(agent) // it has had the time to ask
+	member.configure(after)
+	to.joinedAt(agent, member)
+	if got := <-asked; got != "after" {
+		t.Errorf("it asked as %q", got)
+	}
+	member.untilForgotten(agent)
+	member.configure(`{"clientID":"alone"}`)
+	agent.until("it says that this does not count", func() error {
+		return containsAll(agent.lines(), "the clientID was changed, which counts only when this cluster registers")
+	})
+	if n := to.count(); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+func TestAClusterWhoseHubFallsSilentForGoodMovesAndIsServedAtOnce(t *testing.T) {
+	config := startCluster(t)
+	from, to, member := newTestHub(t, config), newTestHub(t, config), newTestMember(t, config)
+	from.serve(from.grant)
+	to.serve(to.grant)
+	values := from.values()
+	address, cut := from.behind()
+	values["apiServerURL"] = []byte(address)
+	member.bootstrap(values)
+	agent := member.start(func(o *Options) { o.Delivery = Delivery{Off: true} })
+	agent.untilJoined()
+	cut()
+	member.bootstrap(to.values())
+	to.joinedAt(agent, member)
+	_, err := to.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+	check(t, err)
+	agent.until("the BundleDeployment is looked at", func() error {
+		found, err := to.deployments().Get(t.Context(), "web", metav1.GetOptions{})
+		if err == nil && found.Status.Display.State == "" {
+			err = errors.New("it says nothing")
+		}
+		return err
+	})
+}
