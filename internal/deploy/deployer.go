@@ -37,8 +37,6 @@ const (
 	settle = 300 * time.Millisecond
 	// busyRetry is when to look again whether the user's Helm has ended.
 	busyRetry = 2 * time.Second
-	// recorrect is the least time between two corrections.
-	recorrect = 5 * time.Second
 	// breath is how long after a deployment the memory that it took is given back.
 	breath = 10 * time.Second
 	// trimming is in the queue, where names of deployments are, for giving memory back.
@@ -74,6 +72,7 @@ type Deployer struct {
 	waiting    map[string]bool
 	busy       int
 	problems   problems
+	awaited    awaited
 }
 
 // delivery is what is remembered of one deployment. Only the worker that has its name changes it, release, set and seen
@@ -82,12 +81,16 @@ type delivery struct {
 	// release is nil if there is none, set are its objects once they were looked up.
 	release *release.Summary
 	set     *live.Set
-	// seen says that there was a BundleDeployment since the deployer began.
-	seen    bool
+	// seen says that there was a BundleDeployment since the deployer began, workspace is the namespace of its Bundle.
+	seen      bool
+	workspace string
+	// leaving is since when the release is being removed.
+	leaving time.Time
 	failure failure
 	pace    wait.Backoff
-	// correctAt is when drift may be corrected again.
-	correctAt time.Time
+	// correctAt is when drift may be corrected again, corrections how often that was done without a quiet time between.
+	correctAt   time.Time
+	corrections int
 	// state is the last one, written what was reported last.
 	state   State
 	written *fleet.BundleDeploymentStatus
@@ -104,6 +107,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[live.Key]map[string]bool{}, map[string]bool{}
 	d.store = newStore(d.queue.Add, d.reported)
 	d.watcher, d.charts = live.NewWatcher(d.Cluster, d.changed), chart.NewFetcher(nil)
+	d.awaited.init()
 	if err := d.adopt(ctx); err != nil {
 		return err
 	}
@@ -114,6 +118,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
 	working.Go(func() { client.Follow(ctx, deployments, "", d.store, d.following) })
+	working.Go(func() { d.followCluster(ctx) })
 	select {
 	case <-ctx.Done():
 	case <-d.store.synced:
@@ -142,7 +147,11 @@ func (d *Deployer) adopt(ctx context.Context) error {
 	for pace := retry.Unreachable(); ; {
 		found, err := d.Cluster.List(ctx)
 		if err == nil {
-			for name, summary := range found {
+			for secret, is := range found.Unreadable {
+				d.Log.Info("reading a release failing", "reason", is.Why.Error())
+				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, is.Why.Error())
+			}
+			for name, summary := range found.Releases {
 				d.deliveries[name] = &delivery{release: &summary, pace: retry.Failed()}
 			}
 			return nil
@@ -158,23 +167,6 @@ func (d *Deployer) adopt(ctx context.Context) error {
 func (d *Deployer) following(err error) {
 	if err != nil {
 		d.Log.Info("watching BundleDeployments failing", "reason", d.Hub.Explain(err))
-	}
-}
-
-// changed is told of objects downstream.
-func (d *Deployer) changed(key live.Key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if key.Name != "" {
-		for name := range d.owners[key] {
-			d.queue.AddAfter(name, settle)
-		}
-		return
-	}
-	for name, of := range d.deliveries {
-		if of.set != nil {
-			d.queue.Add(name)
-		}
 	}
 }
 
@@ -224,6 +216,13 @@ func (d *Deployer) rest() {
 	if d.busy > 0 || d.queue.Len() > 0 {
 		return
 	}
+	leaving := false
+	for _, of := range d.deliveries {
+		leaving = leaving || !of.leaving.IsZero()
+	}
+	if !leaving {
+		d.tellFirst()
+	}
 	rested := map[string]int64{}
 	for _, deployment := range wanted {
 		of := d.deliveries[deployment.Name]
@@ -236,7 +235,7 @@ func (d *Deployer) rest() {
 		if rested[name] > 0 {
 			continue
 		}
-		if of.release != nil && (of.seen || of.release.Member == d.Member) {
+		if of.ours(d.Member) {
 			return
 		}
 	}
@@ -248,8 +247,12 @@ func (d *Deployer) rest() {
 
 // reconcile is observe, decide, act and report for one deployment.
 func (d *Deployer) reconcile(ctx context.Context, name string) {
-	if name == trimming {
+	switch name {
+	case trimming:
 		trim()
+		return
+	case arriving:
+		d.arrived()
 		return
 	}
 	of := d.delivery(name)
@@ -319,6 +322,7 @@ func (d *Deployer) fail(name string, of *delivery, s seen, err error) {
 	if of.failure.of != s.generation {
 		of.pace = retry.Failed()
 	}
+	d.awaited.failed(name, s.name, err)
 	reason, message := d.explain(err)
 	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.pace.Step())}
 	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)
