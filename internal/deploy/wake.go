@@ -19,6 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/retry"
 	"github.com/muster-fleet/muster/internal/deploy/live"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // arriving is in the queue, where names of deployments are, for looking again what kinds there are.
@@ -198,7 +199,7 @@ func (d *Deployer) followMetadata(ctx context.Context, resource schema.GroupVers
 	}
 	// What cannot be watched costs a wait until the next look, no more.
 	silent, again := logr.Discard(), retry.Watch()
-	reflector := cache.NewReflectorWithOptions(listWatch, &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{
 		Logger: &silent, Name: resource.String(), Backoff: &again,
 	})
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // Follow keeps store equal to what the server has, by list and watch, until ctx ends. A field selector restricts it; Name makes
@@ -71,7 +72,7 @@ func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store 
 	// Whoever follows says what failed in its own words; the reflector would say it again, at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, watchAgain := logr.Discard(), retry.Watch()
-	reflector := cache.NewReflectorWithOptions(listWatch, example, store, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), example, store, cache.ReflectorOptions{
 		Logger:  &silent,
 		Name:    "follow",
 		Backoff: &watchAgain,

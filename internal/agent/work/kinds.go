@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // query is what one watch follows: the objects of a kind that carry the agent's label, or the one of a name.
@@ -141,7 +142,7 @@ func (k *kinds) start(of query, one *kind) {
 		},
 	}
 	silent, again := logr.Discard(), retry.Watch()
-	reflector := cache.NewReflectorWithOptions(listWatch, &unstructured.Unstructured{}, one, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), &unstructured.Unstructured{}, one, cache.ReflectorOptions{
 		Logger: &silent, Name: "applied " + of.String(), Backoff: &again,
 	})
 	k.running.Go(func() { reflector.RunWithContext(ctx) })

@@ -35,6 +35,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/logging"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 const (
@@ -146,7 +147,7 @@ func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options)
 		return connection{}, err
 	}
 	options.Scheme, options.HTTPClient, options.Mapper = scheme, httpClient, mapper
-	options.DefaultTransform, options.NewInformer = cache.TransformStripManagedFields(), kube.NewInformer
+	options.DefaultTransform, options.NewInformer = cache.TransformStripManagedFields(), restore.NewInformer
 	made := connection{http: httpClient}
 	if made.cache, err = cache.New(config, options); err != nil {
 		return connection{}, err

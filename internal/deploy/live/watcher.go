@@ -19,6 +19,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/agent/retry"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // Watcher watches the kinds that were deployed, and of these the objects that carry the label of a delivery.
@@ -88,7 +89,7 @@ func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResour
 		},
 	}
 	silent, again := logr.Discard(), retry.Watch()
-	reflector := cache.NewReflectorWithOptions(listWatch, &unstructured.Unstructured{}, k, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), &unstructured.Unstructured{}, k, cache.ReflectorOptions{
 		Logger: &silent, Name: k.gvk.String(), Backoff: &again,
 	})
 	reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))

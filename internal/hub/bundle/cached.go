@@ -17,6 +17,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // maxListed is how many objects of a report are kept: more than are ever shown.
@@ -30,7 +31,7 @@ func newForeignCache(mgr ctrl.Manager) (cache.Cache, error) {
 		return nil, err
 	}
 	return cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: kube.NewInformer,
+		NewInformer: restore.NewInformer,
 		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{

@@ -26,6 +26,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // Keys of Cluster API's contract.
@@ -68,7 +69,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		return err
 	}
 	c.seen, err = cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: kube.NewInformer,
+		NewInformer: restore.NewInformer,
 		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{

@@ -13,7 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
-	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // notKubeconfigs are the types of Secrets that are many and never a kubeconfig.
@@ -30,7 +30,7 @@ func NewSecretCache(mgr ctrl.Manager) (cache.Cache, error) {
 		others = append(others, fields.OneTermNotEqualSelector("type", kind))
 	}
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: kube.NewInformer,
+		NewInformer: restore.NewInformer,
 		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.AndSelectors(others...), Transform: onlyVersion}},
 	})

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // DefinitionKind is that of the objects that say which kinds there are. The cache has their metadata.
@@ -100,7 +101,7 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 	if err != nil {
 		panic(err) // a kind that the program does not know: a mistake in it
 	}
-	patient := kube.SurviveRestore(lw)
+	patient := restore.Survive(lw)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
 			err = k.whenServed(ctx, kind, func() error {

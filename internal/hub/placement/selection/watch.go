@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // Query is what one watch asks for. Whoever asks the same shares the watch.
@@ -217,7 +217,7 @@ func follow(ctx context.Context, client dynamic.Interface, query Query, into *an
 	// The placement says what failed; the reflector would say it again, at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, again := logr.Discard(), retry()
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(kube.SurviveRestore(listWatch), client), &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(restore.Survive(listWatch), client), &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
 	delay := retry().DelayWithReset(clock.RealClock{}, 10*time.Minute)
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {

@@ -1,4 +1,8 @@
-package kube
+// Package restore makes watches survive that their API server was restored from an older snapshot.
+//
+// Its invariant: a watch goes on only from a version that the server has reached. It is linked by the agent, so that it imports nothing but
+// client-go.
+package restore
 
 import (
 	"context"
@@ -13,32 +17,41 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
-// NewInformer makes an informer that lists again when its API server was restored from an older snapshot; see SurviveRestore.
+// NewInformer makes an informer that lists again when its API server was restored from an older snapshot; see Survive.
 func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(SurviveRestore(lw), o, resync, indexers)
+	return toolscache.NewSharedIndexInformer(Survive(lw), o, resync, indexers)
 }
 
-// SurviveRestore returns a ListerWatcher whose watches do not go on after an API server was restored from an older snapshot. Such a server has
+// Survive returns a ListerWatcher whose watches do not go on after an API server was restored from an older snapshot. Such a server has
 // lower resource versions than those that were seen: it accepts a watch from a version in its future, and then keeps every event to itself
-// until it gets there. So before a watch goes on that was broken off the server is asked how far it is, which costs a list of one object.
-func SurviveRestore(lw toolscache.ListerWatcher) *toolscache.ListWatch {
-	s := &restoreSurvivor{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw)}
+// until it gets there. So before a watch goes on that was broken off the server is asked how far it is, which costs a list of one object. A
+// watch that ended because its time was over is not asked about: nobody can restore a server without breaking its watches off.
+func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
+	return survive(lw, clock.RealClock{})
+}
+
+func survive(lw toolscache.ListerWatcher, clk clock.PassiveClock) *toolscache.ListWatch {
+	s := &survivor{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw), clock: clk}
 	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 }
 
-type restoreSurvivor struct {
+type survivor struct {
 	toolscache.ListerWatcherWithContext
+	clock clock.PassiveClock
 
 	mu sync.Mutex
+	// ends is when the last watch ends by itself; zero if it, or an attempt since, failed.
+	ends time.Time
 	// listed is the version of the last list, from which a watch goes on that was not broken off.
 	listed string
 	// restored says that the server is behind what was seen, so that everything has to be listed again as it is now.
 	restored bool
 }
 
-func (s *restoreSurvivor) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (s *survivor) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if s.isRestored() {
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
@@ -53,12 +66,12 @@ func (s *restoreSurvivor) list(ctx context.Context, options metav1.ListOptions) 
 	return list, err
 }
 
-func (s *restoreSurvivor) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if options.SendInitialEvents != nil && *options.SendInitialEvents {
 		if s.isRestored() {
 			options.ResourceVersion = ""
 		}
-		events, err := s.WatchWithContext(ctx, options)
+		events, err := s.begin(ctx, options)
 		if err == nil {
 			s.mu.Lock()
 			s.restored = false
@@ -67,15 +80,36 @@ func (s *restoreSurvivor) watch(ctx context.Context, options metav1.ListOptions)
 		return events, err
 	}
 	if err := s.reached(ctx, options.ResourceVersion); err != nil {
+		s.interrupted()
 		return nil, err
 	}
-	return s.WatchWithContext(ctx, options)
+	return s.begin(ctx, options)
+}
+
+// begin begins a watch, and notes when its time will be over.
+func (s *survivor) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	now := s.clock.Now()
+	events, err := s.WatchWithContext(ctx, options)
+	if err != nil || options.TimeoutSeconds == nil {
+		s.interrupted()
+		return events, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends = now.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+	return events, nil
+}
+
+func (s *survivor) interrupted() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends = time.Time{}
 }
 
 // reached fails if the server is behind a version.
-func (s *restoreSurvivor) reached(ctx context.Context, seen string) error {
+func (s *survivor) reached(ctx context.Context, seen string) error {
 	s.mu.Lock()
-	known := seen == "" || seen == "0" || seen == s.listed
+	known := seen == "" || seen == "0" || seen == s.listed || !s.ends.IsZero() && !s.clock.Now().Before(s.ends)
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -97,7 +131,7 @@ func (s *restoreSurvivor) reached(ctx context.Context, seen string) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("the API server was restored from an older snapshot: it is at resource version %s, after %s was seen", now, seen))
 }
 
-func (s *restoreSurvivor) isRestored() bool {
+func (s *survivor) isRestored() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.restored

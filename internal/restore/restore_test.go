@@ -1,8 +1,9 @@
-package kube
+package restore
 
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,20 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestAWatchGoesOnOnlyWhereItsServerGotTo(t *testing.T) {
 	ctx := context.Background()
 	now, lists := "10", []string{}
-	lw := SurviveRestore(&toolscache.ListWatch{
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	timeout := int64(300)
+	lw := survive(&toolscache.ListWatch{
 		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			lists = append(lists, options.ResourceVersion)
 			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: now}}, nil
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
-	})
+	}, clk)
 	goesOn := func(from string) error {
-		_, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: from})
+		_, err := lw.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &timeout})
 		return err
 	}
 	list := func(from string) {
@@ -34,6 +38,10 @@ func TestAWatchGoesOnOnlyWhereItsServerGotTo(t *testing.T) {
 	list("0")
 	if err := goesOn("10"); err != nil || len(lists) != 1 {
 		t.Errorf("the watch after a list: %v, after %d lists, want no more than the first", err, len(lists))
+	}
+	clk.SetTime(clk.Now().Add(5 * time.Minute))
+	if err := goesOn("20"); err != nil || len(lists) != 1 {
+		t.Errorf("the watch after one whose time was over: %v, after %d lists, want no more than the first", err, len(lists))
 	}
 	now = "30"
 	if err := goesOn("20"); err != nil {
