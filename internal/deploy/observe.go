@@ -30,6 +30,9 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		d.mu.Lock()
 		of.seen = true
 		d.mu.Unlock()
+		if of.uid != deployment.UID {
+			of.uid, of.written = deployment.UID, nil
+		}
 		s.fill(deployment)
 		s.waiting = waitingFor(deployment, d.store.all())
 	}
@@ -38,6 +41,7 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		return s
 	}
 	s.found, s.release = true, *of.release
+	s.gone = d.gone(name, of, s.wanted)
 	if deployment != nil && (deployment.Spec.Options.Helm == nil || deployment.Spec.Options.Helm.ReleaseName == "") {
 		// Whoever made the release derived its name, in whatever way.
 		s.name = s.release.Name

@@ -40,8 +40,10 @@ var (
 
 type entry struct {
 	cluster Cluster
-	stop    func()
-	err     error
+	// dir is where localkube keeps all of it, halt ends its processes, stop removes it, too.
+	dir        string
+	halt, stop func()
+	err        error
 }
 
 // Main runs the tests of a package and stops what they started: first what the package itself has running, then the control planes. Call it
@@ -78,44 +80,65 @@ func Start(t testing.TB, name string) Cluster {
 	return e.cluster
 }
 
+// Restart stops the control plane of that name, calls between with the directory of its etcd, and starts it again at the same address.
+func Restart(t testing.TB, name string, between func(etcd string)) {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	e := clusters[name]
+	e.halt()
+	between(filepath.Join(e.cluster.Dir, "etcd"))
+	if e.up(name); e.err != nil {
+		t.Fatalf("starting control plane %s again: %v", name, e.err)
+	}
+}
+
 func start(name string) *entry {
-	e := &entry{stop: func() {}}
+	e := &entry{halt: func() {}, stop: func() {}}
+	if e.dir, e.err = os.MkdirTemp("", "muster-test-"); e.err != nil {
+		return e
+	}
+	e.stop = func() {
+		e.halt()
+		_ = os.RemoveAll(e.dir) // a temporary directory
+	}
+	if e.up(name); e.err != nil {
+		e.stop()
+	}
+	return e
+}
+
+// up starts localkube.
+func (e *entry) up(name string) {
 	binary, err := localkube()
 	if err != nil {
 		e.err = err
-		return e
+		return
 	}
-	dir, err := os.MkdirTemp("", "muster-test-")
-	if err != nil {
-		e.err = err
-		return e
-	}
-	ready := filepath.Join(dir, "ready")
+	ready := filepath.Join(e.dir, "ready")
 	var output strings.Builder
-	command := exec.Command(binary, "up", name, "--dir", dir, "--node=false", "--audit", "--ready-file", ready)
+	command := exec.Command(binary, "up", name, "--dir", e.dir, "--node=false", "--audit", "--ready-file", ready)
 	command.Stdout, command.Stderr = &output, &output
 	exited := runUntilParentDies(command)
-	e.stop = func() {
+	e.halt = func() {
 		if command.Process != nil {
 			_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 			<-exited
 		}
-		_ = os.RemoveAll(dir) // a temporary directory
 	}
 	if err := awaitFile(ready, exited); err != nil {
-		e.stop()
+		e.halt()
 		e.err = fmt.Errorf("%w:\n%s", err, output.String())
-		return e
+		return
 	}
-	e.cluster.Dir = filepath.Join(dir, name)
+	e.cluster.Dir = filepath.Join(e.dir, name)
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(e.cluster.Dir, "kubeconfig"))
 	if err != nil {
 		e.err = err
-		return e
+		return
 	}
 	config.QPS = -1
 	e.cluster.Config = config
-	return e
 }
 
 // localkube finds the binary: LOCALKUBE_BIN, else bin/localkube of the repository.

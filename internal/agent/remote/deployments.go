@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,29 +63,6 @@ func (m *Member) ReportDeployment(ctx context.Context, name string, patch []byte
 	}
 	_, err = deployments.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	return err
-}
-
-// TakenAway makes sure that a BundleDeployment was taken away by itself: that it is not there, by a read that no cache answers, and that the
-// member namespace is the one of a report's UID and is not about to go. The namespace cannot be read, but nothing can be created in one that is
-// being deleted, not even in a dry run.
-func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	deployments, err := m.Deployments()
-	if err != nil {
-		return err
-	}
-	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
-	if err == nil && deployment.DeletionTimestamp == nil {
-		return fmt.Errorf("the BundleDeployment is there")
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := m.stays(ctx, report); err != nil {
-		return err
-	}
-	return m.takesMore(ctx)
 }
 
 // Stays makes sure that the member stays in the fleet, so that what is deleted in its namespace was taken away by itself and not with all

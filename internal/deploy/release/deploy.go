@@ -44,8 +44,9 @@ type Request struct {
 	Agent bool
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
-	// DeploymentID is that of the BundleDeployment, Commit the one that it came from, Member the UID of the member's report.
-	DeploymentID, Commit, Member string
+	// DeploymentID is that of the BundleDeployment, Version its resource version, Commit the one that it came from, Member the UID of the
+	// member's report.
+	DeploymentID, Version, Commit, Member string
 }
 
 func (r Request) helm() fleet.HelmOptions {
@@ -123,7 +124,8 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	return Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,
 		Bundle: r.Bundle, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
-		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, Agent: r.Agent,
+		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
+		Agent: r.Agent,
 	}, nil
 }
 
@@ -140,14 +142,6 @@ func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, erro
 	}
 	acting, err := c.As(as)
 	return as, acting, err
-}
-
-// labels mark the history as the member's. That of the agent is not: it stays whatever becomes of the member.
-func (r Request) labels() map[string]string {
-	if r.Agent {
-		return nil
-	}
-	return map[string]string{naming.LabelMember: r.Member}
 }
 
 // actsAs is the account that a deployment acts as; empty for the agent's own.
@@ -229,7 +223,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
-	up.Labels = r.labels()
+	up.Labels = r.labelsAgain()
 	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
 	if err != nil {
 		return nil, err

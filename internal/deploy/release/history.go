@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -55,6 +54,10 @@ type Summary struct {
 	ServiceAccount                 string
 	// Member is empty for a release that an upstream agent made, and for the agent's own.
 	Member string
+	// HubVersion is the resource version that its BundleDeployment had when it was deployed; HubRestored says that the hub was restored from an
+	// earlier state since, which does not know that.
+	HubVersion  string
+	HubRestored bool
 	// Agent says that it is the release of the agent itself.
 	Agent bool
 }
@@ -127,21 +130,10 @@ func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
 		DeleteNamespace: annotations[annotationDeleteNamespace] == strconv.FormatBool(true),
 		ServiceAccount:  annotations[annotationServiceAccount],
 		Member:          secret.Labels[naming.LabelMember],
+		HubVersion:      secret.Labels[labelHubVersion],
+		HubRestored:     secret.Labels[labelHubRestored] != "",
 		Agent:           adopted,
 	}, true, nil
-}
-
-// Claim notes on the history of a release that it is this member's.
-func (c *Cluster) Claim(ctx context.Context, s Summary, member string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{naming.LabelMember: member}}})
-	if err != nil {
-		return fmt.Errorf("encoding a label: %w", err)
-	}
-	_, err = c.Kube.CoreV1().Secrets(c.AgentNamespace).Patch(ctx, secretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	if err != nil {
-		return fmt.Errorf("labelling secret %s/%s: %w", c.AgentNamespace, secretName(s), err)
-	}
-	return nil
 }
 
 // Objects are those of the revision, as they were rendered.
