@@ -42,7 +42,7 @@ func (r *runner) deliver(ctx context.Context, kinds ...deployer.Kind) {
 	supervisor := &deployer.Supervisor{
 		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Renewed: r.renewed, Placed: all, Changed: r.placed,
 		Order: func() deployer.Order { return r.order(all) }, Left: func(ctx context.Context) (bool, error) { return r.delivered(ctx, kinds) },
-		Leaves: r.leaves, Empty: r.empty, Count: countWorks, Log: r.log, Clock: r.clock,
+		Leaves: r.leaves, Empty: r.empty, Block: r.block, Count: countWorks, Log: r.log, Clock: r.clock,
 	}
 	var working sync.WaitGroup
 	defer working.Wait()

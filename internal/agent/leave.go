@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/report"
 )
 
 // departure is how far the member is with leaving. The fields belong to the runner's lock.
@@ -29,6 +31,21 @@ func (r *runner) empty(left string, emptied bool) {
 	defer r.mu.Unlock()
 	r.departure = departure{emptied: emptied, left: left}
 	poke(r.departing)
+}
+
+// block takes what keeps something that was taken away on the hub from being removed here.
+func (r *runner) block(blocked deployer.Blocked) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocked = blocked
+	poke(r.departing)
+}
+
+// unpruned is what the report says of that.
+func (r *runner) unpruned() report.Unpruned {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return report.Unpruned(r.blocked)
 }
 
 // ready says whether the member may go, as far as it is asked to leave, and if not, how far it is. An agent that delivers nothing removes

@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/heartbeat"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/remote"
@@ -36,7 +37,8 @@ type runner struct {
 	asks    chan *clusterv1beta1.InternalMemberCluster
 	// renewed tells of a new credential, or another address of the hub.
 	renewed chan struct{}
-	// placed tells that there may be something else to deliver, departing that a departure has come further.
+	// placed tells that there may be something else to deliver, departing that a departure has come further, or a removal is blocked or no
+	// longer is.
 	placed, departing chan struct{}
 	moves             chan *clusterv1beta1.InternalMemberCluster
 	hubs              chan clusterv1beta1.HubInUse
@@ -51,6 +53,8 @@ type runner struct {
 	pace  time.Duration
 	// departure is that of a member that leaves.
 	departure departure
+	// blocked is what keeps something from being removed.
+	blocked deployer.Blocked
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
@@ -198,7 +202,7 @@ func (r *runner) reporter() *report.Reporter {
 	defer r.mu.Unlock()
 	return &report.Reporter{
 		Member: r.member, Write: r.session.Member.Report, Start: r.asked, Asks: r.asks, Check: r.checks, Left: r.leave,
-		Departure: r.ready, Departing: r.departing,
+		Departure: r.ready, Unpruned: r.unpruned, Departing: r.departing,
 		Hub: r.hub, Hubs: r.hubs, Explain: r.session.Explain, AgentVersion: version.Version, AgentNamespace: r.member.Namespace,
 		Features: r.features(), Clock: r.clock,
 	}

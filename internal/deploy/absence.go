@@ -12,16 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
 )
 
-const (
-	reasonConfirming = "its BundleDeployment is missing; the release stays until the hub has confirmed, and confirmed again, that it was deleted"
-	// reasonUnconfirmed and reasonRestored are those of the member's report.
-	reasonUnconfirmed = "RemovalUnconfirmed"
-	reasonRestored    = "HubRestored"
-)
+const reasonConfirming = "its BundleDeployment is missing; the release stays until the hub has confirmed, and confirmed again, that it was deleted"
 
 // Pauses are how long a BundleDeployment has to be confirmed as deleted before its release is removed. Within them the hub writes one that was
 // deleted by mistake again.
@@ -118,7 +114,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	}
 	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s", of.release, d.because(err))
 	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
-	d.setProblem(name, reasonUnconfirmed, message)
+	d.setProblem(name, deployer.ReasonRemovalUnconfirmed, message)
 	return false
 }
 
@@ -144,7 +140,7 @@ func (d *Deployer) keep(ctx context.Context, name string, of *delivery) error {
 		of.release = &kept
 		d.mu.Unlock()
 	}
-	d.setProblem(name, reasonRestored, fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
+	d.setProblem(name, deployer.ReasonHubRestored, fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
 		"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/retry"
 	"github.com/muster-fleet/muster/internal/deploy/chart"
@@ -59,6 +60,8 @@ type Deployer struct {
 	Rested func(map[string]int64)
 	// Pauses are those of production if nil.
 	Pauses *Pauses
+	// Blocked is told what keeps releases from being removed, when that changes. It may be nil.
+	Blocked func(deployer.Blocked)
 
 	queue   workqueue.TypedDelayingInterface[string]
 	store   *store
@@ -70,6 +73,7 @@ type Deployer struct {
 	owners     map[live.Key]map[string]bool
 	waiting    map[string]bool
 	busy       int
+	problems   problems
 }
 
 // Run deploys until ctx ends, which leaves what is under way behind.

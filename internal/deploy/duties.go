@@ -81,7 +81,8 @@ func (d *duties) carryOut(ctx context.Context, kind deployer.Kind) error {
 	rests := func(idle bool) { d.rests(kind, idle) }
 	if kind == deployer.Bundles {
 		return d.deploy(ctx, &Deployer{Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: rests,
-			Rested: func(generations map[string]int64) { d.answer(deployer.Answer{Kind: kind, Rested: generations}) }})
+			Rested:  func(generations map[string]int64) { d.answer(deployer.Answer{Kind: kind, Rested: generations}) },
+			Blocked: func(blocked deployer.Blocked) { d.answer(deployer.Answer{Blocked: &blocked}) }})
 	}
 	controller, err := work.New(work.Deps{
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Clock: clock.RealClock{}, Log: d.log, Idle: rests, Leaving: d.empties(),

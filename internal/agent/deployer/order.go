@@ -55,9 +55,27 @@ type Answer struct {
 	// Left says how much is left while the member is emptied, and what that waits for; Emptied that it is over.
 	Left    string `json:"left,omitempty"`
 	Emptied bool   `json:"emptied,omitempty"`
+	// Blocked is what keeps releases from being removed whose BundleDeployments are gone; nil if this answer says nothing of it.
+	Blocked *Blocked `json:"blocked,omitempty"`
 	// Tally is how the Works stand, and what was done about them since the last.
 	Tally *Tally `json:"tally,omitempty"`
 }
+
+// Blocked says why something that is no longer wanted is still there. It is empty if nothing is.
+type Blocked struct {
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// The reasons of what is blocked.
+const (
+	// ReasonRemovalBlocked: objects of a release cannot be deleted or looked up.
+	ReasonRemovalBlocked = "RemovalBlocked"
+	// ReasonRemovalUnconfirmed: the hub has not confirmed that the release was taken away.
+	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
+	// ReasonHubRestored: the hub was restored from an earlier state, which does not know the release.
+	ReasonHubRestored = "HubRestored"
+)
 
 // Tally counts Works by state, and manifests by what was done since the tally before.
 type Tally struct {

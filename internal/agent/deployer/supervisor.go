@@ -45,6 +45,8 @@ type Supervisor struct {
 	// Leaves says whether the member leaves, and how; Empty takes how far it is with being emptied.
 	Leaves func() clusterv1beta1.LeavePolicy
 	Empty  func(left string, emptied bool)
+	// Block takes what keeps something from being removed, or that nothing does. It may be nil.
+	Block func(Blocked)
 	// Count takes what the program has counted. It may be nil.
 	Count func(Tally)
 	Log   logr.Logger
@@ -93,6 +95,9 @@ func (s *Supervisor) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
+			if s.Block != nil {
+				s.Block(Blocked{})
+			}
 			left, pace = false, retry.Unreachable()
 			continue
 		case s.Clock.Since(begun) > proven:
@@ -129,6 +134,9 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 func (s *Supervisor) heed(ctx context.Context, answer Answer) {
 	if s.emptying() && (answer.Left != "" || answer.Failing != "") {
 		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
+	}
+	if s.Block != nil && answer.Blocked != nil {
+		s.Block(*answer.Blocked)
 	}
 	if s.Count != nil && answer.Tally != nil {
 		s.Count(*answer.Tally)

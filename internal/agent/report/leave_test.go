@@ -2,11 +2,13 @@ package report
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -68,6 +70,57 @@ func TestLeaveIsReportedAtOnceAndThenNothingMore(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, writes); diff != "" || left != 3 {
 			t.Errorf("told %d times of leaving; -want +got:\n%s", left, diff)
+		}
+	})
+}
+
+func TestWhatCannotBePrunedIsReportedAtOnceAndTakenOffWhenItIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var blocked Unpruned
+		type said struct {
+			At      time.Duration
+			Message string
+		}
+		var got []said
+		changed, start := make(chan struct{}, 1), time.Now()
+		reporter := Reporter{
+			Member: &fakeMember{}, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() }, Departing: changed,
+			Unpruned: func() Unpruned {
+				mu.Lock()
+				defer mu.Unlock()
+				return blocked
+			},
+			Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
+				s := said{At: time.Since(start), Message: "no condition"}
+				if found := meta.FindStatusCondition(status.AgentStatus[0].Conditions, "Pruned"); found != nil {
+					s.Message = string(found.Status) + " " + found.Reason + ": " + found.Message
+				}
+				got = append(got, s)
+				return nil
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			reporter.Run(ctx)
+		}()
+		tell := func(now Unpruned) {
+			mu.Lock()
+			blocked = now
+			mu.Unlock()
+			changed <- struct{}{}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(6 * time.Second)
+		tell(Unpruned{"RemovalBlocked", "it is held"})
+		tell(Unpruned{})
+		cancel()
+		<-done
+		want := []said{{5 * time.Second, "no condition"}, {6 * time.Second, "False RemovalBlocked: it is held"}, {7 * time.Second, "no condition"}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

@@ -49,8 +49,10 @@ type Reporter struct {
 	Hubs <-chan clusterv1beta1.HubInUse
 	// Check tells when to look at the health of the member again.
 	Check <-chan struct{}
-	// Departure says of a member that was asked to leave whether it is ready to go, and if not, how far it is; Departing tells of changes.
+	// Departure says of a member that was asked to leave whether it is ready to go, and if not, how far it is. Unpruned is
+	// what the member cannot remove though the hub took it away; it may be nil. Departing tells of changes of both.
 	Departure func() (ready bool, progress string)
+	Unpruned  func() Unpruned
 	Departing <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
 	Left func()
@@ -98,6 +100,9 @@ func (r *Reporter) Run(ctx context.Context) {
 		r.facts.left, r.facts.leaving = false, ""
 		if r.leave {
 			r.facts.left, r.facts.leaving = r.Departure()
+		}
+		if r.Unpruned != nil {
+			r.facts.unpruned = r.Unpruned()
 		}
 		due := r.due()
 		if complete := r.facts.summary.listed && r.facts.summary.available != nil; !complete && r.last.IsZero() && due.IsZero() && !r.facts.left {

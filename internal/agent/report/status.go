@@ -18,6 +18,8 @@ const (
 
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
+	// conditionPruned is there, and False, while something that the hub took away cannot be removed.
+	conditionPruned = "Pruned"
 
 	reasonJoined    = "InternalMemberClusterJoined"
 	reasonLeft      = "InternalMemberClusterLeft"
@@ -34,26 +36,31 @@ type facts struct {
 	// left says that the member left, as the hub asked; leaving says how far it is with that.
 	left    bool
 	leaving string
+	// unpruned is what cannot be removed.
+	unpruned Unpruned
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
 }
 
+// Unpruned says why something is still on the member that the hub took away. It is empty if nothing is.
+type Unpruned struct{ Reason, Message string }
+
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.hub == other.hub &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.hub == other.hub && f.unpruned == other.unpruned &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
 }
 
-// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, or cannot do
-// what the hub asks. Another word for the same failure can wait.
+// urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
+// what the hub asks, or cannot remove what the hub took away. Another word for the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
-	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || hub != other.hub
+	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || f.unpruned.Reason != other.unpruned.Reason || hub != other.hub
 }
 
 // status words the facts. Conditions keep their transition times from before.
@@ -115,6 +122,12 @@ func conditions(f facts, before []metav1.Condition, at metav1.Time) []metav1.Con
 		joined.Reason, joined.Message = clusterv1beta1.ReasonLeaving, f.leaving
 	}
 	current := []metav1.Condition{joined, healthy}
+	if f.unpruned.Reason != "" {
+		current = append(current, metav1.Condition{
+			Type: conditionPruned, Status: metav1.ConditionFalse, Reason: f.unpruned.Reason, Message: f.unpruned.Message,
+			ObservedGeneration: f.generation, LastTransitionTime: at,
+		})
+	}
 	for i := range current {
 		if old := meta.FindStatusCondition(before, current[i].Type); old != nil && old.Status == current[i].Status {
 			current[i].LastTransitionTime = old.LastTransitionTime
