@@ -110,10 +110,10 @@ func decide(o observed, now time.Time) decision {
 	switch {
 	case !o.wanted && (!o.found || !o.ours()):
 		return decision{State: Gone}
-	case !o.wanted && o.gone.restored:
-		return decision{State: Kept, Reason: "the hub was restored from an earlier state, which does not know its BundleDeployment"}
 	case !o.wanted && resting:
 		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
+	case !o.wanted && o.gone.restored:
+		return decision{State: Kept, Reason: "the hub was restored from an earlier state, which does not know its BundleDeployment"}
 	case !o.wanted && now.Before(o.gone.askAt):
 		return decision{State: Confirming, Reason: reasonConfirming, Wake: o.gone.askAt}
 	case !o.wanted && (o.gone.removeAt.IsZero() || now.Before(o.gone.removeAt)):

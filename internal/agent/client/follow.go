@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,9 +61,16 @@ func FollowMetadata(
 }
 
 func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
-	begin := listWatch.WatchFuncWithContext
+	begin, lost := listWatch.WatchFuncWithContext, false
 	listWatch.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		if lost && options.ResourceVersion != "" && options.SendInitialEvents == nil {
+			// The server was away and may have been restored from a backup: its versions are smaller then, and a watch that goes on from the last
+			// one is silent until they have grown past it.
+			lost = false
+			return nil, apierrors.NewResourceExpired("the server was away: listing anew")
+		}
 		w, err := begin(ctx, options)
+		lost = err != nil
 		if ctx.Err() == nil {
 			outcome(err)
 		}
@@ -78,7 +86,7 @@ func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store 
 	})
 	delay := retry.Watch().DelayWithReset(clock.RealClock{}, 2*time.Minute)
 	for ctx.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
 			outcome(err)
 		}
 		if retry.Wait(ctx, clock.RealClock{}, delay()) != nil {
