@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
@@ -119,7 +120,8 @@ func (r *runner) order(all []*deployer.Placed) deployer.Order {
 		Leave: r.leaves(),
 	}
 	for _, placed := range all {
-		if placed.Offered() {
+		// To remove what was delivered needs nothing that the hub shows.
+		if placed.Offered() || placed.Kind == deployer.Bundles && order.Leave == clusterv1beta1.LeaveDelete {
 			order.Kinds = append(order.Kinds, placed.Kind)
 		}
 	}

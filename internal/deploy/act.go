@@ -50,9 +50,11 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 	case Removing:
 		// The answer of before may be old: a worker was not free at once.
 		if d.confirm(going, name, of) {
+			of.attempt.goesOn(uninstallTimeout)
 			return d.takeAway(going, name, of)
 		}
 	case Moving:
+		of.attempt.goesOn(uninstallTimeout)
 		return stage("MoveFailed", d.takeAway(going, name, of))
 	case Deploying:
 		return d.deploy(going, name, of, s)
@@ -124,6 +126,8 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s seen
 			said <- d.progress(ctx, name, s)
 		}
 	}()
+	request.Rendered = func() { of.attempt.rendered(operationTimeout(request)) }
+	of.attempt.renders()
 	made, err := d.Cluster.Deploy(ctx, request)
 	close(done)
 	if status := <-said; status != nil {

@@ -58,7 +58,7 @@ credential. It ends when its standard input does, and when nothing is left to de
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"), "namespace of the agent, in which the histories of releases are (default: env NAMESPACE)")
-	set.StringVar(&f.lease.name, "lease", naming.AgentName, "name of the Lease in that namespace that the one deployer holds which deploys")
+	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
 	set.StringVar(&f.lease.holder, "holder", "", "who holds it; one that is started again in the place of another has the same (default: nobody else)")
 	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration, "how long a deployer that died without a word keeps others from deploying")
 	set.DurationVar(&f.renderTimeout, "render-timeout", renderTimeout, "how long a chart may take to be rendered")
@@ -116,7 +116,8 @@ func (f flags) run(ctx context.Context) error {
 	case first := <-orders:
 		f.lease.namespace = f.namespace
 		f.lease.holder = cmp.Or(f.lease.holder, newHolder())
-		d := &duties{config: config, cluster: cluster, log: log, end: cancel, lease: f.lease, renderTimeout: f.renderTimeout}
+		d := &duties{config: config, cluster: cluster, log: log, end: cancel, lease: f.lease, answers: os.Stdout}
+		d.attempts = &Attempts{Tell: d.answer, RenderTimeout: f.renderTimeout}
 		return serve(logr.NewContext(ctx, log), d, first, orders)
 	case err := <-ended:
 		return errors.Join(errors.New("standard input ended before an agent said for whom to deploy"), err)
@@ -134,7 +135,7 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 	if d.hub, err = hub.Member(first.Namespace, first.Name); err != nil {
 		return err
 	}
-	d.member, d.answers = first.Member, os.Stdout
+	d.member = first.Member
 	d.idle, d.left, d.emptying = map[deployer.Kind]bool{}, map[deployer.Kind]work.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing)
@@ -144,12 +145,14 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 	// Others may deploy once what is under way has ended.
 	defer release()
 	defer d.running.Wait()
-	go d.live(ctx)
+	alive, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	go d.live(alive)
 	for order, leads := first, false; ; {
 		if d.empties() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
 			d.end() // what was begun cannot be taken back: the agent starts another program if there is more to do
 		}
-		d.suspect(order.Suspects)
+		d.attempts.suspect(order.Suspects)
 		if leads {
 			d.take(ctx, order)
 		}

@@ -22,6 +22,8 @@ type delivery struct {
 	seen    bool
 	failure failure
 	pace    wait.Backoff
+	// attempt is what is being done about it.
+	attempt *attempt
 	// absence is what the hub has said of its BundleDeployment since that is missing.
 	absence absence
 	// correctAt is when drift may be corrected again.

@@ -60,6 +60,8 @@ type Deployer struct {
 	Rested func(map[string]int64)
 	// Pauses are those of production if nil.
 	Pauses *Pauses
+	// Attempts are told what is being worked on. They may be nil.
+	Attempts *Attempts
 	// Blocked is told what keeps releases from being removed, when that changes. It may be nil.
 	Blocked func(deployer.Blocked)
 
@@ -167,7 +169,7 @@ func (d *Deployer) work(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			d.begin()
-			d.reconcile(ctx, name)
+			d.attend(ctx, name)
 			d.end()
 		}
 		d.queue.Done(name)
@@ -219,12 +221,7 @@ func (d *Deployer) rest() {
 }
 
 // reconcile is observe, decide, act and report for one deployment.
-func (d *Deployer) reconcile(ctx context.Context, name string) {
-	if name == trimming {
-		trim()
-		return
-	}
-	of := d.delivery(name)
+func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 	if d.store.get(name) == nil && of.release == nil {
 		d.forget(name)
 		return

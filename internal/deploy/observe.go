@@ -37,6 +37,9 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		s.waiting = waitingFor(deployment, d.store.all())
 	}
 	s.seen = of.seen
+	if crashed := d.Attempts.crashed(name, deployment); d.Clock.Now().Before(crashed.retryAt) {
+		s.failure, s.crashed = crashed, true
+	}
 	if of.release == nil {
 		return s
 	}
@@ -46,7 +49,7 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		// Whoever made the release derived its name, in whatever way.
 		s.name = s.release.Name
 	}
-	if s.wanted && s.held == "" && s.unsupported == "" && s.current() {
+	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() {
 		s.look(ctx, d, of)
 	}
 	return s

@@ -92,6 +92,8 @@ type observed struct {
 	correctAt time.Time
 
 	failure failure
+	// crashed says that the failure is the end of the process, so that the deployment may not even be looked at.
+	crashed bool
 	// gone is what is known of a BundleDeployment that is missing.
 	gone gone
 }
@@ -120,6 +122,8 @@ func decide(o observed, now time.Time) decision {
 		return decision{State: Confirming, Reason: reasonConfirming}
 	case !o.wanted:
 		return decision{State: Removing, Reason: "its BundleDeployment was deleted"}
+	case o.crashed && resting:
+		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
 	case o.held != "":
 		return decision{State: Held, Reason: o.held}
 	case o.unsupported != "":

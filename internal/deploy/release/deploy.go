@@ -42,6 +42,8 @@ type Request struct {
 	Values map[string]any
 	// Agent says that it is the release of the agent itself, which a user may have made.
 	Agent bool
+	// Rendered is called when the templates are. It may be nil.
+	Rendered func()
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
 	// DeploymentID is that of the BundleDeployment, Version its resource version, Commit the one that it came from, Member the UID of the
@@ -63,7 +65,8 @@ func (r Request) maxHistory() int {
 	return defaultHistory
 }
 
-func (r Request) timeout() time.Duration {
+// Timeout is how long each hook may take, and the objects to be ready if the options wait for that.
+func (r Request) Timeout() time.Duration {
 	if seconds := r.helm().TimeoutSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
 	}
@@ -111,6 +114,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	configuration.Releases.Driver = &announcing{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
 	if fresh {
@@ -198,7 +202,7 @@ func recoverHistory(configuration *action.Configuration, name string) (fresh boo
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
 	in := action.NewInstall(configuration)
-	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.timeout()
+	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.Timeout()
 	// A history without any deployed revision is that of failed first attempts.
 	in.Replace = true
 	in.ForceConflicts, in.TakeOwnership = true, h.TakeOwnership
@@ -216,7 +220,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 func upgrade(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
 	up := action.NewUpgrade(configuration)
-	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.timeout(), r.maxHistory(), true
+	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), r.maxHistory(), true
 	// What was changed by hand is set back by a new deployment. To replace is the opposite of server-side apply.
 	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
 	up.TakeOwnership = h.TakeOwnership
