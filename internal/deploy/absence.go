@@ -39,6 +39,8 @@ type absence struct {
 	// doubted says that the hub could not confirm it at some time; pace is how long to wait then.
 	doubted bool
 	pace    wait.Backoff
+	// told says that the agent was told of it.
+	told bool
 	// restored says that the hub has an earlier state than the one in which the release was delivered.
 	restored bool
 }
@@ -99,8 +101,10 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 		if of.absence.since.IsZero() {
 			of.absence.since = now
 		}
-		of.absence.pace = wait.Backoff{}
-		d.clearProblem(name)
+		if of.absence.told {
+			d.clearProblem(name)
+		}
+		of.absence.pace, of.absence.told = wait.Backoff{}, false
 		known := d.gone(name, of, false)
 		of.absence.askAt = known.removeAt
 		return !known.restored && !now.Before(known.removeAt)
@@ -115,6 +119,7 @@ func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool 
 	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s", of.release, d.because(err))
 	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
 	d.setProblem(name, deployer.ReasonRemovalUnconfirmed, message)
+	of.absence.told = true
 	return false
 }
 

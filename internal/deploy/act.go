@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -51,10 +51,12 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 		// The answer of before may be old: a worker was not free at once.
 		if d.confirm(going, name, of) {
 			of.attempt.goesOn(uninstallTimeout)
-			return d.takeAway(going, name, of)
+			d.watchLeaving(ctx, name, of)
+			return d.prune(going, name, of)
 		}
 	case Moving:
 		of.attempt.goesOn(uninstallTimeout)
+		d.watchLeaving(ctx, name, of)
 		return stage("MoveFailed", d.takeAway(going, name, of))
 	case Deploying:
 		return d.deploy(going, name, of, s)
@@ -63,42 +65,23 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 		if err := d.watcher.Correct(going, of.set, correct.Force); err != nil {
 			return stage("CorrectionFailed", fmt.Errorf("it could not be corrected: %w", err))
 		}
-		of.correctAt = d.Clock.Now().Add(recorrect)
+		of.corrected(d.Clock.Now())
 		d.Log.Info("drift corrected", "deployment", name, "objects", s.modified)
 	case Watching:
 		if decision.Wake.IsZero() {
-			return d.claim(going, of)
+			return d.claim(going, name, of)
 		}
 	case Gone, Held, Unsupported, Waiting, Failed:
 	}
 	return nil
 }
 
-func (d *Deployer) takeAway(ctx context.Context, name string, of *delivery) error {
-	if err := d.uninstall(ctx, name, *of.release); err != nil {
-		return err
-	}
-	d.Log.Info("release removed", "deployment", name, "release", of.release.String(), "kept", of.release.KeepResources)
-	d.hold(name, of, nil)
-	return nil
-}
-
-func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summary) error {
-	switch {
-	case of.Agent:
-		return d.Cluster.Disown(of)
-	case strings.HasPrefix(name, agentBundle):
-		return d.Cluster.Forget(of)
-	}
-	return d.Cluster.Remove(ctx, of)
-}
-
 // claim notes that a release is this member's, so that it is known as that when its BundleDeployment goes.
-func (d *Deployer) claim(ctx context.Context, of *delivery) error {
+func (d *Deployer) claim(ctx context.Context, name string, of *delivery) error {
 	if of.release.Member == d.Member && !of.release.HubRestored || of.release.Agent {
 		return nil
 	}
-	if err := d.Cluster.Claim(ctx, *of.release, d.Member); err != nil {
+	if err := d.Cluster.Claim(ctx, *of.release, d.owner(name, of)); err != nil {
 		return err
 	}
 	claimed := *of.release
@@ -135,17 +118,27 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s seen
 	}
 	if err != nil {
 		// The history says what became of it.
-		if found, listErr := d.Cluster.List(ctx); listErr == nil {
-			d.hold(name, of, nil)
-			if left, ok := found[name]; ok {
-				d.hold(name, of, &left)
-			}
+		d.relook(ctx, name, of)
+		if release.IsForeign(err) {
+			return stage("ReleaseConflict", fmt.Errorf("%w: give the release of Bundle %s another name by helm.releaseName", err, name))
 		}
 		return stage("DeployFailed", d.blame(ctx, name, err))
 	}
 	d.Log.Info("release deployed", "deployment", name, "release", made.String())
 	d.hold(name, of, &made)
 	return nil
+}
+
+// relook asks the histories what became of the release of a deployment.
+func (d *Deployer) relook(ctx context.Context, name string, of *delivery) {
+	found, err := d.Cluster.List(ctx)
+	if err != nil {
+		return // what is remembered stands until the next attempt
+	}
+	d.hold(name, of, nil)
+	if left, ok := found.Releases[name]; ok {
+		d.hold(name, of, &left)
+	}
 }
 
 // progress reports a deployment that goes on, and returns what it reported.
@@ -202,7 +195,7 @@ func (d *Deployer) request(ctx context.Context, s seen) (release.Request, error)
 		return release.Request{}, stage("ValuesInvalid", err)
 	}
 	return release.Request{
-		Bundle: s.deployment.Name, Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
+		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
 		Values:       loader.MergeMaps(loader.MergeMaps(values, from), own),
 		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
 		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
@@ -249,7 +242,7 @@ func (d *Deployer) blame(ctx context.Context, name string, err error) error {
 	if conflict.Release != "" {
 		owner = "belongs to release " + conflict.Release
 		if found, listErr := d.Cluster.List(ctx); listErr == nil {
-			for bundle, summary := range found {
+			for bundle, summary := range found.Releases {
 				if summary.Name == conflict.Release {
 					owner = fmt.Sprintf("belongs to Bundle %s (release %s)", bundle, conflict.Release)
 				}
@@ -285,6 +278,12 @@ func (d *Deployer) follow(ctx context.Context, name string, of *delivery) error 
 	if err != nil {
 		return err
 	}
+	d.watch(ctx, name, of, set)
+	return nil
+}
+
+// watch follows the objects of a release.
+func (d *Deployer) watch(ctx context.Context, name string, of *delivery, set *live.Set) {
 	d.mu.Lock()
 	of.set = set
 	for _, key := range set.Keys() {
@@ -295,14 +294,13 @@ func (d *Deployer) follow(ctx context.Context, name string, of *delivery) error 
 	}
 	d.mu.Unlock()
 	d.rewatch(ctx)
-	return nil
 }
 
 // hold remembers another release, or none, and forgets the objects of the last one.
 func (d *Deployer) hold(name string, of *delivery, s *release.Summary) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of.release = s
+	of.release, of.leaving = s, time.Time{}
 	if of.set == nil {
 		return
 	}

@@ -56,19 +56,20 @@ func TestReturningDeployerTouchesNothingThatIsAsWanted(t *testing.T) {
 func TestWhatVanishedWhileTheDeployerWasAwayIsRemoved(t *testing.T) {
 	r := newRig(t)
 	first := r.start()
-	r.place("web", fleet.BundleDeploymentOptions{DeleteNamespace: true}, configMap("web", "one"))
+	made := r.target + "-made"
+	r.place("web", fleet.BundleDeploymentOptions{DefaultNamespace: made, DeleteNamespace: true}, configMap("web", "one"))
 	r.until("web", fleet.StateReady)
 	first.stop()
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
 	r.start()
 	r.eventually("the ConfigMap and its namespace go", func() error {
 		namespace := &corev1.Namespace{}
-		err := r.kube.Get(t.Context(), client.ObjectKey{Name: r.target}, namespace)
+		err := r.kube.Get(t.Context(), client.ObjectKey{Name: made}, namespace)
 		if err == nil && namespace.DeletionTimestamp == nil {
 			return errors.New("the namespace stays")
 		}
-		if _, err := r.data("web"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading the ConfigMap: %v", err)
+		if r.uid(made, "web") != "" {
+			return errors.New("the ConfigMap is there")
 		}
 		return nil
 	})

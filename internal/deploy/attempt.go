@@ -171,8 +171,12 @@ func hooks(chart *helm.Chart) int {
 
 // attend works on one deployment.
 func (d *Deployer) attend(ctx context.Context, name string) {
-	if name == trimming {
+	switch name {
+	case trimming:
 		trim()
+		return
+	case arriving:
+		d.arrived()
 		return
 	}
 	deployment := d.store.get(name)

@@ -18,16 +18,20 @@ type delivery struct {
 	// release is nil if there is none, set are its objects once they were looked up.
 	release *release.Summary
 	set     *live.Set
-	// seen says that there was a BundleDeployment since the deployer began.
-	seen    bool
+	// seen says that there was a BundleDeployment since the deployer began, workspace is the namespace of its Bundle.
+	seen      bool
+	workspace string
+	// leaving is since when the release is being removed.
+	leaving time.Time
 	failure failure
 	pace    wait.Backoff
 	// attempt is what is being done about it.
 	attempt *attempt
 	// absence is what the hub has said of its BundleDeployment since that is missing.
 	absence absence
-	// correctAt is when drift may be corrected again.
-	correctAt time.Time
+	// correctAt is when drift may be corrected again, corrections how often that was done without a quiet time between.
+	correctAt   time.Time
+	corrections int
 	// state is the last one, uid that of the BundleDeployment, written what was reported in it last.
 	state   State
 	uid     types.UID

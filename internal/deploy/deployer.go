@@ -35,8 +35,6 @@ const (
 	settle = 300 * time.Millisecond
 	// busyRetry is when to look again whether the user's Helm has ended.
 	busyRetry = 2 * time.Second
-	// recorrect is the least time between two corrections.
-	recorrect = 5 * time.Second
 	// breath is how long after a deployment the memory that it took is given back.
 	breath = 10 * time.Second
 	// trimming is in the queue, where names of deployments are, for giving memory back.
@@ -76,6 +74,7 @@ type Deployer struct {
 	waiting    map[string]bool
 	busy       int
 	problems   problems
+	awaited    awaited
 }
 
 // Run deploys until ctx ends, which leaves what is under way behind.
@@ -85,6 +84,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[live.Key]map[string]bool{}, map[string]bool{}
 	d.store = newStore(d.queue.Add, d.reported)
 	d.watcher, d.charts = live.NewWatcher(d.Cluster, d.changed), chart.NewFetcher(nil)
+	d.awaited.init()
 	if err := d.adopt(ctx); err != nil {
 		return err
 	}
@@ -95,6 +95,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
 	working.Go(func() { client.Follow(ctx, deployments, "", d.store, d.following) })
+	working.Go(func() { d.followCluster(ctx) })
 	select {
 	case <-ctx.Done():
 	case <-d.store.synced:
@@ -123,7 +124,11 @@ func (d *Deployer) adopt(ctx context.Context) error {
 	for pace := retry.Unreachable(); ; {
 		found, err := d.Cluster.List(ctx)
 		if err == nil {
-			for name, summary := range found {
+			for secret, why := range found.Unreadable {
+				d.Log.Info("reading a release failing", "reason", why.Error())
+				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, why.Error())
+			}
+			for name, summary := range found.Releases {
 				d.deliveries[name] = &delivery{release: &summary, pace: retry.Failed()}
 			}
 			return nil
@@ -131,23 +136,6 @@ func (d *Deployer) adopt(ctx context.Context) error {
 		d.Log.Info("finding releases failing", "reason", err.Error())
 		if err := retry.Wait(ctx, d.Clock, pace.Step()); err != nil {
 			return err
-		}
-	}
-}
-
-// changed is told of objects downstream.
-func (d *Deployer) changed(key live.Key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if key.Name != "" {
-		for name := range d.owners[key] {
-			d.queue.AddAfter(name, settle)
-		}
-		return
-	}
-	for name, of := range d.deliveries {
-		if of.set != nil {
-			d.queue.Add(name)
 		}
 	}
 }
@@ -198,6 +186,13 @@ func (d *Deployer) rest() {
 	if d.busy > 0 || d.queue.Len() > 0 {
 		return
 	}
+	leaving := false
+	for _, of := range d.deliveries {
+		leaving = leaving || !of.leaving.IsZero()
+	}
+	if !leaving {
+		d.tellFirst()
+	}
 	rested := map[string]int64{}
 	for _, deployment := range wanted {
 		of := d.deliveries[deployment.Name]
@@ -210,7 +205,7 @@ func (d *Deployer) rest() {
 		if rested[name] > 0 {
 			continue
 		}
-		if of.release != nil && (of.seen || of.release.Member == d.Member) {
+		if of.ours(d.Member) {
 			return
 		}
 	}
@@ -292,6 +287,7 @@ func (d *Deployer) fail(name string, of *delivery, s seen, err error) {
 	if of.failure.of != s.generation {
 		of.pace = retry.Failed()
 	}
+	d.awaited.failed(name, s.name, err)
 	reason, message := d.explain(err)
 	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.pace.Step())}
 	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)

@@ -59,10 +59,10 @@ func TestChartGetsItsValuesFromEverywhere(t *testing.T) {
 		t.Errorf("release %s, want %s", found.Status.Release, want)
 	}
 	options.Helm.Values = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
-	options.Helm.ValuesFrom = nil
+	options.Helm.ValuesFrom, options.Helm.ReleaseName = nil, "bad"
 	r.place("bad", options, files...)
 	r.until("bad", fleet.StateErrApplied, "at '/a'")
-	options.Helm.SkipSchemaValidation, options.Helm.ReleaseName = true, "bad"
+	options.Helm.SkipSchemaValidation = true
 	r.place("bad", options, append(files[:3:3], file("templates/bad.yaml", "{{ fail \"as it should\" }}"))...)
 	r.until("bad", fleet.StateErrApplied, "as it should")
 }

@@ -8,10 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"helm.sh/helm/v4/pkg/kube"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/muster-fleet/muster/internal/agent/work"
 	"github.com/muster-fleet/muster/internal/deploy/live"
 	"github.com/muster-fleet/muster/internal/deploy/release"
@@ -22,11 +18,13 @@ const removeRetry = 30 * time.Second
 
 // removal is a release that goes.
 type removal struct {
+	// name is that of the BundleDeployment.
+	name    string
 	release release.Summary
 	// objects are those that go with it; nil if it is only forgotten.
 	objects *live.Set
-	// uninstalled says that Helm has deleted them, over that nothing is left to do.
-	uninstalled, over bool
+	// over says that nothing is left to do.
+	over bool
 }
 
 // RemoveAll removes everything that was delivered to this member, whatever the hub says. It is what a member does that leaves with policy
@@ -92,36 +90,22 @@ func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 	}
 	var all []*removal
 	var keys [][]live.Key
-	for name, summary := range found {
+	for name, summary := range found.Releases {
 		if summary.Member != d.Member {
 			continue
 		}
-		r := &removal{release: summary, uninstalled: summary.Uninstalled}
+		r := &removal{name: name, release: summary}
 		all = append(all, r)
 		if summary.KeepResources || strings.HasPrefix(name, agentBundle) {
 			continue
 		}
-		objects, err := d.Cluster.Objects(ctx, summary)
-		if err != nil {
-			return nil, err
-		}
-		if r.objects, err = d.watcher.NewSet(summary, slices.DeleteFunc(objects, d.stays)); err != nil {
+		if r.objects, err = leaving(ctx, d.Cluster, d.watcher, summary); err != nil {
 			return nil, err
 		}
 		keys = append(keys, r.objects.Keys())
 	}
 	d.watcher.Watch(ctx, live.Kinds(keys...))
 	return all, nil
-}
-
-// stays says whether an object is not deleted with its release: because it says so itself, or because its kind is gone and it with that.
-func (d *Deployer) stays(object *unstructured.Unstructured) bool {
-	if object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy {
-		return true
-	}
-	kind := object.GroupVersionKind()
-	_, err := d.Cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	return meta.IsNoMatchError(err)
 }
 
 // count is how many objects there were.
@@ -146,7 +130,8 @@ func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left work.Re
 			now, err := d.goOn(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
-			left.Left, left.Held = left.Left+now.Count, append(left.Held, now.Held...)
+			left.Left, left.Held = left.Left+now.Count, append(left.Held, now.Blocked...)
+			failed = failed || now.Count > 0
 			if err == nil || ctx.Err() != nil {
 				return
 			}
@@ -162,24 +147,15 @@ func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left work.Re
 }
 
 // goOn removes what it can of a release.
-func (d *Deployer) goOn(ctx context.Context, r *removal) (live.Left, error) {
-	if r.objects == nil {
-		err := d.Cluster.Forget(r.release)
-		r.over = err == nil
-		return live.Left{}, err
+func (d *Deployer) goOn(ctx context.Context, r *removal) (release.Left, error) {
+	left, err := d.uninstall(ctx, r.name, r.release, r.release.Owner())
+	if release.IsForeign(err) {
+		d.Log.Info("release left alone", "release", r.release.String(), "reason", err.Error())
+		err = nil
 	}
-	if !r.uninstalled {
-		if err := d.Cluster.Uninstall(r.release); err != nil {
-			return live.Left{}, err
-		}
-		r.uninstalled = true
-		d.Log.Info("release uninstalled", "release", r.release.String())
+	r.over = err == nil && left.Count == 0
+	if r.over {
+		d.Log.Info("release removed", "release", r.release.String(), "namespace", left.Namespace)
 	}
-	left, err := d.watcher.Left(ctx, r.objects)
-	if err != nil || left.Count > 0 {
-		return left, err
-	}
-	err = d.Cluster.Finish(ctx, r.release)
-	r.over = err == nil
 	return left, err
 }

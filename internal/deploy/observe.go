@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,14 +22,24 @@ type seen struct {
 	// objects are how those of the release are, if it is what is wanted; unwatched says why that could not be found out.
 	objects   live.Observation
 	unwatched string
+	// contested says that somebody keeps changing what is corrected.
+	contested bool
 }
 
 func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen {
+	woken, lost := d.awaited.take(name)
+	if woken {
+		of.failure.retryAt = time.Time{}
+	}
+	if lost {
+		d.relook(ctx, name, of)
+	}
 	deployment := d.store.get(name)
-	s := seen{deployment: deployment, observed: observed{member: d.Member, failure: of.failure, correctAt: of.correctAt}}
+	s := seen{deployment: deployment, observed: observed{member: d.Member, failure: of.failure, correctAt: of.correctAt},
+		contested: of.contested(d.Clock.Now())}
 	if deployment != nil {
 		d.mu.Lock()
-		of.seen = true
+		of.seen, of.workspace = true, deployment.Labels[fleet.LabelBundleNamespace]
 		d.mu.Unlock()
 		if of.uid != deployment.UID {
 			of.uid, of.written = deployment.UID, nil
@@ -43,6 +54,9 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 	if of.release == nil {
 		return s
 	}
+	if s.otherWorkspace = of.otherWorkspace(); s.otherWorkspace && deployment != nil {
+		return s // the release of a Bundle of the same name; whether it is in the way is found out by deploying
+	}
 	s.found, s.release = true, *of.release
 	s.gone = d.gone(name, of, s.wanted)
 	if deployment != nil && (deployment.Spec.Options.Helm == nil || deployment.Spec.Options.Helm.ReleaseName == "") {
@@ -53,6 +67,16 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		s.look(ctx, d, of)
 	}
 	return s
+}
+
+// otherWorkspace says whether the release is that of a Bundle of another workspace than the BundleDeployment that was seen.
+func (of *delivery) otherWorkspace() bool {
+	return of.workspace != "" && of.release.Workspace != "" && of.workspace != of.release.Workspace
+}
+
+// ours says whether there is a release that goes when its BundleDeployment does.
+func (of *delivery) ours(member string) bool {
+	return of.release != nil && (of.seen && !of.otherWorkspace() || of.release.Member == member)
 }
 
 // fill adds what the BundleDeployment says.
@@ -79,6 +103,9 @@ func (s *seen) fill(deployment *fleet.BundleDeployment) {
 func (s *seen) look(ctx context.Context, d *Deployer, of *delivery) {
 	if err := d.follow(ctx, s.deployment.Name, of); err != nil {
 		s.unwatched = err.Error()
+		if isNoMatch(err) {
+			d.awaitKind(s.deployment.Name)
+		}
 		return
 	}
 	objects, err := d.watcher.Observe(ctx, of.set, s.deployment.Spec.Options)

@@ -37,6 +37,15 @@ func (d *Deployer) clearProblem(name string) {
 	d.tellProblems()
 }
 
+// tellFirst tells the agent where this process stands, if nothing has yet: a process before may have told it something else.
+func (d *Deployer) tellFirst() {
+	d.problems.mu.Lock()
+	defer d.problems.mu.Unlock()
+	if d.problems.told == nil {
+		d.tellProblems()
+	}
+}
+
 // tellProblems tells the agent if there is something else to say than before. The lock is held.
 func (d *Deployer) tellProblems() {
 	joint := join(d.problems.byName)
@@ -46,6 +55,9 @@ func (d *Deployer) tellProblems() {
 	d.problems.told = &joint
 	d.Blocked(joint)
 }
+
+// problemOf is the name of the problem with a Secret, which no BundleDeployment has.
+func problemOf(secret string) string { return "secret/" + secret }
 
 // join makes one condition of all problems: the first by reason and name in full, the others by their number. What is blocked comes before
 // what waits to be confirmed, which usually passes by itself.

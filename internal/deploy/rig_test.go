@@ -24,6 +24,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/trust"
 	contents "github.com/muster-fleet/muster/internal/delivery"
@@ -164,6 +165,8 @@ type running struct {
 	rests atomic.Int32
 	log   *strings.Builder
 	mu    sync.Mutex
+	// said is what cannot be removed, as the agent was told last.
+	said deployer.Blocked
 }
 
 func (r *rig) start() *running {
@@ -174,6 +177,11 @@ func (r *rig) start() *running {
 	r.check(err)
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, Rested: func(map[string]int64) {}}
+	d.Blocked = func(b deployer.Blocked) {
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		run.said = b
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	run.cancel = cancel
 	go func() {
@@ -225,6 +233,24 @@ func (run *running) lines() string {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	return run.log.String()
+}
+
+// blocked waits until the agent is told why something cannot be removed, or with no reason that nothing keeps anything.
+func (r *rig) blocked(run *running, reason string, parts ...string) {
+	r.t.Helper()
+	r.eventually("the agent is told "+reason, func() error {
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		if run.said.Reason != reason {
+			return fmt.Errorf("it was told %+v", run.said)
+		}
+		for _, part := range parts {
+			if !strings.Contains(run.said.Message, part) {
+				return fmt.Errorf("the message %q does not say %q", run.said.Message, part)
+			}
+		}
+		return nil
+	})
 }
 
 func (run *running) stop() {

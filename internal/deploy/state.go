@@ -82,6 +82,8 @@ type observed struct {
 	// found is false if there is no release.
 	found   bool
 	release release.Summary
+	// otherWorkspace says that the release is that of a Bundle of the same name in another workspace.
+	otherWorkspace bool
 	// member is the UID of this member's report.
 	member string
 
@@ -151,7 +153,7 @@ func decide(o observed, now time.Time) decision {
 
 // ours says whether the release may be removed for want of a BundleDeployment: because there was one since the deployer began, or because
 // it was delivered to just this member.
-func (o observed) ours() bool { return o.seen || o.release.Member == o.member }
+func (o observed) ours() bool { return o.seen && !o.otherWorkspace || o.release.Member == o.member }
 
 func (o observed) misplaced() bool {
 	return o.release.Name != o.name || o.release.Namespace != o.namespace

@@ -99,7 +99,7 @@ func watched(status *fleet.BundleDeploymentStatus, s seen, set func(string, bool
 	status.Ready, status.NonModified = o.Counts.NotReady == 0 && o.Counts.Missing == 0, len(o.Modified) == 0
 	switch {
 	case !status.NonModified:
-		return fleet.StateModified, modifiedMessage(o.Modified, s.modified, s.failure.message)
+		return fleet.StateModified, modifiedMessage(o.Modified, s)
 	case !status.Ready:
 		return fleet.StateNotReady, nonReadyMessage(o.NonReady, o.Counts.NotReady)
 	default:
@@ -107,7 +107,7 @@ func watched(status *fleet.BundleDeploymentStatus, s seen, set func(string, bool
 	}
 }
 
-func modifiedMessage(modified []fleet.ModifiedStatus, all int, failed string) string {
+func modifiedMessage(modified []fleet.ModifiedStatus, s seen) string {
 	first := modified[0]
 	what := "was changed downstream"
 	switch {
@@ -118,9 +118,12 @@ func modifiedMessage(modified []fleet.ModifiedStatus, all int, failed string) st
 	case first.Patch != "":
 		what += "; this would undo it: " + first.Patch
 	}
-	message := fmt.Sprintf("%s %s%s", object(first.Kind, first.Namespace, first.Name), what, more(all))
-	if failed != "" {
-		message += "; " + failed
+	message := fmt.Sprintf("%s %s%s", object(first.Kind, first.Namespace, first.Name), what, more(s.modified))
+	if s.correct && s.contested {
+		message += "; somebody keeps changing it, so that it is set back less and less often: take what others decide out of the Bundle"
+	}
+	if s.failure.message != "" {
+		message += "; " + s.failure.message
 	}
 	return message
 }

@@ -12,7 +12,8 @@ type BundleDeploymentOptions struct {
 	// +optional
 	// +nullable
 	DefaultNamespace string `json:"defaultNamespace,omitempty"`
-	// TargetNamespace (`namespace`) forces all resources into one namespace; a cluster-scoped resource is then an error.
+	// TargetNamespace (`namespace`) forces all resources into one namespace; a cluster-scoped resource is then an error, also
+	// one of a hook or of a chart's directory crds/.
 	// +optional
 	// +nullable
 	TargetNamespace string `json:"namespace,omitempty"`
@@ -24,7 +25,8 @@ type BundleDeploymentOptions struct {
 	// +optional
 	// +nullable
 	Helm *HelmOptions `json:"helm,omitempty"`
-	// ServiceAccount of the agent's namespace downstream that the deployment acts as.
+	// ServiceAccount of the agent's namespace downstream that the deployment acts as; not `fleet-agent`, the agent's
+	// own. Default `fleet-default` if there is one, else the agent's own.
 	// +optional
 	// +nullable
 	ServiceAccount string `json:"serviceAccount,omitempty"`
@@ -46,7 +48,8 @@ type BundleDeploymentOptions struct {
 	// KeepResources leaves the resources downstream when the deployment goes.
 	// +optional
 	KeepResources bool `json:"keepResources,omitempty"`
-	// DeleteNamespace deletes the release's namespace when the deployment goes.
+	// DeleteNamespace deletes the release's namespace when the deployment goes, if it was made for the release and holds nothing else.
+	// Default false.
 	// +optional
 	DeleteNamespace bool `json:"deleteNamespace,omitempty"`
 	// IgnoreOptions (`ignore`) says what does not count against readiness.
@@ -108,7 +111,8 @@ type HelmOptions struct {
 	// +optional
 	// +nullable
 	Repo string `json:"repo,omitempty"`
-	// ReleaseName of the release; default derived from the Bundle's name.
+	// ReleaseName of the release; default derived from the Bundle's name. One that another Bundle has, or that somebody installed with
+	// Helm in the agent's namespace, is refused, as is `fleet-agent`.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=53

@@ -75,9 +75,6 @@ func (w *Watcher) keyOf(s release.Summary, object *unstructured.Unstructured) (K
 // Keys are the objects of the release.
 func (s *Set) Keys() []Key { return s.keys }
 
-// Release is whose objects they are.
-func (s *Set) Release() release.Summary { return s.release }
-
 // Observation is how the objects of a release are.
 type Observation struct {
 	// Unsynced says which kind has not been listed yet, and why if that is known; empty if all have been.

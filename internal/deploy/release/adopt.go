@@ -40,7 +40,7 @@ var ErrBusy = errors.New("waiting for Helm's command to end")
 
 // Overtaken says whether somebody else, a user with Helm's command, made a newer revision of a release.
 func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
-	list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, metav1.ListOptions{LabelSelector: ownedByHelm + ",name=" + s.Name})
+	list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, metav1.ListOptions{LabelSelector: OwnedByHelm + ",name=" + s.Name})
 	if err != nil {
 		return false, fmt.Errorf("reading the history of release %s: %w", s, err)
 	}
@@ -56,6 +56,11 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	history, err := revisions(configuration, r.Release)
 	if err != nil {
 		return r, err
+	}
+	if len(history) > 0 {
+		if of := history[len(history)-1].Chart.Metadata.Name; of != agentRelease {
+			return r, fmt.Errorf("release %s is not the agent's, but of chart %s: uninstall it, or give it another name", r.Release, of)
+		}
 	}
 	if err := busy(history, time.Now()); err != nil {
 		return r, err
@@ -113,6 +118,11 @@ func revisions(configuration *action.Configuration, name string) ([]*helm.Releas
 	return history, nil
 }
 
+// uninstalled says whether of a release only its history is left.
+func uninstalled(history []*helm.Release) bool {
+	return history[len(history)-1].Info.Status == common.StatusUninstalled
+}
+
 // ownValues are those that the user set in the newest revision that was deployed.
 func ownValues(history []*helm.Release) (map[string]any, error) {
 	newest := len(history) - 1
@@ -166,7 +176,12 @@ func withdraw(values, laid, own map[string]any) map[string]any {
 }
 
 // Disown leaves the release of the agent to the user, with all its revisions.
-func (c *Cluster) Disown(s Summary) error {
+func (c *Cluster) Disown(ctx context.Context, s Summary, o Owner) error {
+	free, err := c.names.take(s.Name, o.Bundle)
+	if err != nil {
+		return err
+	}
+	defer free()
 	configuration := c.configuration(c, s.Namespace, 0)
 	history, err := revisions(configuration, s.Name)
 	if err != nil {
@@ -174,10 +189,10 @@ func (c *Cluster) Disown(s Summary) error {
 	}
 	for _, revision := range history {
 		annotations := revision.Chart.Metadata.Annotations
-		if annotations[annotationBundle] != s.Bundle {
+		if annotations[annotationBundle] != o.Bundle || annotations[annotationAgentNamespace] != c.AgentNamespace {
 			continue
 		}
-		for _, key := range []string{annotationBundle, annotationAgentNamespace, annotationDeploymentID} {
+		for _, key := range []string{annotationBundle, annotationAgentNamespace, annotationWorkspace, annotationDeploymentID} {
 			delete(annotations, key)
 		}
 		if err := configuration.Releases.Update(revision); err != nil {

@@ -18,10 +18,12 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 )
 
 // FieldManager owns what is deployed.
@@ -33,13 +35,19 @@ func init() { kube.ManagedFieldsManager = FieldManager }
 type Cluster struct {
 	// AgentNamespace is where the histories are.
 	AgentNamespace string
-	// Kube, Dynamic and Mapper act as the agent.
-	Kube    kubernetes.Interface
-	Dynamic dynamic.Interface
-	Mapper  meta.ResettableRESTMapper
+	// Kube, Dynamic, Metadata and Mapper act as the agent.
+	Kube     kubernetes.Interface
+	Dynamic  dynamic.Interface
+	Metadata metadata.Interface
+	Mapper   meta.ResettableRESTMapper
 
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface
+	// live asks the API server each time what it serves.
+	live  discovery.DiscoveryInterface
+	names *names
+	// kinds is what the mapper goes by.
+	kinds *renewing
 }
 
 // NewCluster prepares access; nothing is sent yet.
@@ -52,7 +60,7 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
-	c := &Cluster{AgentNamespace: agentNamespace, config: config}
+	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{held: map[string]string{}}}
 	if err := c.clients(client); err != nil {
 		return nil, err
 	}
@@ -60,8 +68,10 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the discovery client of %s: %w", config.Host, err)
 	}
-	c.discovery = memory.NewMemCacheClient(found)
-	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.discovery)
+	c.live, c.discovery = found, memory.NewMemCacheClient(found)
+	// Helm empties the cache now and then, which tells the mapper nothing: when that asks again is its own affair.
+	c.kinds = &renewing{CachedDiscoveryInterface: c.discovery, clock: clock.RealClock{}}
+	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.kinds)
 	return c, nil
 }
 
@@ -72,6 +82,9 @@ func (c *Cluster) clients(client *http.Client) error {
 	}
 	if c.Dynamic, err = dynamic.NewForConfigAndClient(c.config, client); err != nil {
 		return fmt.Errorf("preparing the dynamic client of %s: %w", c.config.Host, err)
+	}
+	if c.Metadata, err = metadata.NewForConfigAndClient(c.config, client); err != nil {
+		return fmt.Errorf("preparing the metadata client of %s: %w", c.config.Host, err)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-fleet/muster/internal/agent/readiness"
@@ -18,8 +17,6 @@ import (
 
 // establishTimeout is how long an API server may take to serve a new kind.
 const establishTimeout = time.Minute
-
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // establish applies a definition as a part of the release that is about to be made, and returns when the kind is served. One that exists
 // is left to Helm, which looks whose it is.
@@ -34,8 +31,8 @@ func (c *Cluster) establish(ctx context.Context, crd *unstructured.Unstructured,
 	}
 	owned := crd.DeepCopy()
 	put(owned.GetLabels(), "app.kubernetes.io/managed-by", "Helm", owned.SetLabels)
-	put(owned.GetAnnotations(), "meta.helm.sh/release-name", request.Release, owned.SetAnnotations)
-	put(owned.GetAnnotations(), "meta.helm.sh/release-namespace", request.Namespace, owned.SetAnnotations)
+	put(owned.GetAnnotations(), helmReleaseName, request.Release, owned.SetAnnotations)
+	put(owned.GetAnnotations(), helmReleaseNamespace, request.Namespace, owned.SetAnnotations)
 	data, err := json.Marshal(owned)
 	if err != nil {
 		return fmt.Errorf("encoding CustomResourceDefinition %s: %w", name, err)

@@ -33,8 +33,8 @@ const (
 
 // Request is a release that should be.
 type Request struct {
-	// Bundle is the name of the BundleDeployment.
-	Bundle string
+	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub.
+	Bundle, Workspace string
 	// Release is the name of the release, Namespace where its objects go that name none.
 	Release, Namespace string
 	// Chart and Values are what it is made of. Deploy annotates the chart.
@@ -49,6 +49,11 @@ type Request struct {
 	// DeploymentID is that of the BundleDeployment, Version its resource version, Commit the one that it came from, Member the UID of the
 	// member's report.
 	DeploymentID, Version, Commit, Member string
+}
+
+// Owner is whom the release belongs to once it is made.
+func (r Request) Owner() Owner {
+	return Owner{Bundle: r.Bundle, Workspace: r.Workspace, Member: r.Member}
 }
 
 func (r Request) helm() fleet.HelmOptions {
@@ -86,6 +91,7 @@ func (r Request) annotate(agentNamespace, account string) {
 	}
 	for key, value := range map[string]string{
 		annotationBundle: r.Bundle, annotationAgentNamespace: agentNamespace, annotationServiceAccount: account,
+		annotationWorkspace:       r.Workspace,
 		annotationKeepResources:   strconv.FormatBool(r.Options.KeepResources),
 		annotationDeleteNamespace: strconv.FormatBool(r.Options.DeleteNamespace),
 		annotationDeploymentID:    r.DeploymentID,
@@ -99,6 +105,11 @@ func (r Request) annotate(agentNamespace, account string) {
 // Deploy installs or upgrades the release. It returns when Helm is done, which is when hooks have ended and, if the options say so, the
 // objects are ready.
 func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
+	free, err := c.begin(ctx, r)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer free()
 	as, acting, err := c.acting(ctx, r)
 	if err != nil {
 		return Summary{}, err
@@ -127,10 +138,31 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	}
 	return Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,
-		Bundle: r.Bundle, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
+		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
 		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
 		Agent: r.Agent,
 	}, nil
+}
+
+// begin reserves the release for the request, and makes sure that it may be made: it is there as the Bundle's, or not at all. That of the
+// agent is a user's, too, which is looked at when it is adopted.
+func (c *Cluster) begin(ctx context.Context, r Request) (free func(), err error) {
+	if r.Agent && r.Release != agentRelease {
+		return nil, fmt.Errorf("release %s is not the agent's, which is %s: take label %s off the Bundle", r.Release, agentRelease, fleet.LabelAgent)
+	}
+	if r.Agent {
+		return c.names.take(r.Release, r.Bundle)
+	}
+	if r.Release == agentRelease {
+		return nil, &Foreign{Release: r.Release, Namespace: c.AgentNamespace, Owner: "the agent"}
+	}
+	// What an earlier membership of this cluster left behind is taken over.
+	free, err = c.reserve(ctx, r.Release, Owner{Bundle: r.Bundle, Workspace: r.Workspace})
+	var rival *beingChanged
+	if errors.As(err, &rival) {
+		return nil, &Foreign{Release: r.Release, Namespace: c.AgentNamespace, Owner: "Bundle " + rival.bundle + ", which is being deployed"}
+	}
+	return free, err
 }
 
 // acting is the account that a deployment acts as, and the cluster as that sees it.
@@ -150,6 +182,10 @@ func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, erro
 
 // actsAs is the account that a deployment acts as; empty for the agent's own.
 func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOptions) (string, error) {
+	if options.ServiceAccount == agentAccount {
+		return "", fmt.Errorf("spec.options.serviceAccount is %s, the agent's own account, which confines nothing: name another account of namespace %s, or none",
+			agentAccount, c.AgentNamespace)
+	}
 	wanted := account(options, true)
 	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, wanted, metav1.GetOptions{})
 	switch {
@@ -208,7 +244,9 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	in.ForceConflicts, in.TakeOwnership = true, h.TakeOwnership
 	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
-	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
+	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyCombined
+	// The renderer looks at them first.
+	in.SkipCRDs = r.Options.TargetNamespace != ""
 	in.Labels = r.labels()
 	made, err := in.RunWithContext(ctx, r.Chart, r.Values)
 	if err != nil {
@@ -226,7 +264,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	up.TakeOwnership = h.TakeOwnership
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
-	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyNoHooks
+	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyCombined
 	up.Labels = r.labelsAgain()
 	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
 	if err != nil {

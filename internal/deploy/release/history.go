@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 
 	"helm.sh/helm/v4/pkg/release/common"
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Annotations of the chart of a release; those of fleet.cattle.io are upstream's.
@@ -25,13 +25,15 @@ const (
 	annotationServiceAccount  = "fleet.cattle.io/service-account"
 	annotationKeepResources   = "fleet.cattle.io/keep-resources"
 	annotationCommit          = "fleet.cattle.io/commit"
+	annotationWorkspace       = "muster/bundle-namespace"
 	annotationDeploymentID    = "muster/deployment-id"
 	annotationSyncGeneration  = "muster/sync-generation"
 	annotationDeleteNamespace = "muster/delete-namespace"
 )
 
 const (
-	ownedByHelm = "owner=helm"
+	// OwnedByHelm selects the Secrets in which Helm keeps releases.
+	OwnedByHelm = "owner=helm"
 	// page is how many histories are held at a time while they are looked through.
 	page = 20
 )
@@ -41,11 +43,11 @@ type Summary struct {
 	// Name and Namespace of the release, Version its newest revision.
 	Name, Namespace string
 	Version         int
-	// Deployed says that the newest revision was carried out, Broken that an operation on it was cut off, Uninstalled that only its history
-	// is left.
-	Deployed, Broken, Uninstalled bool
-	// Bundle is the name of the BundleDeployment.
-	Bundle string
+	// Deployed says that the newest revision was carried out.
+	Deployed bool
+	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub; that is empty for a release that an
+	// upstream agent or an earlier version made.
+	Bundle, Workspace string
 	// DeploymentID is empty for a release that an upstream agent made.
 	DeploymentID   string
 	SyncGeneration int64
@@ -75,43 +77,58 @@ type stored struct {
 	} `json:"info"`
 	Chart struct {
 		Metadata struct {
+			Name        string            `json:"name"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	} `json:"chart"`
+	// member, hubVersion and hubRestored are those of the Secret's labels.
+	member, hubVersion string
+	hubRestored        bool
 }
 
-// List finds the releases that an agent of this namespace delivered, by the name of the BundleDeployment.
-func (c *Cluster) List(ctx context.Context) (map[string]Summary, error) {
-	found := map[string]Summary{}
-	options := metav1.ListOptions{LabelSelector: ownedByHelm, Limit: page}
+// Found is what a look at all histories finds.
+type Found struct {
+	// Releases are those that an agent of this namespace delivered, by the name of the BundleDeployment. A release whose newest revision is
+	// somebody else's is not among them.
+	Releases map[string]Summary
+	// Unreadable says of each Secret that Helm made, or is said to have made, why no release can be read out of it, by its name.
+	Unreadable map[string]error
+}
+
+// List finds the releases that an agent of this namespace delivered.
+func (c *Cluster) List(ctx context.Context) (Found, error) {
+	found := Found{Releases: map[string]Summary{}, Unreadable: map[string]error{}}
+	newest := map[string]int{}
+	options := metav1.ListOptions{LabelSelector: OwnedByHelm, Limit: page}
 	for {
 		list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, options)
 		if err != nil {
-			return nil, fmt.Errorf("listing the releases in namespace %s: %w", c.AgentNamespace, err)
+			return found, fmt.Errorf("listing the releases in namespace %s: %w", c.AgentNamespace, err)
 		}
 		for i := range list.Items {
-			summary, ok, err := c.summarize(&list.Items[i])
+			s, err := read(&list.Items[i])
 			if err != nil {
-				return nil, err
+				found.Unreadable[list.Items[i].Name] = err
+				continue
 			}
-			if ok && found[summary.Bundle].Version < summary.Version {
-				found[summary.Bundle] = summary
+			newest[s.Name] = max(newest[s.Name], s.Version)
+			if summary, ours := c.summarize(s); ours && found.Releases[summary.Bundle].Version < summary.Version {
+				found.Releases[summary.Bundle] = summary
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			return found, nil
+			break
 		}
 	}
+	maps.DeleteFunc(found.Releases, func(_ string, s Summary) bool { return !s.Agent && s.Version < newest[s.Name] })
+	return found, nil
 }
 
-func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
-	var s stored
-	if err := decode(secret, &s); err != nil {
-		return Summary{}, false, err
-	}
+// summarize says what a revision is, if an agent of this namespace made it.
+func (c *Cluster) summarize(s stored) (Summary, bool) {
 	annotations := s.Chart.Metadata.Annotations
 	if annotations[annotationBundle] == "" || annotations[annotationAgentNamespace] != c.AgentNamespace {
-		return Summary{}, false, nil
+		return Summary{}, false
 	}
 	_, adopted := annotations[annotationOwnValues]
 	generation, err := strconv.ParseInt(annotations[annotationSyncGeneration], 10, 64)
@@ -121,24 +138,23 @@ func (c *Cluster) summarize(secret *corev1.Secret) (Summary, bool, error) {
 	return Summary{
 		Name: s.Name, Namespace: s.Namespace, Version: s.Version,
 		Deployed:        s.Info.Status == common.StatusDeployed,
-		Broken:          s.Info.Status.IsPending() || s.Info.Status == common.StatusUninstalling,
-		Uninstalled:     s.Info.Status == common.StatusUninstalled,
 		Bundle:          annotations[annotationBundle],
+		Workspace:       annotations[annotationWorkspace],
 		DeploymentID:    annotations[annotationDeploymentID],
 		SyncGeneration:  generation,
 		KeepResources:   annotations[annotationKeepResources] == strconv.FormatBool(true),
 		DeleteNamespace: annotations[annotationDeleteNamespace] == strconv.FormatBool(true),
 		ServiceAccount:  annotations[annotationServiceAccount],
-		Member:          secret.Labels[naming.LabelMember],
-		HubVersion:      secret.Labels[labelHubVersion],
-		HubRestored:     secret.Labels[labelHubRestored] != "",
+		Member:          s.member,
+		HubVersion:      s.hubVersion,
+		HubRestored:     s.hubRestored,
 		Agent:           adopted,
-	}, true, nil
+	}, true
 }
 
 // Objects are those of the revision, as they were rendered.
 func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstructured, error) {
-	secret, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).Get(ctx, secretName(s), metav1.GetOptions{})
+	secret, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).Get(ctx, SecretName(s), metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of release %s: %w", s, err)
 	}
@@ -155,13 +171,22 @@ func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstr
 	return objects, nil
 }
 
-func secretName(s Summary) string { return fmt.Sprintf("sh.helm.release.v1.%s.v%d", s.Name, s.Version) }
+// SecretName is that of the Secret in which Helm keeps a revision.
+func SecretName(s Summary) string { return fmt.Sprintf("sh.helm.release.v1.%s.v%d", s.Name, s.Version) }
+
+// Owner is whom a release belongs to.
+func (s Summary) Owner() Owner {
+	return Owner{Bundle: s.Bundle, Workspace: s.Workspace, Member: s.Member}
+}
+
+// unreadable says of a Secret that no release can be read out of it, and what to do.
+func unreadable(secret *corev1.Secret, err error) error {
+	return fmt.Errorf("secret %s/%s holds no release that Helm could read: %w: restore it, or delete it", secret.Namespace, secret.Name, err)
+}
 
 // decode reads the release in a Secret of Helm's.
 func decode(secret *corev1.Secret, into any) error {
-	wrap := func(err error) error {
-		return fmt.Errorf("secret %s/%s holds no release that Helm could read: %w", secret.Namespace, secret.Name, err)
-	}
+	wrap := func(err error) error { return unreadable(secret, err) }
 	packed, err := base64.StdEncoding.DecodeString(string(secret.Data["release"]))
 	if err != nil {
 		return wrap(err)

@@ -36,9 +36,15 @@ func (r Request) labelsAgain() map[string]string {
 	return labels
 }
 
-// Claim notes on the history of a release that it is this member's, and that the hub knows it.
-func (c *Cluster) Claim(ctx context.Context, s Summary, member string) error {
-	return c.label(ctx, s, map[string]any{naming.LabelMember: member, labelHubRestored: nil})
+// Claim notes on the history of a release that it is this member's, also if it was delivered to this cluster before it joined as that, and that
+// the hub knows it.
+func (c *Cluster) Claim(ctx context.Context, s Summary, o Owner) error {
+	free, err := c.reserve(ctx, s.Name, Owner{Bundle: o.Bundle, Workspace: o.Workspace})
+	if err != nil {
+		return err
+	}
+	defer free()
+	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubRestored: nil})
 }
 
 // MarkHubRestored notes on the history of a release that the hub was restored from an earlier state, which does not know it.
@@ -51,9 +57,9 @@ func (c *Cluster) label(ctx context.Context, s Summary, labels map[string]any) e
 	if err != nil {
 		return fmt.Errorf("encoding a label: %w", err)
 	}
-	_, err = c.Kube.CoreV1().Secrets(c.AgentNamespace).Patch(ctx, secretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = c.Kube.CoreV1().Secrets(c.AgentNamespace).Patch(ctx, SecretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
-		return fmt.Errorf("labelling secret %s/%s: %w", c.AgentNamespace, secretName(s), err)
+		return fmt.Errorf("labelling secret %s/%s: %w", c.AgentNamespace, SecretName(s), err)
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// annotationMadeFor is on a namespace that was made for a release. Only such a one goes with it.
+const annotationMadeFor = "muster/made-for-bundle"
+
 // prepareNamespace makes the namespace of a release, unless the release brings it itself, and puts on it what the options say. An account that
 // is confined to its namespace need not be able to read it: the agent does.
 func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
@@ -31,7 +34,8 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 		return fmt.Errorf("namespace %s does not exist, and spec.options.createNamespace is false: create it, or let the deployment do so", r.Namespace)
 	case apierrors.IsNotFound(err):
 		found, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: r.Namespace, Labels: r.Options.NamespaceLabels, Annotations: r.Options.NamespaceAnnotations,
+			Name: r.Namespace, Labels: r.Options.NamespaceLabels,
+			Annotations: with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())),
 		}}, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating namespace %s: %w", r.Namespace, err)
@@ -59,6 +63,19 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 		return fmt.Errorf("labelling namespace %s: %w", r.Namespace, err)
 	}
 	return nil
+}
+
+// madeFor is what a namespace says of whom it was made for.
+func madeFor(o Owner) string { return o.Workspace + "/" + o.Bundle }
+
+// with is a copy of values with one more.
+func with(values map[string]string, key, value string) map[string]string {
+	all := maps.Clone(values)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	return all
 }
 
 // within says whether all of some is in all.

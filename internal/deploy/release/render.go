@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
+	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,19 +44,17 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
 	}
+	if err := r.confineCRDs(); err != nil {
+		return nil, err
+	}
 	// The history of the release holds what was rendered; to hold what it was rendered from too would double it, and a Secret is limited.
 	r.request.Chart.Templates, r.request.Chart.Files, r.request.Chart.Schema = nil, nil, nil
-	set := setOf(r.request.Bundle)
-	var crds []*unstructured.Unstructured
-	brought := false
-	for _, object := range objects {
-		brought = brought || object.GroupVersionKind() == namespaceKind && object.GetName() == r.request.Namespace
-		put(object.GetLabels(), LabelSet, hash(set), object.SetLabels)
-		put(object.GetAnnotations(), annotationSet, set, object.SetAnnotations)
-		if isCRD(object) {
-			crds = append(crds, object)
-			if !r.request.Options.DeleteCRDResources {
-				put(object.GetAnnotations(), kube.ResourcePolicyAnno, kube.KeepPolicy, object.SetAnnotations)
+	crds, brought := r.mark(objects)
+	if target := r.request.Options.TargetNamespace; target != "" {
+		// Definitions first: what is of a kind that they define cannot be looked up.
+		for _, object := range slices.Concat(crds, objects) {
+			if err := r.force(object, target); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -64,14 +64,49 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err := r.establish(objects, crds); err != nil {
 		return nil, err
 	}
-	if target := r.request.Options.TargetNamespace; target != "" {
-		for _, object := range objects {
-			if err := r.force(object, target); err != nil {
-				return nil, err
-			}
+	return encode(objects)
+}
+
+// mark puts on all objects whose they are. It returns the definitions among them, and whether the namespace of the release is one.
+func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructured.Unstructured, brought bool) {
+	set := setOf(r.request.Bundle)
+	for _, object := range objects {
+		put(object.GetLabels(), LabelSet, hash(set), object.SetLabels)
+		put(object.GetAnnotations(), annotationSet, set, object.SetAnnotations)
+		if isCRD(object) && !r.request.Options.DeleteCRDResources {
+			put(object.GetAnnotations(), kube.ResourcePolicyAnno, kube.KeepPolicy, object.SetAnnotations)
+		}
+		switch {
+		case isHook(object):
+			// Helm marks what it manages, which hooks are not; they go with the release all the same.
+			put(object.GetAnnotations(), helmReleaseName, r.request.Release, object.SetAnnotations)
+			put(object.GetAnnotations(), helmReleaseNamespace, r.request.Namespace, object.SetAnnotations)
+		case isCRD(object):
+			crds = append(crds, object)
+		case object.GroupVersionKind() == namespaceKind && object.GetName() == r.request.Namespace:
+			brought = true
 		}
 	}
-	return encode(objects)
+	return crds, brought
+}
+
+// confineCRDs refuses the definitions in the directories crds/ of the chart and of the subcharts that are enabled, if the Bundle is confined to
+// a namespace.
+func (r *renderer) confineCRDs() error {
+	crds := r.request.Chart.CRDObjects()
+	if r.request.Options.TargetNamespace == "" || len(crds) == 0 {
+		return nil
+	}
+	objects, err := parse(crds[0].File.Data)
+	if err != nil {
+		return fmt.Errorf("reading %s of the chart: %w", crds[0].Filename, err)
+	}
+	name := "a CustomResourceDefinition"
+	if len(objects) > 0 {
+		name = objects[0].GetKind() + " " + objects[0].GetName()
+	}
+	return fmt.Errorf("%s is cluster-scoped, but spec.options.namespace confines the Bundle to namespace %s: take %s out of the chart, "+
+		"or use defaultNamespace instead", name, r.request.Options.TargetNamespace, crds[0].Filename)
 }
 
 // force puts an object into the namespace that the Bundle is confined to.
@@ -113,6 +148,10 @@ func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
 	}
 	r.cluster.Mapper.Reset()
 	return nil
+}
+
+func isHook(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[helm.HookAnnotation] != ""
 }
 
 func isCRD(object *unstructured.Unstructured) bool {

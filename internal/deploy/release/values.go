@@ -30,7 +30,7 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 		return nil, err
 	}
 	for _, source := range options.Helm.ValuesFrom {
-		text, from, err := read(ctx, acting.Kube, source, namespace)
+		text, from, err := readValues(ctx, acting.Kube, source, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 	return merged, nil
 }
 
-func read(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom, namespace string) (text []byte, from string, err error) {
+func readValues(ctx context.Context, kube kubernetes.Interface, source fleet.ValuesFrom, namespace string) (text []byte, from string, err error) {
 	kind, ref := "configmap", source.ConfigMapKeyRef
 	if ref == nil {
 		kind, ref = "secret", source.SecretKeyRef

@@ -1,0 +1,157 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+)
+
+// askAgain is how soon the API server is asked again what it serves, when something is asked for that it did not.
+const askAgain = 5 * time.Second
+
+// renewing is a cache of what the API server serves that is out of date after a while: whoever misses a kind then asks again.
+type renewing struct {
+	discovery.CachedDiscoveryInterface
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	asked time.Time
+}
+
+// Fresh implements CachedDiscoveryInterface. The mapper asks for it when it does not know a kind.
+func (r *renewing) Fresh() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clock.Since(r.asked) < askAgain
+}
+
+// Invalidate implements CachedDiscoveryInterface.
+func (r *renewing) Invalidate() {
+	r.mu.Lock()
+	r.asked = r.clock.Now()
+	r.mu.Unlock()
+	r.CachedDiscoveryInterface.Invalidate()
+}
+
+var (
+	crdResource        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// Find is by what the API server serves a kind, in the version given or another one, which serves the same objects. That it does not serve
+// the kind, so that there are no objects of it, is said only after it was asked and nothing is left that might serve it.
+func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, served bool, err error) {
+	mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		mapping, err = c.Mapper.RESTMapping(kind.GroupKind())
+	}
+	switch {
+	case err == nil:
+		return mapping, true, nil
+	case !meta.IsNoMatchError(err):
+		return nil, false, fmt.Errorf("asking what serves %s: %w", kind.GroupKind(), err)
+	}
+	if served, err = c.serves(ctx, kind.GroupKind()); served && err == nil {
+		err = fmt.Errorf("%s is defined, but not served at the moment", kind.GroupKind())
+	}
+	return nil, false, err
+}
+
+// remap has the mapper ask again, and says whether a kind is served in another way than it believed.
+func (c *Cluster) remap(believed *meta.RESTMapping) bool {
+	if c.kinds.Fresh() {
+		return false
+	}
+	c.Mapper.Reset()
+	kind := believed.GroupVersionKind
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return meta.IsNoMatchError(err) || err == nil && mapping.Resource != believed.Resource
+}
+
+// serves asks the API server whether it serves a kind, or is meant to. A cache, or a part of the API that does not answer, says nothing.
+func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	versions, err := c.versions(ctx, kind.Group)
+	if err != nil {
+		return false, fmt.Errorf("asking whether %s is served: %w", kind, err)
+	}
+	for _, version := range versions {
+		resources, err := c.live.ServerResourcesForGroupVersion(version)
+		if err != nil {
+			return false, fmt.Errorf("asking what is served of %s: %w", version, err)
+		}
+		if slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
+			return true, nil
+		}
+	}
+	return c.defined(ctx, kind)
+}
+
+// versions are those of a group that are served, and those that another server is to serve, whether it answers or not.
+func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	groups, err := c.live.ServerGroups()
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, served := range groups.Groups {
+		for _, version := range served.Versions {
+			if served.Name == group {
+				versions = append(versions, version.GroupVersion)
+			}
+		}
+	}
+	services, err := c.Dynamic.Resource(apiServiceResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing APIServices: %w", err)
+	}
+	for _, service := range services.Items {
+		of, _, _ := unstructured.NestedString(service.Object, "spec", "group")        // a schema says that it is a string
+		version, _, _ := unstructured.NestedString(service.Object, "spec", "version") // and this
+		_, elsewhere, _ := unstructured.NestedMap(service.Object, "spec", "service")  // and this a map
+		name := schema.GroupVersion{Group: of, Version: version}.String()
+		if of == group && elsewhere && !slices.Contains(versions, name) {
+			versions = append(versions, name)
+		}
+	}
+	return versions, nil
+}
+
+// defined says whether a CustomResourceDefinition of the kind is there: it may just not be served at the moment.
+func (c *Cluster) defined(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	crds, err := c.Metadata.Resource(crdResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+	}
+	for _, one := range crds.Items {
+		if !strings.HasSuffix(one.Name, "."+kind.Group) {
+			continue
+		}
+		crd, err := c.Dynamic.Resource(crdResource).Get(ctx, one.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", one.Name, err)
+		}
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")        // a schema says that it is a string
+		name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind") // and this
+		if group == kind.Group && name == kind.Kind {
+			return true, nil
+		}
+	}
+	return false, nil
+}
