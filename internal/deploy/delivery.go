@@ -24,7 +24,9 @@ type delivery struct {
 	// leaving is since when the release is being removed.
 	leaving time.Time
 	failure failure
-	pace    wait.Backoff
+	// pace is that of attempts to deploy, reporting and watching are those of what may fail beside that.
+	pace                wait.Backoff
+	reporting, watching pace
 	// attempt is what is being done about it.
 	attempt *attempt
 	// absence is what the hub has said of its BundleDeployment since that is missing.
@@ -56,4 +58,14 @@ func (d *Deployer) forget(name string) {
 	defer d.mu.Unlock()
 	delete(d.deliveries, name)
 	delete(d.waiting, name)
+}
+
+// pace grows with each wait, and begins anew when it is made anew.
+type pace struct{ backoff wait.Backoff }
+
+func (p *pace) next() time.Duration {
+	if p.backoff == (wait.Backoff{}) {
+		p.backoff = retry.Failed()
+	}
+	return p.backoff.Step()
 }

@@ -32,10 +32,11 @@ func (r *rig) supervise(arguments ...string) (told func() []string) {
 	placed := deployer.NewPlaced(deployer.Bundles, make(chan struct{}, 1))
 	var mu sync.Mutex
 	var all []string
-	placed.Report = func(_ context.Context, _ map[string]int64, sentence string) {
+	placed.Report = func(_ context.Context, _ map[string]int64, sentence string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, sentence)
+		return nil
 	}
 	r.check(placed.Replace([]any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "some"}}}, ""))
 	supervisor := &deployer.Supervisor{

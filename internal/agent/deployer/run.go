@@ -52,6 +52,9 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	})
 	defer stop()
 	s.Log.Info("deployer started", "pid", command.Process.Pid)
+	for _, placed := range s.Placed {
+		placed.untold()
+	}
 	watched, ended := context.WithCancel(context.WithoutCancel(ctx))
 	defer ended()
 	go dog.run(watched, func() { _ = command.Process.Kill() }) // it may have ended by itself

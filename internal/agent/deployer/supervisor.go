@@ -149,7 +149,13 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 		s.Empty(sentence, false)
 	}
 	for _, placed := range s.Placed {
-		placed.Report(ctx, placed.Placed(), sentence)
+		s.tell(ctx, placed, sentence)
+	}
+}
+
+func (s *Supervisor) tell(ctx context.Context, placed *Placed, sentence string) {
+	if err := placed.Tell(ctx, sentence); err != nil && ctx.Err() == nil {
+		s.Log.Info("reporting that nothing is deployed failing", "kind", placed.Kind, "reason", err.Error())
 	}
 }
 
@@ -171,7 +177,7 @@ func (s *Supervisor) heed(ctx context.Context, answer Answer) {
 		switch {
 		case placed.Kind != answer.Kind:
 		case answer.Failing != "":
-			placed.Report(ctx, placed.Placed(), answer.Failing)
+			s.tell(ctx, placed, answer.Failing)
 		case answer.Rested != nil:
 			placed.rest(answer.Rested)
 		}

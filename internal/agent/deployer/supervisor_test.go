@@ -46,8 +46,9 @@ func newFixture(t *testing.T, script string) *fixture {
 		}
 	}
 	f.placed = NewPlaced(Bundles, make(chan struct{}, 1))
-	f.placed.Report = func(_ context.Context, placed map[string]int64, sentence string) {
+	f.placed.Report = func(_ context.Context, placed map[string]int64, sentence string) error {
 		f.said <- strings.Join(slices.Sorted(maps.Keys(placed)), ",") + ": " + sentence
+		return nil
 	}
 	f.Supervisor = &Supervisor{
 		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: []*Placed{f.placed}, Changed: f.placed.Changed,

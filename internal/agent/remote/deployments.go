@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -51,6 +52,21 @@ func (m *Member) Secret(ctx context.Context, name string) (*corev1.Secret, error
 		return nil, err
 	}
 	return secrets.Get(ctx, name, metav1.GetOptions{})
+}
+
+// DeploymentStatus reads the status of a BundleDeployment.
+func (m *Member) DeploymentStatus(ctx context.Context, name string) (*fleet.BundleDeploymentStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	deployments, err := m.Deployments()
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &deployment.Status, nil
 }
 
 // ReportDeployment merges a patch into the status of a BundleDeployment.
@@ -108,6 +124,29 @@ func (m *Member) takesMore(ctx context.Context) error {
 		return fmt.Errorf("the member namespace %s takes nothing new: %w", m.Namespace, err)
 	}
 	return nil
+}
+
+// WorkConditions reads the conditions of a Work.
+func (m *Member) WorkConditions(ctx context.Context, name string) ([]metav1.Condition, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	works, err := m.connection.REST(placement.GroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	text, err := works.Get().Namespace(m.Namespace).Resource("works").Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var work struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(text, &work); err != nil {
+		return nil, fmt.Errorf("decoding Work %s/%s: %w", m.Namespace, name, err)
+	}
+	return work.Status.Conditions, nil
 }
 
 // ReportWork merges a patch into the status of a Work.
