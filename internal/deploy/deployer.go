@@ -124,9 +124,9 @@ func (d *Deployer) adopt(ctx context.Context) error {
 	for pace := retry.Unreachable(); ; {
 		found, err := d.Cluster.List(ctx)
 		if err == nil {
-			for secret, why := range found.Unreadable {
-				d.Log.Info("reading a release failing", "reason", why.Error())
-				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, why.Error())
+			for secret, is := range found.Unreadable {
+				d.Log.Info("reading a release failing", "reason", is.Why.Error())
+				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, is.Why.Error())
 			}
 			for name, summary := range found.Releases {
 				d.deliveries[name] = &delivery{release: &summary, pace: retry.Failed()}

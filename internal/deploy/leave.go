@@ -61,7 +61,24 @@ func (d *Deployer) RemoveAll(ctx context.Context, progress func(work.Remaining))
 			return err
 		}
 	}
+	if err := d.unreadable(ctx); err != nil {
+		return err
+	}
 	progress(work.Remaining{})
+	return nil
+}
+
+// unreadable is an error if there is a release of this member of which nobody can say what it has delivered.
+func (d *Deployer) unreadable(ctx context.Context) error {
+	found, err := d.Cluster.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, secret := range found.Unreadable {
+		if secret.Member == d.Member {
+			return fmt.Errorf("what was delivered to this cluster is not all removed: %w", secret.Why)
+		}
+	}
 	return nil
 }
 

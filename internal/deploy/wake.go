@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,9 @@ import (
 
 // arriving is in the queue, where names of deployments are, for looking again what kinds there are.
 const arriving = "/kinds"
+
+// glance is the least time between two looks at all that is left of a release, as long as it keeps going.
+const glance = time.Second
 
 // awaited is what deployments wait for besides their time, by their names.
 type awaited struct {
@@ -66,12 +70,12 @@ func (a *awaited) take(name string) (woken, lost bool) {
 	return woken, lost
 }
 
-// wake has a deployment looked at, whatever it waits for.
-func (d *Deployer) wake(name string) {
+// wake has a deployment looked at soon, whatever it waits for.
+func (d *Deployer) wake(name string, after time.Duration) {
 	d.awaited.mu.Lock()
 	d.awaited.woken[name] = true
 	d.awaited.mu.Unlock()
-	d.queue.AddAfter(name, settle)
+	d.queue.AddAfter(name, after)
 }
 
 // changed is told of objects downstream.
@@ -81,7 +85,8 @@ func (d *Deployer) changed(key live.Key) {
 	if key.Name != "" {
 		for name := range d.owners[key] {
 			if of := d.deliveries[name]; of != nil && !of.leaving.IsZero() {
-				d.wake(name)
+				d.wake(name, glance)
+				continue
 			}
 			d.queue.AddAfter(name, settle)
 		}
@@ -106,7 +111,7 @@ func (d *Deployer) freed(releaseName string) {
 	}
 	d.awaited.mu.Unlock()
 	for _, name := range names {
-		d.wake(name)
+		d.wake(name, settle)
 	}
 }
 
@@ -139,7 +144,7 @@ func (d *Deployer) arrived() {
 		d.Cluster.Mapper.Reset()
 	}
 	for _, name := range names {
-		d.wake(name)
+		d.wake(name, settle)
 	}
 }
 
@@ -158,7 +163,7 @@ func (d *Deployer) unwritten(secret, releaseName string) {
 		d.awaited.mu.Lock()
 		d.awaited.lost[name] = true
 		d.awaited.mu.Unlock()
-		d.wake(name)
+		d.wake(name, settle)
 	}
 	if releaseName != "" {
 		d.freed(releaseName)

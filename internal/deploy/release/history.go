@@ -90,13 +90,20 @@ type Found struct {
 	// Releases are those that an agent of this namespace delivered, by the name of the BundleDeployment. A release whose newest revision is
 	// somebody else's is not among them.
 	Releases map[string]Summary
-	// Unreadable says of each Secret that Helm made, or is said to have made, why no release can be read out of it, by its name.
-	Unreadable map[string]error
+	// Unreadable are the Secrets that Helm made, or is said to have made, out of which no release can be read, by their names.
+	Unreadable map[string]Unreadable
+}
+
+// Unreadable is a Secret that holds no release.
+type Unreadable struct {
+	// Member is that of its label, Why says what is wrong with it and what to do.
+	Member string
+	Why    error
 }
 
 // List finds the releases that an agent of this namespace delivered.
 func (c *Cluster) List(ctx context.Context) (Found, error) {
-	found := Found{Releases: map[string]Summary{}, Unreadable: map[string]error{}}
+	found := Found{Releases: map[string]Summary{}, Unreadable: map[string]Unreadable{}}
 	newest := map[string]int{}
 	options := metav1.ListOptions{LabelSelector: OwnedByHelm, Limit: page}
 	for {
@@ -107,7 +114,7 @@ func (c *Cluster) List(ctx context.Context) (Found, error) {
 		for i := range list.Items {
 			s, err := read(&list.Items[i])
 			if err != nil {
-				found.Unreadable[list.Items[i].Name] = err
+				found.Unreadable[list.Items[i].Name] = Unreadable{list.Items[i].Labels[naming.LabelMember], err}
 				continue
 			}
 			newest[s.Name] = max(newest[s.Name], s.Version)
