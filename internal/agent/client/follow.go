@@ -70,7 +70,7 @@ func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store 
 			return nil, apierrors.NewResourceExpired("the server was away: listing anew")
 		}
 		w, err := begin(ctx, options)
-		lost = err != nil
+		lost = err != nil && options.SendInitialEvents == nil && !apierrors.IsTooManyRequests(err)
 		if ctx.Err() == nil {
 			outcome(err)
 		}
