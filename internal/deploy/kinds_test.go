@@ -95,8 +95,7 @@ func TestAReleaseWhoseKindIsGoneIsRemoved(t *testing.T) {
 			r.place("operator", goesWithItsBundle, r.definition())
 			r.place("things", fleet.BundleDeploymentOptions{}, r.thing("one"), configMap("web", "one"))
 			r.until("things", fleet.StateReady)
-			r.check(r.kube.Delete(t.Context(), r.get("operator")))
-			r.untilRemoved(run, "operator")
+			r.deleteDefinition()
 			if restarted {
 				run.stop()
 				run = r.start()

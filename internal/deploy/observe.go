@@ -63,6 +63,11 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		// Whoever made the release derived its name, in whatever way.
 		s.name = s.release.Name
 	}
+	if s.wanted && !s.misplaced() {
+		d.mu.Lock()
+		of.leaving = time.Time{} // it came back before it was removed
+		d.mu.Unlock()
+	}
 	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() {
 		s.look(ctx, d, of)
 	}

@@ -62,7 +62,7 @@ func (d *Deployer) leftAlone(name string, of *delivery, err error) error {
 func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summary, owner release.Owner) (release.Left, error) {
 	switch {
 	case of.Agent:
-		return release.Left{}, d.Cluster.Disown(ctx, of, owner)
+		return release.Left{}, d.Cluster.Disown(of, owner)
 	case strings.HasPrefix(name, agentBundle):
 		return release.Left{}, d.Cluster.Forget(ctx, of, owner)
 	}

@@ -58,8 +58,9 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 		return r, err
 	}
 	if len(history) > 0 {
-		if of := history[len(history)-1].Chart.Metadata.Name; of != agentRelease {
-			return r, fmt.Errorf("release %s is not the agent's, but of chart %s: uninstall it, or give it another name", r.Release, of)
+		newest := history[len(history)-1].Chart.Metadata
+		if newest.Annotations[annotationBundle] != r.Bundle && newest.Name != agentRelease {
+			return r, fmt.Errorf("release %s is not the agent's, but of chart %s: uninstall it, or give it another name", r.Release, newest.Name)
 		}
 	}
 	if err := busy(history, time.Now()); err != nil {
@@ -176,7 +177,7 @@ func withdraw(values, laid, own map[string]any) map[string]any {
 }
 
 // Disown leaves the release of the agent to the user, with all its revisions.
-func (c *Cluster) Disown(ctx context.Context, s Summary, o Owner) error {
+func (c *Cluster) Disown(s Summary, o Owner) error {
 	free, err := c.names.take(s.Name, o.Bundle)
 	if err != nil {
 		return err

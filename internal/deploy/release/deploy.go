@@ -147,10 +147,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 // begin reserves the release for the request, and makes sure that it may be made: it is there as the Bundle's, or not at all. That of the
 // agent is a user's, too, which is looked at when it is adopted.
 func (c *Cluster) begin(ctx context.Context, r Request) (free func(), err error) {
-	if r.Agent && r.Release != agentRelease {
-		return nil, fmt.Errorf("release %s is not the agent's, which is %s: take label %s off the Bundle", r.Release, agentRelease, fleet.LabelAgent)
-	}
-	if r.Agent {
+	if r.Agent && r.Release == agentRelease {
 		return c.names.take(r.Release, r.Bundle)
 	}
 	if r.Release == agentRelease {

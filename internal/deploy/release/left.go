@@ -35,7 +35,7 @@ type Left struct {
 
 // everything is the objects of all revisions of a release, and of their hooks: those of one that failed halfway are there beside those of
 // the one before.
-func (c *Cluster) everything(ctx context.Context, s Summary) ([]*unstructured.Unstructured, error) {
+func (c *Cluster) everything(s Summary) ([]*unstructured.Unstructured, error) {
 	history, err := revisions(c.configuration(c, s.Namespace, 0), s.Name)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) 
 	if s.KeepResources {
 		return Left{}, c.forget(s)
 	}
-	objects, err := c.everything(ctx, s)
+	objects, err := c.everything(s)
 	if err != nil {
 		return Left{}, err
 	}
