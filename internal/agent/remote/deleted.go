@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
@@ -60,10 +61,10 @@ func (m *Member) servesDeployments(ctx context.Context) error {
 		return err
 	}
 	path := "/apis/" + fleet.GroupVersion.String()
-	text, err := raw.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	result := raw.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
 	var kinds metav1.APIResourceList
-	if err == nil {
-		err = json.Unmarshal(text, &kinds)
+	if err = result.Error(); err == nil {
+		err = decode(result, &kinds)
 	}
 	if err != nil {
 		return fmt.Errorf("asking the hub which kinds it serves (%s): %w", path, err)
@@ -85,4 +86,13 @@ func isMissing(err error, name string) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Name == name && !apierrors.IsUnexpectedServerError(err)
+}
+
+// decode reads an answer of a kind that the client does not know.
+func decode(result rest.Result, into any) error {
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
 }

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -134,8 +133,8 @@ func (m *Member) WorkConditions(ctx context.Context, name string) ([]metav1.Cond
 	if err != nil {
 		return nil, err
 	}
-	text, err := works.Get().Namespace(m.Namespace).Resource("works").Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw()
-	if err != nil {
+	result := works.Get().Namespace(m.Namespace).Resource("works").Name(name).SetHeader("Accept", "application/json").Do(ctx)
+	if err := result.Error(); err != nil {
 		return nil, err
 	}
 	var work struct {
@@ -143,7 +142,7 @@ func (m *Member) WorkConditions(ctx context.Context, name string) ([]metav1.Cond
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal(text, &work); err != nil {
+	if err := decode(result, &work); err != nil {
 		return nil, fmt.Errorf("decoding Work %s/%s: %w", m.Namespace, name, err)
 	}
 	return work.Status.Conditions, nil
