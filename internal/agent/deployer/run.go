@@ -31,6 +31,7 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 			dog.take(answer)
 			emptied = emptied || answer.Emptied
 			s.heed(ctx, answer)
+			dog.listens()
 		})
 	})
 	if err != nil {

@@ -21,8 +21,10 @@ type watchdog struct {
 	// silence is how long the program may say nothing.
 	silence time.Duration
 
-	mu       sync.Mutex
-	heard    time.Time
+	mu    sync.Mutex
+	heard time.Time
+	// deaf says that an answer is being acted on, so that the next ones are not heard.
+	deaf     bool
 	underWay map[string]timed
 	// changed tells that a deadline may have; its buffer is 1.
 	changed chan struct{}
@@ -40,11 +42,18 @@ func newWatchdog(clk clock.Clock, silence time.Duration) *watchdog {
 	return &watchdog{clock: clk, silence: silence, heard: clk.Now(), underWay: map[string]timed{}, changed: make(chan struct{}, 1)}
 }
 
-// take takes note of what the program says.
+// listens says that the next answers are heard again.
+func (w *watchdog) listens() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard, w.deaf = w.clock.Now(), false
+}
+
+// take takes note of what the program says, and that nothing else is heard until listens is called.
 func (w *watchdog) take(answer Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard = w.clock.Now()
+	w.heard, w.deaf = w.clock.Now(), true
 	if answer.Begun != nil {
 		w.underWay[answer.Begun.Name] = timed{*answer.Begun, w.heard.Add(answer.Begun.Within)}
 	}
@@ -82,6 +91,9 @@ func (w *watchdog) look() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
+	if w.deaf {
+		return w.silence // what it says in the meantime is not known yet
+	}
 	wait := w.heard.Add(w.silence).Sub(now)
 	if wait <= 0 {
 		w.stuck = fmt.Sprintf("it gave no sign of life for %s and was killed", w.silence)
