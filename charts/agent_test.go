@@ -324,10 +324,12 @@ disableSecurityContext: true
 		"automountServiceAccountToken": true,
 		"imagePullSecrets":             []any{map[string]any{"name": "one"}, map[string]any{"name": "two"}},
 		"hostNetwork":                  true,
-		"dnsPolicy":                    "ClusterFirstWithHostNet",
-		"priorityClassName":            "high",
-		"nodeSelector":                 map[string]any{"kubernetes.io/os": "linux", "disk": "ssd"},
-		"tolerations":                  []any{map[string]any{"key": "a", "operator": "Exists"}},
+		// Helm gives up a hook after five minutes; until then the agent that is replaced waits for it.
+		"terminationGracePeriodSeconds": float64(330),
+		"dnsPolicy":                     "ClusterFirstWithHostNet",
+		"priorityClassName":             "high",
+		"nodeSelector":                  map[string]any{"kubernetes.io/os": "linux", "disk": "ssd"},
+		"tolerations":                   []any{map[string]any{"key": "a", "operator": "Exists"}},
 	}
 	if diff := cmp.Diff(want, pod); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
@@ -66,6 +67,8 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			// A second signal does not wait for what is being deployed.
+			context.AfterFunc(ctx, stop)
 			return f.run(ctx)
 		},
 	}
@@ -127,7 +130,7 @@ func (f flags) run(ctx context.Context) error {
 	if name := os.Getenv("HOSTNAME"); name != "" {
 		hostname = name
 	}
-	delivery, err := f.deliveryOptions()
+	delivery, err := f.deliveryOptions(hostname, membership != nil)
 	if err != nil {
 		return err
 	}
@@ -148,12 +151,18 @@ func (f flags) run(ctx context.Context) error {
 }
 
 // deliveryOptions say how the deployer is started.
-func (f flags) deliveryOptions() (Delivery, error) {
+func (f flags) deliveryOptions(hostname string, member bool) (Delivery, error) {
 	path, err := deployer.Beside()
 	if err != nil {
 		return Delivery{}, err
 	}
-	arguments := []string{"--namespace=" + f.namespace}
+	lease := naming.AgentLease
+	if member {
+		lease = naming.MemberAgentLease
+	}
+	// A deployer that is started again in the place of one that crashed need not wait for the Lease.
+	holder := hostname + "_" + string(uuid.NewUUID())
+	arguments := []string{"--namespace=" + f.namespace, "--lease=" + lease, "--holder=" + holder}
 	if f.kubeconfig != "" {
 		arguments = append(arguments, "--kubeconfig="+f.kubeconfig)
 	}

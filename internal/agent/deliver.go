@@ -2,24 +2,16 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"slices"
 	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 )
-
-// reasonNotRunning is that of the conditions of what is not deployed or applied because the deployer does not run.
-const reasonNotRunning = "DeployerNotRunning"
 
 // Delivery says how what the hub places is carried out.
 type Delivery struct {
@@ -84,10 +76,10 @@ func (r *runner) follow(ctx context.Context, placed *deployer.Placed) {
 // placedAs says how to follow a kind, and how to tell what is placed as that why nothing comes of it.
 var placedAs = map[deployer.Kind]struct {
 	resource schema.GroupVersionResource
-	report   func(*runner) func(context.Context, map[string]int64, string)
+	report   func(*runner) func(context.Context, map[string]int64, string) error
 }{
-	deployer.Bundles: {remote.BundleDeployments, func(r *runner) func(context.Context, map[string]int64, string) { return r.undelivered }},
-	deployer.Works:   {remote.Works, func(r *runner) func(context.Context, map[string]int64, string) { return r.unapplied }},
+	deployer.Bundles: {remote.BundleDeployments, func(r *runner) func(context.Context, map[string]int64, string) error { return r.undelivered }},
+	deployer.Works:   {remote.Works, func(r *runner) func(context.Context, map[string]int64, string) error { return r.unapplied }},
 }
 
 // delivered says whether anything is left of what was placed.
@@ -108,7 +100,9 @@ func (r *runner) refuse(ctx context.Context, all []*deployer.Placed) {
 		case <-r.placed:
 		}
 		for _, placed := range all {
-			placed.Report(ctx, placed.Placed(), "nothing is deployed on this cluster, because its agent was installed with "+r.door.deliveryOff())
+			if err := placed.Tell(ctx, "nothing is deployed on this cluster, because its agent was installed with "+r.door.deliveryOff()); err != nil {
+				r.log.Info("reporting that nothing is deployed failing", "reason", err.Error())
+			}
 		}
 	}
 }
@@ -119,51 +113,10 @@ func (r *runner) order(all []*deployer.Placed) deployer.Order {
 		Leave: r.leaves(),
 	}
 	for _, placed := range all {
-		if placed.Offered() {
+		// To remove what was delivered needs nothing that the hub shows.
+		if placed.Offered() || placed.Kind == deployer.Bundles && order.Leave == clusterv1beta1.LeaveDelete {
 			order.Kinds = append(order.Kinds, placed.Kind)
 		}
 	}
 	return order
-}
-
-// unapplied tells Works on the hub why they are not applied; the deployer writes there otherwise.
-func (r *runner) unapplied(ctx context.Context, placed map[string]int64, sentence string) {
-	for name, generation := range placed {
-		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{
-			Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: reasonNotRunning, Message: sentence,
-			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
-		}}}})
-		if err == nil {
-			err = r.session.ReportWork(ctx, name, patch)
-		}
-		if err != nil {
-			r.log.Info("reporting a Work failing", "work", name, "reason", r.session.Explain(err))
-			return
-		}
-	}
-}
-
-// undelivered tells on the hub why nothing is deployed; the deployer writes there otherwise.
-func (r *runner) undelivered(ctx context.Context, placed map[string]int64, sentence string) {
-	now := r.clock.Now().UTC().Format(time.RFC3339)
-	condition := func(kind string) fleet.Condition {
-		return fleet.Condition{
-			Type: kind, Status: corev1.ConditionFalse, Reason: reasonNotRunning, Message: sentence, LastUpdateTime: now, LastTransitionTime: now,
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"conditions": []fleet.Condition{condition(fleet.ConditionDeployed), condition(fleet.ConditionMonitored), condition(fleet.ConditionReady)},
-		"display": fleet.BundleDeploymentDisplay{
-			Deployed: "False: " + sentence, Monitored: "False: " + sentence, State: string(fleet.StateErrApplied),
-		},
-	}})
-	for name := range placed {
-		if err == nil {
-			err = r.session.ReportDeployment(ctx, name, patch)
-		}
-		if err != nil {
-			r.log.Info("reporting a deployment failing", "deployment", name, "reason", r.session.Explain(err))
-			return
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,5 +60,48 @@ func TestWithoutItsDeployerTheAgentBeatsAndSaysThatNothingIsDeployed(t *testing.
 				return nil
 			})
 		})
+	}
+}
+
+func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	path := filepath.Join(t.TempDir(), "muster-deployer")
+	missing := func(o *Options) { o.Delivery = Delivery{Path: path} }
+	place := func(name string) {
+		made, err := hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		check(t, err)
+		made.Status.Conditions = []fleet.Condition{{Type: "Custom", Status: "True"}}
+		_, err = hub.deployments().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+		check(t, err)
+	}
+	told := func(agent *running, name string) (found *fleet.BundleDeployment) {
+		agent.until(name+" says why nothing comes of it", func() error {
+			var err error
+			if found, err = hub.deployments().Get(t.Context(), name, metav1.GetOptions{}); err == nil && found.Status.Display.State != string(fleet.StateErrApplied) {
+				err = fmt.Errorf("its status is %+v", found.Status)
+			}
+			return err
+		})
+		return found
+	}
+	hub.prepare(time.Hour)
+	place("web")
+	first := member.start(missing)
+	before := told(first, "web")
+	if got := before.Status.Conditions[0].Type; got != "Custom" || len(before.Status.Conditions) != 4 {
+		t.Errorf("the conditions are %+v", before.Status.Conditions)
+	}
+	first.stop()
+	second := member.start(missing)
+	second.untilJoined()
+	place("db")
+	told(second, "db")
+	place("app")
+	told(second, "app")
+	if after := told(second, "web"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("it was written again: %+v, and was %+v", after.Status, before.Status)
 	}
 }

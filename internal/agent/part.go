@@ -2,34 +2,6 @@ package agent
 
 import "context"
 
-// part is something that goes on between start and stop.
-type part struct {
-	run    func(context.Context)
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-func (p *part) start(ctx context.Context) {
-	if p.cancel != nil {
-		return
-	}
-	ctx, p.cancel = context.WithCancel(ctx)
-	ended := make(chan struct{})
-	p.ended = ended
-	go func() {
-		defer close(ended)
-		p.run(ctx)
-	}()
-}
-
-func (p *part) stop() {
-	if p.cancel != nil {
-		p.cancel()
-		<-p.ended
-		p.cancel = nil
-	}
-}
-
 // await returns when a channel that may be nil is closed, and false when ctx ends first.
 func await(ctx context.Context, closed <-chan struct{}) bool {
 	if closed == nil {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
-	"github.com/muster-fleet/muster/internal/agent/heartbeat"
 	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/report"
@@ -137,48 +135,6 @@ func (r *runner) prove(ctx context.Context) (*remote.Session, remote.Verdict, er
 	return &held, verdict, err
 }
 
-// beat beats, and reports while the beats are accepted.
-func (r *runner) beat(ctx context.Context) {
-	reporting := &part{run: func(ctx context.Context) { r.reporter().Run(ctx) }}
-	defer reporting.stop()
-	delivering := &part{run: func(ctx context.Context) {
-		if await(ctx, r.departed) {
-			r.door.deliver(ctx, r)
-		}
-	}}
-	defer delivering.stop()
-	r.mu.Lock()
-	pace := r.pace
-	r.mu.Unlock()
-	claim := &heartbeat.Claim{Lease: r.session.Member, ClusterID: r.clusterID, Hostname: r.hostname}
-	beating := &heartbeat.Heartbeat{
-		Beat: claim.Beat, Period: pace, Periods: r.periods, Explain: r.session.Explain, Clock: r.clock,
-		Outcome: func(err error) {
-			poke(r.checks)
-			var rival *heartbeat.Rival
-			switch {
-			case err == nil:
-				heartbeats.WithLabelValues("accepted").Inc()
-				r.standing.beat(r.joined())
-				reporting.start(ctx)
-				delivering.start(ctx)
-				return
-			case errors.As(err, &rival):
-				// One reports and deploys, the one that beats.
-				reporting.stop()
-				delivering.stop()
-				r.standing.enter(Standby, rival.Error())
-				return
-			}
-			heartbeats.WithLabelValues("failed").Inc()
-			if v := remote.Classify(err); v == remote.Unauthorized || v == remote.Forbidden {
-				poke(r.doubts)
-			}
-		},
-	}
-	beating.Run(ctx)
-}
-
 func (r *runner) joined() string {
 	return fmt.Sprintf("joined as %s at %s", r.session.Credential.Record(), r.session.Server())
 }
@@ -224,6 +180,7 @@ func (r *runner) listen(ctx context.Context) {
 	mirror := client.NewMirror[*clusterv1beta1.InternalMemberCluster](changed)
 	following := &part{run: func(ctx context.Context) { client.FollowOne(ctx, mirror, r.session.Reports, r.session.Name) }}
 	following.start(ctx)
+	defer following.wait()
 	defer following.stop()
 	for {
 		select {

@@ -9,7 +9,6 @@ import (
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
@@ -42,10 +41,21 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 	// What Helm began it finishes, or the next deployer does.
 	going := context.WithoutCancel(ctx)
 	switch decision.State {
+	case Confirming:
+		if decision.Wake.IsZero() {
+			d.confirm(going, name, of)
+		}
+	case Kept:
+		return d.keep(going, name, of)
 	case Removing:
-		d.watchLeaving(ctx, name, of)
-		return d.remove(going, name, of)
+		// The answer of before may be old: a worker was not free at once.
+		if d.confirm(going, name, of) {
+			of.attempt.goesOn(uninstallTimeout)
+			d.watchLeaving(ctx, name, of)
+			return d.prune(going, name, of)
+		}
 	case Moving:
+		of.attempt.goesOn(uninstallTimeout)
 		d.watchLeaving(ctx, name, of)
 		return stage("MoveFailed", d.takeAway(going, name, of))
 	case Deploying:
@@ -66,24 +76,16 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s seen, d
 	return nil
 }
 
-// remove uninstalls what nobody wants any more, once it is sure that this is so.
-func (d *Deployer) remove(ctx context.Context, name string, of *delivery) error {
-	if err := d.Hub.TakenAway(ctx, types.UID(d.Member), name); err != nil {
-		return fmt.Errorf("release %s has no BundleDeployment, but is left until the hub confirms that it was taken away: %w", of.release, err)
-	}
-	return d.prune(ctx, name, of)
-}
-
 // claim notes that a release is this member's, so that it is known as that when its BundleDeployment goes.
 func (d *Deployer) claim(ctx context.Context, name string, of *delivery) error {
-	if of.release.Member == d.Member || of.release.Agent {
+	if of.release.Member == d.Member && !of.release.HubRestored || of.release.Agent {
 		return nil
 	}
 	if err := d.Cluster.Claim(ctx, *of.release, d.owner(name, of)); err != nil {
 		return err
 	}
 	claimed := *of.release
-	claimed.Member = d.Member
+	claimed.Member, claimed.HubRestored = d.Member, false
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of.release = &claimed
@@ -107,6 +109,8 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s seen
 			said <- d.progress(ctx, name, s)
 		}
 	}()
+	request.Rendered = func() { of.attempt.rendered(operationTimeout(request)) }
+	of.attempt.renders()
 	made, err := d.Cluster.Deploy(ctx, request)
 	close(done)
 	if status := <-said; status != nil {
@@ -194,7 +198,7 @@ func (d *Deployer) request(ctx context.Context, s seen) (release.Request, error)
 		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
 		Values:       loader.MergeMaps(loader.MergeMaps(values, from), own),
 		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
-		Agent: isAgent(s.deployment),
+		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -22,12 +24,15 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/work"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/logging"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
 type flags struct {
 	kubeconfig, namespace string
 	debug                 bool
+	lease                 lease
+	renderTimeout         time.Duration
 }
 
 // NewCommand is the command muster-deployer.
@@ -53,6 +58,10 @@ credential. It ends when its standard input does, and when nothing is left to de
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: env KUBECONFIG, else the Pod's service account)")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"), "namespace of the agent, in which the histories of releases are (default: env NAMESPACE)")
+	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
+	set.StringVar(&f.lease.holder, "holder", "", "who holds it; one that is started again in the place of another has the same (default: nobody else)")
+	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration, "how long a deployer that died without a word keeps others from deploying")
+	set.DurationVar(&f.renderTimeout, "render-timeout", renderTimeout, "how long a chart may take to be rendered")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command
 }
@@ -105,7 +114,11 @@ func (f flags) run(ctx context.Context) error {
 	trim()
 	select {
 	case first := <-orders:
-		return serve(ctx, &duties{config: config, cluster: cluster, log: log, end: cancel}, first, orders)
+		f.lease.namespace = f.namespace
+		f.lease.holder = cmp.Or(f.lease.holder, newHolder())
+		d := &duties{config: config, cluster: cluster, log: log, end: cancel, lease: f.lease, answers: os.Stdout}
+		d.attempts = &Attempts{Tell: d.answer, RenderTimeout: f.renderTimeout}
+		return serve(logr.NewContext(ctx, log), d, first, orders)
 	case err := <-ended:
 		return errors.Join(errors.New("standard input ended before an agent said for whom to deploy"), err)
 	case <-ctx.Done():
@@ -122,19 +135,35 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 	if d.hub, err = hub.Member(first.Namespace, first.Name); err != nil {
 		return err
 	}
-	d.member, d.answers = first.Member, os.Stdout
+	d.member = first.Member
 	d.idle, d.left, d.emptying = map[deployer.Kind]bool{}, map[deployer.Kind]work.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
-	for order := first; ; {
+	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing)
+	if err != nil {
+		return err
+	}
+	// Others may deploy once what is under way has ended.
+	defer release()
+	defer d.running.Wait()
+	alive, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	go d.live(alive)
+	for order, leads := first, false; ; {
 		if d.empties() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
 			d.end() // what was begun cannot be taken back: the agent starts another program if there is more to do
 		}
-		d.take(ctx, order)
+		d.attempts.suspect(order.Suspects)
+		if leads {
+			d.take(ctx, order)
+		}
 		select {
 		case <-ctx.Done():
 			d.running.Wait()
 			d.log.Info("deployer stopped")
 			return nil
+		case <-acquired:
+			acquired, leads = nil, true
+			d.log.Info("deployer deploys", "lease", d.lease.String())
 		case order = <-orders:
 			follow(d.log, d.hub, order)
 		}

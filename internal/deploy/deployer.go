@@ -16,11 +16,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/remote"
@@ -58,6 +56,10 @@ type Deployer struct {
 	// before, in which generation of its BundleDeployment.
 	Idle   func(bool)
 	Rested func(map[string]int64)
+	// Pauses are those of production if nil.
+	Pauses *Pauses
+	// Attempts are told what is being worked on. They may be nil.
+	Attempts *Attempts
 	// Blocked is told what keeps releases from being removed, when that changes. It may be nil.
 	Blocked func(deployer.Blocked)
 
@@ -73,31 +75,6 @@ type Deployer struct {
 	busy       int
 	problems   problems
 	awaited    awaited
-}
-
-// delivery is what is remembered of one deployment. Only the worker that has its name changes it, release, set and seen
-// under the lock, because all look at these.
-type delivery struct {
-	// release is nil if there is none, set are its objects once they were looked up.
-	release *release.Summary
-	set     *live.Set
-	// seen says that there was a BundleDeployment since the deployer began, workspace is the namespace of its Bundle.
-	seen      bool
-	workspace string
-	// leaving is since when the release is being removed.
-	leaving time.Time
-	failure failure
-	pace    wait.Backoff
-	// correctAt is when drift may be corrected again, corrections how often that was done without a quiet time between.
-	correctAt   time.Time
-	corrections int
-	// state is the last one, written what was reported last.
-	state   State
-	written *fleet.BundleDeploymentStatus
-	// unwatched is since when the objects cannot be looked at.
-	unwatched time.Time
-	// rested is the generation in which the agent's own release was seen, and reported, to be well; 0 if it is not.
-	rested int64
 }
 
 // Run deploys until ctx ends, which leaves what is under way behind.
@@ -163,13 +140,6 @@ func (d *Deployer) adopt(ctx context.Context) error {
 	}
 }
 
-// following logs when the hub cannot be asked.
-func (d *Deployer) following(err error) {
-	if err != nil {
-		d.Log.Info("watching BundleDeployments failing", "reason", d.Hub.Explain(err))
-	}
-}
-
 // reported is told of a status on the hub: others may have waited for it.
 func (d *Deployer) reported(string) {
 	d.mu.Lock()
@@ -187,7 +157,7 @@ func (d *Deployer) work(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			d.begin()
-			d.reconcile(ctx, name)
+			d.attend(ctx, name)
 			d.end()
 		}
 		d.queue.Done(name)
@@ -246,16 +216,7 @@ func (d *Deployer) rest() {
 }
 
 // reconcile is observe, decide, act and report for one deployment.
-func (d *Deployer) reconcile(ctx context.Context, name string) {
-	switch name {
-	case trimming:
-		trim()
-		return
-	case arriving:
-		d.arrived()
-		return
-	}
-	of := d.delivery(name)
+func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
 	if d.store.get(name) == nil && of.release == nil {
 		d.forget(name)
 		return
@@ -278,11 +239,15 @@ func (d *Deployer) reconcile(ctx context.Context, name string) {
 		return
 	}
 	switch decision.State {
-	case Removing, Moving, Deploying, Correcting:
+	case Confirming, Removing, Moving, Deploying, Correcting:
+		if decision.State == Confirming && !decision.Wake.IsZero() {
+			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
+			return
+		}
 		of.failure, of.pace = failure{}, retry.Failed()
 		d.queue.Add(name)
 		d.queue.AddAfter(trimming, breath)
-	case Gone, Held, Unsupported, Waiting, Failed, Watching:
+	case Gone, Kept, Held, Unsupported, Waiting, Failed, Watching:
 		if d.report(ctx, name, of, s, decision) && decision.State == Watching && s.rests() {
 			d.rouse(of, s.generation)
 		}
@@ -327,20 +292,4 @@ func (d *Deployer) fail(name string, of *delivery, s seen, err error) {
 	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.pace.Step())}
 	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)
 	d.queue.Add(name)
-}
-
-func (d *Deployer) delivery(name string) *delivery {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.deliveries[name] == nil {
-		d.deliveries[name] = &delivery{pace: retry.Failed()}
-	}
-	return d.deliveries[name]
-}
-
-func (d *Deployer) forget(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.deliveries, name)
-	delete(d.waiting, name)
 }

@@ -28,12 +28,19 @@ type duties struct {
 	hub     *remote.Member
 	member  string
 	log     logr.Logger
+	lease   lease
+	// attempts are those of all that is begun.
+	attempts *Attempts
 
 	end     context.CancelFunc
 	running sync.WaitGroup
 	mu      sync.Mutex
 	idle    map[deployer.Kind]bool
+	// deploys is what carries out Bundles; nil if nothing does.
+	deploys *Deployer
+	// answers is written to under saying.
 	answers *os.File
+	saying  sync.Mutex
 	// emptying is closed when all is to be removed, left is what remains then, until a kind is done.
 	emptying chan struct{}
 	left     map[deployer.Kind]work.Remaining
@@ -80,9 +87,14 @@ func (d *duties) keep(ctx context.Context, kind deployer.Kind) {
 func (d *duties) carryOut(ctx context.Context, kind deployer.Kind) error {
 	rests := func(idle bool) { d.rests(kind, idle) }
 	if kind == deployer.Bundles {
-		return d.deploy(ctx, &Deployer{Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: rests,
+		of := &Deployer{
+			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: rests, Attempts: d.attempts,
 			Rested:  func(generations map[string]int64) { d.answer(deployer.Answer{Kind: kind, Rested: generations}) },
-			Blocked: func(blocked deployer.Blocked) { d.answer(deployer.Answer{Blocked: &blocked}) }})
+			Blocked: func(blocked deployer.Blocked) { d.answer(deployer.Answer{Blocked: &blocked}) },
+		}
+		d.deploying(of)
+		defer d.deploying(nil)
+		return d.deploy(ctx, of)
 	}
 	controller, err := work.New(work.Deps{
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Clock: clock.RealClock{}, Log: d.log,
@@ -140,6 +152,13 @@ func (d *duties) deploy(ctx context.Context, of *Deployer) error {
 	d.emptied(deployer.Bundles)
 	<-ctx.Done()
 	return nil
+}
+
+// deploying notes what carries out Bundles.
+func (d *duties) deploying(of *Deployer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deploys = of
 }
 
 // finishing carries out Bundles until ctx ends, and says if Helm takes long to end what it had begun.
@@ -219,13 +238,6 @@ func (d *duties) finish() {
 	d.log.Info("all that was placed on this cluster is removed")
 	d.answer(deployer.Answer{Emptied: true})
 	d.end()
-}
-
-// answer tells the agent something.
-func (d *duties) answer(a deployer.Answer) {
-	if err := a.Send(d.answers); err != nil {
-		d.log.Info("telling the agent failing", "reason", err.Error())
-	}
 }
 
 // known drops kinds that this program does not know: the agent may be newer.

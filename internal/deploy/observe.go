@@ -41,10 +41,16 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		d.mu.Lock()
 		of.seen, of.workspace = true, deployment.Labels[fleet.LabelBundleNamespace]
 		d.mu.Unlock()
+		if of.uid != deployment.UID {
+			of.uid, of.written = deployment.UID, nil
+		}
 		s.fill(deployment)
 		s.waiting = waitingFor(deployment, d.store.all())
 	}
 	s.seen = of.seen
+	if crashed := d.Attempts.crashed(name, deployment); d.Clock.Now().Before(crashed.retryAt) {
+		s.failure, s.crashed = crashed, true
+	}
 	if of.release == nil {
 		return s
 	}
@@ -52,6 +58,7 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		return s // the release of a Bundle of the same name; whether it is in the way is found out by deploying
 	}
 	s.found, s.release = true, *of.release
+	s.gone = d.gone(name, of, s.wanted)
 	if deployment != nil && (deployment.Spec.Options.Helm == nil || deployment.Spec.Options.Helm.ReleaseName == "") {
 		// Whoever made the release derived its name, in whatever way.
 		s.name = s.release.Name
@@ -61,7 +68,7 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) seen 
 		of.leaving = time.Time{} // it came back before it was removed
 		d.mu.Unlock()
 	}
-	if s.wanted && s.held == "" && s.unsupported == "" && s.current() {
+	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() {
 		s.look(ctx, d, of)
 	}
 	return s

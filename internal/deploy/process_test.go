@@ -53,15 +53,16 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func (r *rig) program(binary, server string) *program {
+func (r *rig) program(binary, server string, arguments ...string) *program {
 	r.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: r.member}}
 	token := &authenticationv1.TokenRequest{}
 	r.check(r.kube.SubResource("token").Create(r.t.Context(), account, token))
 	p := &program{
-		Cmd:    exec.Command(binary, "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent),
+		Cmd:    exec.Command(binary, "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--lease-duration=6s"),
 		output: &output{}, exited: make(chan error, 1),
 	}
+	p.Args = append(p.Args, arguments...)
 	p.Stderr = p.output
 	var err error
 	p.orders, err = p.StdinPipe()
@@ -148,15 +149,6 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 func TestProgramThatWasKilledInAnInstallationGoesOn(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, deployer.Program)
-	hook := file("hook.yaml", `apiVersion: batch/v1
-kind: Job
-metadata:
-  name: never
-  annotations: {"helm.sh/hook": pre-install}
-spec:
-  template:
-    spec: {restartPolicy: Never, containers: [{name: a, image: nowhere.example.com/a}]}
-`)
 	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	r.eventually("the installation is under way", func() error {

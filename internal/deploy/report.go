@@ -21,7 +21,9 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 			d.queue.AddAfter(name, left)
 			return false
 		}
-		d.queue.AddAfter(name, of.pace.Step())
+		d.queue.AddAfter(name, of.watching.next())
+	} else {
+		of.watching = pace{}
 	}
 	if of.written != nil {
 		s.deployment = s.deployment.DeepCopy()
@@ -37,11 +39,11 @@ func (d *Deployer) report(ctx context.Context, name string, of *delivery, s seen
 	}
 	switch {
 	case err == nil:
-		of.written = &status
+		of.written, of.reporting = &status, pace{}
 	case ctx.Err() != nil, apierrors.IsNotFound(err):
 	default:
 		d.Log.Info("reporting a deployment failing", "deployment", name, "reason", d.Hub.Explain(err))
-		d.queue.AddAfter(name, of.pace.Step())
+		d.queue.AddAfter(name, of.reporting.next())
 	}
 	return err == nil
 }

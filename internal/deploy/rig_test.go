@@ -40,18 +40,30 @@ type rig struct {
 	t       *testing.T
 	cluster testkube.Cluster
 	kube    client.Client
+	// downstream is the member, if it is another cluster.
+	downstream testkube.Cluster
+	// server is where the deployer reaches the hub, if not directly.
+	server string
+	ca     []byte
+	pauses Pauses
 	// member is the member namespace, agent the one of the agent downstream, target one for releases.
 	member, agent, target string
 	report                *clusterv1beta1.InternalMemberCluster
 }
 
-var prepare sync.Once
+var prepared = map[string]bool{}
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigOn(t, "deploy") }
+
+func newRigOn(t *testing.T, name string) *rig {
 	t.Helper()
-	cluster := testkube.Start(t, "deploy")
-	r := &rig{t: t, cluster: cluster, kube: cluster.Client(t)}
-	prepare.Do(func() {
+	cluster := testkube.Start(t, name)
+	r := &rig{
+		t: t, cluster: cluster, kube: cluster.Client(t), downstream: cluster, server: cluster.Config.Host, ca: cluster.Config.CAData,
+		pauses: Pauses{Watched: 100 * time.Millisecond, Missing: 100 * time.Millisecond},
+	}
+	if !prepared[name] {
+		prepared[name] = true
 		cluster.InstallCRDs(t)
 		roles, err := membership.ClusterRoles()
 		r.check(err)
@@ -59,7 +71,7 @@ func newRig(t *testing.T) *rig {
 			r.check(r.kube.Create(t.Context(), role))
 		}
 		r.create(chartRole(t))
-	})
+	}
 	r.member, r.agent, r.target = r.namespace("cluster-"), r.namespace("agent-"), r.namespace("target-")
 	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: r.member}})
 	r.create(&rbacv1.RoleBinding{
@@ -137,7 +149,7 @@ func (r *rig) hub() *remote.Member {
 	token := &authenticationv1.TokenRequest{}
 	r.check(r.kube.SubResource("token").Create(r.t.Context(), account, token))
 	hub, err := remote.Dial(remote.Target{
-		Server: r.cluster.Config.Host, CA: r.cluster.Config.CAData, Trust: trust.Policy{Mode: trust.Strict},
+		Server: r.server, CA: r.ca, Trust: trust.Policy{Mode: trust.Strict},
 	}, token.Status.Token, clock.RealClock{})
 	r.check(err)
 	member, err := hub.Member(r.member, r.report.Name)
@@ -159,12 +171,12 @@ type running struct {
 
 func (r *rig) start() *running {
 	r.t.Helper()
-	config := rest.CopyConfig(r.cluster.Config)
+	config := rest.CopyConfig(r.downstream.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.agent + ":fleet-agent"}
 	cluster, err := release.NewCluster(config, r.agent)
 	r.check(err)
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
-	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Rested: func(map[string]int64) {}}
+	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, Rested: func(map[string]int64) {}}
 	d.Blocked = func(b deployer.Blocked) {
 		run.mu.Lock()
 		defer run.mu.Unlock()

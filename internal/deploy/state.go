@@ -9,8 +9,11 @@ import (
 
 // The life of one deployment. What is wanted is the BundleDeployment on the hub, what is there the release downstream:
 //
-//	         BundleDeployment? ──no──► release of this member? ──yes──► Removing ──► Gone
-//	              │ yes                     └─no──► Gone (what is another's is left alone)
+//	         BundleDeployment? ──no──► release of this member? ──no──► Gone (what is another's is left alone)
+//	              │ yes                     │ yes
+//	              │                    hub restored from an earlier state? ──yes──► Kept
+//	              │                    deleted, says the hub, and still after a pause? ──no──► Confirming
+//	              │                         └─yes──► Removing ──► Gone
 //	    paused, off schedule ──► Held
 //	a field that is not known ──► Unsupported
 //	 release elsewhere, other name ──► Moving (remove, then deploy)
@@ -27,6 +30,10 @@ type State string
 const (
 	// Gone: nothing is wanted and nothing of this member's is there.
 	Gone State = "Gone"
+	// Confirming: the BundleDeployment is missing, and the hub has to confirm, twice, that it was deleted.
+	Confirming State = "Confirming"
+	// Kept: the hub was restored from an earlier state, which does not know the release.
+	Kept State = "Kept"
 	// Removing: the release is uninstalled.
 	Removing State = "Removing"
 	// Held: the hub keeps the agent's hands off.
@@ -87,6 +94,10 @@ type observed struct {
 	correctAt time.Time
 
 	failure failure
+	// crashed says that the failure is the end of the process, so that the deployment may not even be looked at.
+	crashed bool
+	// gone is what is known of a BundleDeployment that is missing.
+	gone gone
 }
 
 // decision is the state, why in a sentence, and when time alone may change it.
@@ -105,8 +116,16 @@ func decide(o observed, now time.Time) decision {
 		return decision{State: Gone}
 	case !o.wanted && resting:
 		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
+	case !o.wanted && o.gone.restored:
+		return decision{State: Kept, Reason: "the hub was restored from an earlier state, which does not know its BundleDeployment"}
+	case !o.wanted && now.Before(o.gone.askAt):
+		return decision{State: Confirming, Reason: reasonConfirming, Wake: o.gone.askAt}
+	case !o.wanted && (o.gone.removeAt.IsZero() || now.Before(o.gone.removeAt)):
+		return decision{State: Confirming, Reason: reasonConfirming}
 	case !o.wanted:
-		return decision{State: Removing, Reason: "its BundleDeployment is gone"}
+		return decision{State: Removing, Reason: "its BundleDeployment was deleted"}
+	case o.crashed && resting:
+		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
 	case o.held != "":
 		return decision{State: Held, Reason: o.held}
 	case o.unsupported != "":

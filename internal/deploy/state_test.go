@@ -28,11 +28,25 @@ func TestDecision(t *testing.T) {
 		want State
 		wake time.Time
 	}{
-		"nothing is wanted or there":                         {observed{member: "me"}, Gone, time.Time{}},
-		"a release of this member without a deployment goes": {found(func(o *observed) { o.wanted = false }), Removing, time.Time{}},
-		"one of another member stays":                        {found(func(o *observed) { o.wanted, o.release.Member = false, "other" }), Gone, time.Time{}},
-		"one of an upstream agent stays":                     {found(func(o *observed) { o.wanted, o.release.Member = false, "" }), Gone, time.Time{}},
-		"unless its deployment was seen":                     {found(func(o *observed) { o.wanted, o.release.Member, o.seen = false, "", true }), Removing, time.Time{}},
+		"nothing is wanted or there":                            {observed{member: "me"}, Gone, time.Time{}},
+		"the hub is asked about a release without a deployment": {found(func(o *observed) { o.wanted = false }), Confirming, time.Time{}},
+		"it stays until the hub is asked again": {found(func(o *observed) {
+			o.wanted, o.gone = false, gone{askAt: later}
+		}), Confirming, later},
+		"it goes if the deletion was confirmed long enough ago": {found(func(o *observed) {
+			o.wanted, o.gone = false, gone{askAt: now, removeAt: now}
+		}), Removing, time.Time{}},
+		"the hub is asked again if the pause became longer": {found(func(o *observed) {
+			o.wanted, o.gone = false, gone{askAt: now, removeAt: later}
+		}), Confirming, time.Time{}},
+		"what a restored hub does not know stays": {found(func(o *observed) {
+			o.wanted, o.gone = false, gone{askAt: now, removeAt: now, restored: true}
+		}), Kept, time.Time{}},
+		"one of another member stays":    {found(func(o *observed) { o.wanted, o.release.Member = false, "other" }), Gone, time.Time{}},
+		"one of an upstream agent stays": {found(func(o *observed) { o.wanted, o.release.Member = false, "" }), Gone, time.Time{}},
+		"unless its deployment was seen": {found(func(o *observed) {
+			o.wanted, o.release.Member, o.seen, o.gone = false, "", true, gone{askAt: now, removeAt: now}
+		}), Removing, time.Time{}},
 		"a removal that failed is repeated later": {found(func(o *observed) {
 			o.wanted, o.generation, o.failure = false, 0, failure{message: "no", retryAt: later}
 		}), Failed, later},

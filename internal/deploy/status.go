@@ -53,7 +53,7 @@ func statusOf(d decision, s seen, now time.Time) fleet.BundleDeploymentStatus {
 		if state == "" {
 			state, message = fleet.StateWaitApplied, d.Reason
 		}
-	case Gone, Removing, Waiting, Moving, Deploying:
+	case Gone, Kept, Confirming, Removing, Waiting, Moving, Deploying:
 		state, message = fleet.StateWaitApplied, d.Reason
 		set(fleet.ConditionDeployed, false, string(d.State), message)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -19,10 +20,51 @@ type store struct {
 	synced chan struct{}
 	once   sync.Once
 	byName map[string]*fleet.BundleDeployment
+	// version is the last resource version that the hub told.
+	version string
+	// interrupted says that the hub is not being watched, watchedSince since when it is.
+	interrupted  bool
+	watchedSince time.Time
+	// deleted are those whose deletion was watched, since the watch was last interrupted, and lost those that an earlier state of the hub, to
+	// which it was restored, does not know.
+	deleted, lost map[string]bool
+}
+
+// missing is how a BundleDeployment came to be missing.
+type missing struct {
+	// watched says that its deletion was, by a watch that goes on, and that others are still there.
+	watched bool
+	// restored says that the hub was restored from an earlier state, which does not know it.
+	restored bool
+	// watchedSince is since when the hub is being watched.
+	watchedSince time.Time
 }
 
 func newStore(changed, reported func(string)) *store {
-	return &store{changed: changed, reported: reported, synced: make(chan struct{}), byName: map[string]*fleet.BundleDeployment{}}
+	return &store{changed: changed, reported: reported, synced: make(chan struct{}), byName: map[string]*fleet.BundleDeployment{},
+		deleted: map[string]bool{}, lost: map[string]bool{}}
+}
+
+// followed takes note of how an attempt to watch ended, and says whether the hub is being watched again.
+func (s *store) followed(err error, now time.Time) (back bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.interrupted = true
+		clear(s.deleted)
+		return false
+	}
+	back, s.interrupted = s.interrupted || s.watchedSince.IsZero(), false
+	if back {
+		s.watchedSince = now
+	}
+	return back
+}
+
+func (s *store) missing(name string) missing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return missing{watched: s.deleted[name] && len(s.byName) > 0, restored: s.lost[name], watchedSince: s.watchedSince}
 }
 
 func (s *store) get(name string) *fleet.BundleDeployment {
@@ -52,6 +94,8 @@ func (s *store) put(deployment *fleet.BundleDeployment) {
 	s.mu.Lock()
 	old := s.byName[deployment.Name]
 	s.byName[deployment.Name] = deployment
+	delete(s.deleted, deployment.Name)
+	delete(s.lost, deployment.Name)
 	s.mu.Unlock()
 	s.tell(old, deployment)
 }
@@ -78,22 +122,39 @@ func (s *store) Delete(obj any) error {
 	name := obj.(*fleet.BundleDeployment).Name
 	s.mu.Lock()
 	delete(s.byName, name)
+	s.deleted[name] = true
 	s.mu.Unlock()
 	s.changed(name)
 	s.reported(name)
 	return nil
 }
 
-// Replace implements cache.ReflectorStore.
-func (s *store) Replace(list []any, _ string) error {
+// UpdateResourceVersion implements cache.ResourceVersionUpdater.
+func (s *store) UpdateResourceVersion(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = version
+}
+
+// Replace implements cache.ReflectorStore. A list that is of an earlier state than what the hub told before is that of a hub that was restored.
+func (s *store) Replace(list []any, version string) error {
 	fresh := make(map[string]*fleet.BundleDeployment, len(list))
 	for _, obj := range list {
 		deployment := obj.(*fleet.BundleDeployment)
 		fresh[deployment.Name] = deployment
 	}
 	s.mu.Lock()
-	old := s.byName
-	s.byName = fresh
+	old, restored := s.byName, earlier(version, s.version)
+	s.byName, s.version = fresh, version
+	clear(s.deleted)
+	for name := range fresh {
+		delete(s.lost, name)
+	}
+	for name := range old {
+		if fresh[name] == nil && restored {
+			s.lost[name] = true
+		}
+	}
 	s.mu.Unlock()
 	for name, deployment := range fresh {
 		s.tell(old[name], deployment)

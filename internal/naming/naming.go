@@ -24,6 +24,10 @@ const (
 	AgentSecret = "fleet-agent"
 	// AgentConfigMap holds the agent's settings downstream.
 	AgentConfigMap = "fleet-agent"
+	// AgentLease is the Lease in the agent's namespace by which one deployer at a time deploys; an agent of Rancher Fleet takes it, too.
+	AgentLease = "fleet-agent"
+	// MemberAgentLease is that of the agent of a MemberCluster.
+	MemberAgentLease = "member-agent"
 	// LearnedHubConfigMap holds where the hub told the agent of a MemberCluster to reach it, in the agent's namespace.
 	LearnedHubConfigMap = "member-agent-hub"
 	// HubConfigMap holds the hub's settings in its system namespace.

@@ -45,7 +45,7 @@ type survivor struct {
 	mu sync.Mutex
 	// ends is when the last watch ends by itself; zero if it, or an attempt since, failed.
 	ends time.Time
-	// listed is the version of the last list, from which a watch goes on that was not broken off.
+	// listed is the version of the last list, until a watch was tried from there.
 	listed string
 	// restored says that the server is behind what was seen, so that everything has to be listed again as it is now.
 	restored bool
@@ -90,8 +90,8 @@ func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch
 func (s *survivor) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	now := s.clock.Now()
 	events, err := s.WatchWithContext(ctx, options)
+	s.interrupted()
 	if err != nil || options.TimeoutSeconds == nil {
-		s.interrupted()
 		return events, err
 	}
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (s *survivor) begin(ctx context.Context, options metav1.ListOptions) (watch
 func (s *survivor) interrupted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ends = time.Time{}
+	s.listed, s.ends = "", time.Time{}
 }
 
 // reached fails if the server is behind a version.

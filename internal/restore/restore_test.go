@@ -39,9 +39,12 @@ func TestAWatchGoesOnOnlyWhereItsServerGotTo(t *testing.T) {
 	if err := goesOn("10"); err != nil || len(lists) != 1 {
 		t.Errorf("the watch after a list: %v, after %d lists, want no more than the first", err, len(lists))
 	}
+	if err := goesOn("10"); err != nil || len(lists) != 2 {
+		t.Errorf("the watch after one that was broken off before anything happened: %v, after %d lists, want another one", err, len(lists))
+	}
 	clk.SetTime(clk.Now().Add(5 * time.Minute))
-	if err := goesOn("20"); err != nil || len(lists) != 1 {
-		t.Errorf("the watch after one whose time was over: %v, after %d lists, want no more than the first", err, len(lists))
+	if err := goesOn("20"); err != nil || len(lists) != 2 {
+		t.Errorf("the watch after one whose time was over: %v, after %d lists, want no more", err, len(lists))
 	}
 	now = "30"
 	if err := goesOn("20"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,7 +80,7 @@ func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store 
 	})
 	delay := retry.Watch().DelayWithReset(clock.RealClock{}, 2*time.Minute)
 	for ctx.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
 			outcome(err)
 		}
 		if retry.Wait(ctx, clock.RealClock{}, delay()) != nil {

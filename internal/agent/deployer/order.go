@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/remote"
@@ -32,6 +33,8 @@ type Order struct {
 	Member    string `json:"member"`
 	// Kinds are what the hub lets the member see; what it does not is left alone.
 	Kinds []Kind `json:"kinds"`
+	// Suspects are the BundleDeployments on which the program may have ended before.
+	Suspects []Suspect `json:"suspects,omitempty"`
 	// Leave says that the member leaves, and whether all that was placed on it is to be removed. It ends what the program does for it.
 	Leave clusterv1beta1.LeavePolicy `json:"leave,omitempty"`
 }
@@ -52,6 +55,11 @@ type Answer struct {
 	Failing string `json:"failing,omitempty"`
 	// Rested are the generations of what is placed and needs nothing more, so that the program may end.
 	Rested map[string]int64 `json:"rested,omitempty"`
+	// Alive says nothing but that the program is not stuck; it is said every AlivePeriod.
+	Alive bool `json:"alive,omitempty"`
+	// Begun is what the program begins to work on, or comes further with, and Ended what it is done with.
+	Begun *Action `json:"begun,omitempty"`
+	Ended *Ended  `json:"ended,omitempty"`
 	// Left says how much is left while the member is emptied, and what that waits for; Emptied that it is over.
 	Left    string `json:"left,omitempty"`
 	Emptied bool   `json:"emptied,omitempty"`
@@ -73,7 +81,44 @@ const (
 	ReasonRemovalBlocked = "RemovalBlocked"
 	// ReasonRemovalUnconfirmed: the hub has not confirmed that the release was taken away.
 	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
+	// ReasonHubRestored: the hub was restored from an earlier state, which does not know the release.
+	ReasonHubRestored = "HubRestored"
 )
+
+// AlivePeriod is how often the program says that it is alive.
+const AlivePeriod = 5 * time.Second
+
+// ExitLeaseLost is the exit code of a program that lost the Lease by which one deployer at a time deploys.
+const ExitLeaseLost = 75
+
+// Action is work on one BundleDeployment.
+type Action struct {
+	// Name is that of the BundleDeployment, UID and Generation what it was when the work began; both are empty if it is gone.
+	Name       string `json:"name"`
+	UID        string `json:"uid,omitempty"`
+	Generation int64  `json:"generation,omitempty"`
+	// Rendered says that the templates are, so that what remains is to wait for the API server.
+	Rendered bool `json:"rendered,omitempty"`
+	// Within is how long it may take from now on.
+	Within time.Duration `json:"within"`
+}
+
+// Ended is the end of an action.
+type Ended struct {
+	Name string `json:"name"`
+	// Survived says that the program did with it what it could have ended on.
+	Survived bool `json:"survived,omitempty"`
+}
+
+// Suspect is a BundleDeployment on which the program may have ended. It is worked on alone.
+type Suspect struct {
+	Name       string `json:"name"`
+	UID        string `json:"uid,omitempty"`
+	Generation int64  `json:"generation,omitempty"`
+	// Message says what happened, and RetryAt until when it is left alone as long as it does not change; empty if others may have been the cause.
+	Message string    `json:"message,omitempty"`
+	RetryAt time.Time `json:"retryAt,omitzero"`
+}
 
 // Tally counts Works by state, and manifests by what was done since the tally before.
 type Tally struct {

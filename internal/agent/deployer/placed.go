@@ -15,7 +15,7 @@ type Placed struct {
 	// Kind is what the program calls it.
 	Kind Kind
 	// Report tells those that are placed why nothing comes of them. It gets their generations by name.
-	Report func(ctx context.Context, placed map[string]int64, sentence string)
+	Report func(ctx context.Context, placed map[string]int64, sentence string) error
 	// Changed tells that there are others than before, or that the hub lets the member see them now; its buffer is 1.
 	Changed chan struct{}
 
@@ -25,13 +25,21 @@ type Placed struct {
 	names map[string]int64
 	// rested are the generations of those that the program has said need nothing more.
 	rested map[string]int64
+	// told is what those that are placed were told last, and in which generation, since somebody else may have written there.
+	told map[string]telling
 	// listed says that the hub has let the member see them.
 	listed bool
 }
 
+// telling is what one was told.
+type telling struct {
+	generation int64
+	sentence   string
+}
+
 // NewPlaced makes an empty store.
 func NewPlaced(kind Kind, changed chan struct{}) *Placed {
-	return &Placed{Kind: kind, Changed: changed, known: make(chan struct{}), names: map[string]int64{}}
+	return &Placed{Kind: kind, Changed: changed, known: make(chan struct{}), names: map[string]int64{}, told: map[string]telling{}}
 }
 
 // Followed takes note of how an attempt to watch ended. A hub that serves no such kind, or gives no right to it, has placed nothing.
@@ -53,6 +61,37 @@ func (p *Placed) Placed() map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.names)
+}
+
+// Tell tells those that are placed why nothing comes of them, unless they were told just that.
+func (p *Placed) Tell(ctx context.Context, sentence string) error {
+	p.mu.Lock()
+	fresh := map[string]int64{}
+	for name, generation := range p.names {
+		if p.told[name] != (telling{generation, sentence}) {
+			fresh[name] = generation
+		}
+	}
+	p.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := p.Report(ctx, fresh, sentence); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, generation := range fresh {
+		p.told[name] = telling{generation, sentence}
+	}
+	return nil
+}
+
+// untold has all of them told again: somebody else may write there now.
+func (p *Placed) untold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.told)
 }
 
 // rest takes note of what needs nothing more in the generation given.
@@ -134,6 +173,7 @@ func (p *Placed) Delete(obj any) error {
 	return p.change(func() {
 		delete(p.names, name)
 		delete(p.rested, name)
+		delete(p.told, name)
 	})
 }
 

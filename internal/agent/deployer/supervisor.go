@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,10 +19,12 @@ import (
 )
 
 const (
-	// grace is how long the program may take to end when it is asked to.
-	grace = 20 * time.Second
 	// proven is how long the program has to live for a crash not to count as one of a series.
 	proven = 2 * time.Minute
+	// unexplained is how many crashes in a series, with nothing under way that they could come from, say that nothing is deployed any more.
+	unexplained = 3
+	// silence is how long the program may say nothing.
+	silence = 45 * time.Second
 )
 
 // Supervisor runs the program while there is something to deploy.
@@ -51,7 +50,23 @@ type Supervisor struct {
 	Count func(Tally)
 	Log   logr.Logger
 	Clock clock.Clock
+	// Silence is how long the program may say nothing before it counts as stuck; the usual time if 0.
+	Silence time.Duration
+
+	suspects suspects
 }
+
+var errLeft = errors.New("not all that was placed on this cluster could be removed: releases or AppliedWorks are left whose kind the hub does not show to this member")
+
+// crash is an end of the program that nobody asked for.
+type crash struct {
+	cause error
+	// explained says that it was at work on something, which is looked into, or that it is no fault at all.
+	explained bool
+}
+
+func (c *crash) Error() string { return c.cause.Error() }
+func (c *crash) Unwrap() error { return c.cause }
 
 // Beside is where the program is, if it was installed as it should be.
 func Beside() (string, error) {
@@ -69,7 +84,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			return
 		}
 	}
-	left, emptied := s.left(ctx), false
+	left, emptied, series := s.left(ctx), false, 0
 	for pace := retry.Unreachable(); ctx.Err() == nil; {
 		emptied = emptied && s.emptying()
 		if s.emptying() && !emptied {
@@ -90,7 +105,12 @@ func (s *Supervisor) Run(ctx context.Context) {
 		}
 		begun := s.Clock.Now()
 		ended, err := s.run(ctx)
-		emptied = ended
+		emptied = ended && (!s.emptying() || !s.left(ctx))
+		if err == nil && ended && !emptied {
+			err = errLeft
+		}
+		var crashed *crash
+		explained := errors.As(err, &crashed) && crashed.explained
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -98,15 +118,18 @@ func (s *Supervisor) Run(ctx context.Context) {
 			if s.Block != nil {
 				s.Block(Blocked{})
 			}
-			left, pace = false, retry.Unreachable()
+			left, pace, series = false, retry.Unreachable(), 0
 			continue
-		case s.Clock.Since(begun) > proven:
-			pace = retry.Unreachable()
+		case explained, s.Clock.Since(begun) > proven:
+			// Whoever is the cause is delayed, and the others are not.
+			pace, series = retry.Unreachable(), 0
 		}
+		series++
 		wait := pace.Step()
-		sentence := err.Error()
-		s.Log.Info("deployer failing", "reason", sentence, "retry", wait.String())
-		s.report(ctx, sentence)
+		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
+		if s.emptying() || crashed == nil || !explained && series >= unexplained {
+			s.report(ctx, err.Error())
+		}
 		if retry.Wait(ctx, s.Clock, wait) != nil {
 			return
 		}
@@ -126,12 +149,21 @@ func (s *Supervisor) report(ctx context.Context, sentence string) {
 		s.Empty(sentence, false)
 	}
 	for _, placed := range s.Placed {
-		placed.Report(ctx, placed.Placed(), sentence)
+		s.tell(ctx, placed, sentence)
+	}
+}
+
+func (s *Supervisor) tell(ctx context.Context, placed *Placed, sentence string) {
+	if err := placed.Tell(ctx, sentence); err != nil && ctx.Err() == nil {
+		s.Log.Info("reporting that nothing is deployed failing", "kind", placed.Kind, "reason", err.Error())
 	}
 }
 
 // heed takes over what the program says.
 func (s *Supervisor) heed(ctx context.Context, answer Answer) {
+	if answer.Ended != nil && answer.Ended.Survived {
+		s.suspects.clear(answer.Ended.Name)
+	}
 	if s.emptying() && (answer.Left != "" || answer.Failing != "") {
 		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
 	}
@@ -145,7 +177,7 @@ func (s *Supervisor) heed(ctx context.Context, answer Answer) {
 		switch {
 		case placed.Kind != answer.Kind:
 		case answer.Failing != "":
-			placed.Report(ctx, placed.Placed(), answer.Failing)
+			s.tell(ctx, placed, answer.Failing)
 		case answer.Rested != nil:
 			placed.rest(answer.Rested)
 		}
@@ -156,83 +188,8 @@ func (s *Supervisor) left(ctx context.Context) bool {
 	left, err := s.Left(ctx)
 	if err != nil {
 		s.Log.Info("looking for releases failing", "reason", err.Error())
-		// Whoever may not look for releases may not remove any either.
-		return !apierrors.IsForbidden(err)
+		// Whoever may not look for releases may not deploy any either; but to be unable to look is not to find nothing.
+		return s.emptying() || !apierrors.IsForbidden(err)
 	}
 	return left
-}
-
-// run runs the program once. It returns no error if the program found nothing to do, and whether it emptied the member.
-func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
-	if _, err := os.Stat(s.Path); err != nil {
-		return false, fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
-			"use an image that has it, or install it there", Program, err)
-	}
-	command := exec.Command(s.Path, s.Arguments...)
-	command.Stderr = os.Stderr
-	answers, said, err := os.Pipe()
-	if err != nil {
-		return false, fmt.Errorf("starting %s: %w", Program, err)
-	}
-	defer func() { _ = answers.Close() }() // nobody writes any more
-	command.Stdout = said
-	orders, err := command.StdinPipe()
-	if err != nil {
-		return false, fmt.Errorf("starting %s: %w", Program, err)
-	}
-	exited := start(command)
-	_ = said.Close() // the program has its own
-	if command.Process == nil {
-		return false, fmt.Errorf("starting %s: %w", s.Path, <-exited)
-	}
-	stop := context.AfterFunc(ctx, func() { s.end(command) })
-	defer stop()
-	s.Log.Info("deployer started", "pid", command.Process.Pid)
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		Hear(answers, func(answer Answer) {
-			emptied = emptied || answer.Emptied
-			s.heed(ctx, answer)
-		})
-	}()
-	err = s.instruct(orders, exited)
-	stop()
-	<-heard
-	var status *exec.ExitError
-	switch {
-	case err == nil:
-		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
-		return emptied, nil
-	case errors.As(err, &status):
-		return false, fmt.Errorf("what deploys on this cluster, %s, ended unexpectedly (%w) and is started again; the agent's log says why", Program, status)
-	default:
-		return false, fmt.Errorf("running %s: %w", Program, err)
-	}
-}
-
-// instruct sends the credential and each that replaces it, until the program has ended.
-func (s *Supervisor) instruct(orders io.WriteCloser, exited <-chan error) error {
-	defer func() { _ = orders.Close() }() // the program has ended
-	for {
-		if err := s.Order().Send(orders); err != nil {
-			// It ended; why, it says when it is waited for.
-			return <-exited
-		}
-		select {
-		case err := <-exited:
-			return err
-		case <-s.Renewed:
-		}
-	}
-}
-
-// end asks the program to end, and kills it if it does not.
-func (s *Supervisor) end(command *exec.Cmd) {
-	_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-	timer := s.Clock.NewTimer(grace)
-	go func() {
-		<-timer.C()
-		_ = command.Process.Kill() // it usually has ended by now
-	}()
 }

@@ -46,8 +46,9 @@ func newFixture(t *testing.T, script string) *fixture {
 		}
 	}
 	f.placed = NewPlaced(Bundles, make(chan struct{}, 1))
-	f.placed.Report = func(_ context.Context, placed map[string]int64, sentence string) {
+	f.placed.Report = func(_ context.Context, placed map[string]int64, sentence string) error {
 		f.said <- strings.Join(slices.Sorted(maps.Keys(placed)), ",") + ": " + sentence
+		return nil
 	}
 	f.Supervisor = &Supervisor{
 		Path: path, Arguments: []string{"--namespace=a"}, Renewed: f.renewed, Placed: []*Placed{f.placed}, Changed: f.placed.Changed,
@@ -109,6 +110,27 @@ func (f *fixture) eventually(what string, check func() error) {
 	f.t.Fatalf("%s: %v", what, err)
 }
 
+// idles returns when the supervisor has found nothing to do after everything that it was told: it reads the second note only then.
+func (f *fixture) idles() {
+	f.t.Helper()
+	for range 2 {
+		f.eventually("it reads that something changed", func() error {
+			select {
+			case f.placed.Changed <- struct{}{}:
+				return nil
+			default:
+				return errors.New("it does not")
+			}
+		})
+	}
+	f.eventually("it reads the last note", func() error {
+		if len(f.placed.Changed) > 0 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
+
 func (f *fixture) runs(want int) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("%d runs", want), func() error {
@@ -122,6 +144,7 @@ func (f *fixture) runs(want int) {
 func TestProgramIsStartedWithTheFirstDeploymentAndGetsItsCredentialOverStandardInputOnly(t *testing.T) {
 	f := newFixture(t, `env > env; echo "$@" > args; cat > orders`)
 	f.run()
+	f.idles()
 	f.runs(0)
 	if err := f.placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
@@ -153,13 +176,13 @@ func TestProgramIsStartedWithTheFirstDeploymentAndGetsItsCredentialOverStandardI
 	f.runs(1)
 }
 
-func TestProgramThatCrashesIsStartedAgainAndSaid(t *testing.T) {
-	f := newFixture(t, `[ $(wc -l < runs) -lt 2 ] && exit 3; cat > orders`)
+func TestProgramThatCrashesAgainAndAgainForNoKnownReasonIsSaid(t *testing.T) {
+	f := newFixture(t, `[ $(wc -l < runs) -lt 4 ] && exit 3; cat > orders`)
 	f.run("db", "web")
 	if said := <-f.said; !strings.HasPrefix(said, "db,web: ") || !strings.Contains(said, "exit status 3") {
 		t.Errorf("it said %q", said)
 	}
-	f.runs(2)
+	f.runs(4)
 	f.eventually("the order", func() error {
 		if f.file("orders") == "" {
 			return errors.New("there is none")
@@ -196,7 +219,7 @@ func TestLineThatIsNoOrderIsNotQuoted(t *testing.T) {
 }
 
 func TestMemberThatLeavesIsEmptiedByTheProgramAndNotServedAnyMore(t *testing.T) {
-	f := newFixture(t, `read order; echo "$order" > orders; echo '{"left":"2 objects left"}'; echo '{"emptied":true}'`)
+	f := newFixture(t, `read order; echo "$order" > orders; echo '{"left":"2 objects left"}'; rm -f left; echo '{"emptied":true}'`)
 	said := make(chan string, 10)
 	f.Empty = func(left string, emptied bool) { said <- fmt.Sprint(left, emptied) }
 	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
@@ -215,13 +238,14 @@ func TestMemberThatLeavesIsEmptiedByTheProgramAndNotServedAnyMore(t *testing.T) 
 
 func TestMemberOnWhichNothingIsLeftLeavesWithoutTheProgram(t *testing.T) {
 	f := newFixture(t, "exit 1")
-	said := make(chan bool, 10)
+	said := make(chan bool, 100)
 	f.Empty = func(_ string, emptied bool) { said <- emptied }
 	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveDelete }
 	f.run()
 	if !<-said {
 		t.Error("it is not emptied")
 	}
+	f.idles()
 	f.runs(0)
 }
 
@@ -229,5 +253,6 @@ func TestMemberThatLeavesAndKeepsWhatItHasIsNotServedAnyMore(t *testing.T) {
 	f := newFixture(t, "exit 1")
 	f.Leaves = func() clusterv1beta1.LeavePolicy { return clusterv1beta1.LeaveOrphan }
 	f.run("web")
+	f.idles()
 	f.runs(0)
 }

@@ -2,15 +2,16 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -54,6 +55,21 @@ func (m *Member) Secret(ctx context.Context, name string) (*corev1.Secret, error
 	return secrets.Get(ctx, name, metav1.GetOptions{})
 }
 
+// DeploymentStatus reads the status of a BundleDeployment.
+func (m *Member) DeploymentStatus(ctx context.Context, name string) (*fleet.BundleDeploymentStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	deployments, err := m.Deployments()
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &deployment.Status, nil
+}
+
 // ReportDeployment merges a patch into the status of a BundleDeployment.
 func (m *Member) ReportDeployment(ctx context.Context, name string, patch []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -64,29 +80,6 @@ func (m *Member) ReportDeployment(ctx context.Context, name string, patch []byte
 	}
 	_, err = deployments.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	return err
-}
-
-// TakenAway makes sure that a BundleDeployment was taken away by itself: that it is not there, by a read that no cache answers, and that the
-// member namespace is the one of a report's UID and is not about to go. The namespace cannot be read, but nothing can be created in one that is
-// being deleted, not even in a dry run.
-func (m *Member) TakenAway(ctx context.Context, report types.UID, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	deployments, err := m.Deployments()
-	if err != nil {
-		return err
-	}
-	deployment, err := deployments.Get(ctx, name, metav1.GetOptions{})
-	if err == nil && deployment.DeletionTimestamp == nil {
-		return fmt.Errorf("the BundleDeployment is there")
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := m.stays(ctx, report); err != nil {
-		return err
-	}
-	return m.takesMore(ctx)
 }
 
 // Removable makes sure that an object of this kind which is deleted in the member namespace was deleted by itself, and not with its whole kind or
@@ -141,6 +134,38 @@ func (m *Member) takesMore(ctx context.Context) error {
 		return fmt.Errorf("the member namespace %s takes nothing new: %w", m.Namespace, err)
 	}
 	return nil
+}
+
+// WorkConditions reads the conditions of a Work.
+func (m *Member) WorkConditions(ctx context.Context, name string) ([]metav1.Condition, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	works, err := m.connection.REST(placement.GroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	result := works.Get().Namespace(m.Namespace).Resource("works").Name(name).SetHeader("Accept", "application/json").Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	var work struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := decode(result, &work); err != nil {
+		return nil, fmt.Errorf("decoding Work %s/%s: %w", m.Namespace, name, err)
+	}
+	return work.Status.Conditions, nil
+}
+
+// decode reads an answer of a kind that the client does not know.
+func decode(result rest.Result, into any) error {
+	text, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
 }
 
 // ReportWork merges a patch into the status of a Work.

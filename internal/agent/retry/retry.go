@@ -65,6 +65,12 @@ func Until(ctx context.Context, clk clock.Clock, now func() time.Time, due time.
 	}
 }
 
+// Unknown is for what a hub cannot answer at this time and nothing has to be done about: 5 s to 45 min, at most an hour with
+// the jitter.
+func Unknown() wait.Backoff {
+	return wait.Backoff{Duration: 5 * time.Second, Cap: 45 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
+}
+
 // Wait returns after d, which is short, or with the context's error when that ends first.
 func Wait(ctx context.Context, clk clock.Clock, d time.Duration) error {
 	timer := clk.NewTimer(d)

@@ -42,10 +42,13 @@ type Request struct {
 	Values map[string]any
 	// Agent says that it is the release of the agent itself, which a user may have made.
 	Agent bool
+	// Rendered is called when the templates are. It may be nil.
+	Rendered func()
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
-	// DeploymentID is that of the BundleDeployment, Commit the one that it came from, Member the UID of the member's report.
-	DeploymentID, Commit, Member string
+	// DeploymentID is that of the BundleDeployment, Version its resource version, Commit the one that it came from, Member the UID of the
+	// member's report.
+	DeploymentID, Version, Commit, Member string
 }
 
 // Owner is whom the release belongs to once it is made.
@@ -67,7 +70,8 @@ func (r Request) maxHistory() int {
 	return defaultHistory
 }
 
-func (r Request) timeout() time.Duration {
+// Timeout is how long each hook may take, and the objects to be ready if the options wait for that.
+func (r Request) Timeout() time.Duration {
 	if seconds := r.helm().TimeoutSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
 	}
@@ -121,6 +125,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	configuration.Releases.Driver = &announcing{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
 	if fresh {
@@ -134,7 +139,8 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	return Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,
 		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
-		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, Agent: r.Agent,
+		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
+		Agent: r.Agent,
 	}, nil
 }
 
@@ -169,14 +175,6 @@ func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, erro
 	}
 	acting, err := c.As(as)
 	return as, acting, err
-}
-
-// labels mark the history as the member's. That of the agent is not: it stays whatever becomes of the member.
-func (r Request) labels() map[string]string {
-	if r.Agent {
-		return nil
-	}
-	return map[string]string{naming.LabelMember: r.Member}
 }
 
 // actsAs is the account that a deployment acts as; empty for the agent's own.
@@ -237,7 +235,7 @@ func recoverHistory(configuration *action.Configuration, name string) (fresh boo
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
 	in := action.NewInstall(configuration)
-	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.timeout()
+	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.Timeout()
 	// A history without any deployed revision is that of failed first attempts.
 	in.Replace = true
 	in.ForceConflicts, in.TakeOwnership = true, h.TakeOwnership
@@ -257,14 +255,14 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 func upgrade(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
 	up := action.NewUpgrade(configuration)
-	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.timeout(), r.maxHistory(), true
+	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), r.maxHistory(), true
 	// What was changed by hand is set back by a new deployment. To replace is the opposite of server-side apply.
 	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
 	up.TakeOwnership = h.TakeOwnership
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	up.Labels = r.labels()
+	up.Labels = r.labelsAgain()
 	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
 	if err != nil {
 		return nil, err

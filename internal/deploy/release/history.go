@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -58,6 +57,10 @@ type Summary struct {
 	ServiceAccount                 string
 	// Member is empty for a release that an upstream agent made, and for the agent's own.
 	Member string
+	// HubVersion is the resource version that its BundleDeployment had when it was deployed; HubRestored says that the hub was restored from an
+	// earlier state since, which does not know that.
+	HubVersion  string
+	HubRestored bool
 	// Agent says that it is the release of the agent itself.
 	Agent bool
 }
@@ -79,8 +82,9 @@ type stored struct {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	} `json:"chart"`
-	// member is that of the Secret's label.
-	member string
+	// member, hubVersion and hubRestored are those of the Secret's labels.
+	member, hubVersion string
+	hubRestored        bool
 }
 
 // Found is what a look at all histories finds.
@@ -150,26 +154,10 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		DeleteNamespace: annotations[annotationDeleteNamespace] == strconv.FormatBool(true),
 		ServiceAccount:  annotations[annotationServiceAccount],
 		Member:          s.member,
+		HubVersion:      s.hubVersion,
+		HubRestored:     s.hubRestored,
 		Agent:           adopted,
 	}, true
-}
-
-// Claim notes on the history of a release that it is this member's, also if it was delivered to this cluster before it joined as that.
-func (c *Cluster) Claim(ctx context.Context, s Summary, o Owner) error {
-	free, err := c.reserve(ctx, s.Name, Owner{Bundle: o.Bundle, Workspace: o.Workspace})
-	if err != nil {
-		return err
-	}
-	defer free()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{naming.LabelMember: o.Member}}})
-	if err != nil {
-		return fmt.Errorf("encoding a label: %w", err)
-	}
-	_, err = c.Kube.CoreV1().Secrets(c.AgentNamespace).Patch(ctx, SecretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	if err != nil {
-		return fmt.Errorf("labelling secret %s/%s: %w", c.AgentNamespace, SecretName(s), err)
-	}
-	return nil
 }
 
 // Objects are those of the revision, as they were rendered.

@@ -149,6 +149,7 @@ func read(secret *corev1.Secret) (stored, error) {
 		return s, unreadable(secret, fmt.Errorf("its labels name revision %s of release %s, and it holds revision %d of %s",
 			secret.Labels["version"], secret.Labels["name"], s.Version, s.Name))
 	}
-	s.member = secret.Labels[naming.LabelMember]
+	s.member, s.hubVersion = secret.Labels[naming.LabelMember], secret.Labels[labelHubVersion]
+	s.hubRestored = secret.Labels[labelHubRestored] != ""
 	return s, nil
 }

@@ -1,0 +1,94 @@
+package deployer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// firstDelay is how long a BundleDeployment is left alone on which the program ended once; each time doubles it, up to lastDelay.
+	firstDelay = 10 * time.Second
+	lastDelay  = time.Hour
+)
+
+// suspects remembers the BundleDeployments on which the program may have ended, from one run of it to the next.
+type suspects struct {
+	mu     sync.Mutex
+	byName map[string]*suspect
+}
+
+type suspect struct {
+	Suspect
+	// times is how often the program ended on it, in this generation.
+	times int
+}
+
+// list is what the program is told.
+func (s *suspects) list() []Suspect {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Suspect
+	for _, suspect := range s.byName {
+		list = append(list, suspect.Suspect)
+	}
+	slices.SortFunc(list, func(a, b Suspect) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// clear forgets one that the program survived.
+func (s *suspects) clear(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byName, name)
+}
+
+// crashed takes note of what the program was at work on when it ended, and returns who is found out, if that is one.
+func (s *suspects) crashed(underWay []Action, cause string, now time.Time) (culprit string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName == nil {
+		s.byName = map[string]*suspect{}
+	}
+	// Only to render and to look at things takes a program down; to wait for a hook does not.
+	if busy := slices.DeleteFunc(slices.Clone(underWay), func(a Action) bool { return a.Rendered }); len(busy) > 0 {
+		underWay = busy
+	}
+	for _, action := range underWay {
+		one := s.byName[action.Name]
+		if one == nil || one.UID != action.UID || one.Generation != action.Generation {
+			one = &suspect{Suspect: Suspect{Name: action.Name, UID: action.UID, Generation: action.Generation}}
+			s.byName[action.Name] = one
+		}
+		if len(underWay) > 1 {
+			one.RetryAt = time.Time{} // it has to be found out which of them it is
+			continue
+		}
+		culprit = action.Name
+		one.times++
+		one.RetryAt = now.Add(delay(one.times))
+		one.Message = fmt.Sprintf("%s, which deploys on this cluster, ended while it was at work on this Bundle, %s: %s. It is tried again at %s, or at once when the "+
+			"Bundle changes: look for a template that makes very much or never ends, or give the agent more memory",
+			Program, count(one.times), cause, one.RetryAt.UTC().Format(time.RFC3339))
+	}
+	return culprit
+}
+
+func count(times int) string {
+	if times == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", times)
+}
+
+func delay(times int) time.Duration {
+	delay := firstDelay
+	for range times - 1 {
+		if delay *= 2; delay >= lastDelay {
+			return lastDelay
+		}
+	}
+	return delay
+}
