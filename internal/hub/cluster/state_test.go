@@ -92,7 +92,7 @@ func TestJudge(t *testing.T) {
 		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
 			verdict{ready: true, reason: reasonReady, message: "the agent is well; denied"}},
 		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxClaim))),
-			verdict{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxClaim)}},
+			verdict{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxClaim) + "..."}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.namespace = membership.NamespaceTaken }),
 			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
