@@ -196,7 +196,8 @@ func (d *Deployer) request(ctx context.Context, s seen) (release.Request, error)
 	}
 	return release.Request{
 		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
-		Values:       loader.MergeMaps(loader.MergeMaps(values, from), own),
+		// As with Rancher Fleet's agents, what the cluster itself has wins over what the Bundle says.
+		Values:       loader.MergeMaps(loader.MergeMaps(values, own), from),
 		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
 		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
 	}, nil

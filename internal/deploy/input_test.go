@@ -44,12 +44,12 @@ func TestChartGetsItsValuesFromEverywhere(t *testing.T) {
 	options := fleet.BundleDeploymentOptions{DefaultNamespace: r.target, Helm: &fleet.HelmOptions{
 		ReleaseName: "named", ValuesFrom: []fleet.ValuesFrom{{SecretKeyRef: &fleet.KeySelector{Name: "more"}}},
 	}}
-	values := map[string][]byte{fleet.KeyValues: []byte(`{"c":"options"}`)}
+	values := map[string][]byte{fleet.KeyValues: []byte(`{"a":"options","c":"options"}`)}
 	r.placeWith("web", func(spec *fleet.BundleDeploymentSpec) { spec.ValuesHash = contents.ValuesHash(values) }, options, files...)
 	r.until("web", fleet.StateErrApplied, "reading the values in secret "+r.member+"/web on the hub")
 	r.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: r.member}, Type: fleet.SecretTypeDeployment, Data: values})
 	r.eventually("all values arrive", func() error {
-		if got, err := r.data("web"); got != "chart-secret-options" {
+		if got, err := r.data("web"); got != "options-secret-secret" {
 			return fmt.Errorf("the data is %q, %v", got, err)
 		}
 		return nil

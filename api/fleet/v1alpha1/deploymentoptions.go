@@ -135,7 +135,7 @@ type HelmOptions struct {
 	// +optional
 	// +nullable
 	TemplateValues map[string]string `json:"templateValues,omitempty"`
-	// ValuesFrom names ConfigMaps and Secrets downstream with further values.
+	// ValuesFrom names ConfigMaps and Secrets downstream with further values, which win over values; later ones over earlier ones.
 	// +optional
 	// +nullable
 	ValuesFrom []ValuesFrom `json:"valuesFrom,omitempty"`
