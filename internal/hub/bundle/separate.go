@@ -22,19 +22,17 @@ func (c *Controller) recallValues(ctx context.Context, bundle *fleet.Bundle, kno
 	}
 	key := keyOfBundle(bundle)
 	var secret corev1.Secret
-	err := c.Live.Get(ctx, key, &secret)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading Secret %s: %w", key, err)
-	}
 	problem := func(what string) {
 		known.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet apply again if it does not come",
 			key, fleet.SecretTypeBundleValues, what)
 	}
-	switch {
-	case err != nil:
+	if err := c.Live.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
 		problem("there is none")
 		return nil
-	case secret.Type != fleet.SecretTypeBundleValues:
+	} else if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if secret.Type != fleet.SecretTypeBundleValues {
 		problem(fmt.Sprintf("it is of type %s", secret.Type))
 		return nil
 	}
