@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,7 +123,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.report(ctx, s, said); err != nil || said.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(said.wake.Sub(now), time.Millisecond)}, nil
+	return kube.At(said.wake, now), nil
 }
 
 // start gets to know all agents before the first of them is judged: how many are away matters to each.

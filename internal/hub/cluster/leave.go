@@ -63,7 +63,7 @@ func (c *Controller) leave(ctx context.Context, cluster *fleet.Cluster) (ctrl.Re
 		if err := c.report(ctx, cluster, o, leaving); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{RequeueAfter: max(leaving.Wake.Sub(now), time.Millisecond)}, nil
+		return kube.At(leaving.Wake, now), nil
 	}
 	member := membership.OfCluster(cluster)
 	if leaving.Step == membership.RemoveNamespace {

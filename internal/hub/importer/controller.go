@@ -136,7 +136,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil
+	return kube.At(decided.wake, now), nil
 }
 
 // importNow makes one try and remembers what became of it.
@@ -185,7 +185,7 @@ func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, seen
 	if err != nil || p.input {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(h.next.Sub(now), time.Millisecond)}, nil
+	return kube.At(h.next, now), nil
 }
 
 // awaitToken waits for the import token, an event of which wakes the Cluster, and says so if that takes long.

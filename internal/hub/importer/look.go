@@ -31,7 +31,7 @@ func (c *Controller) lookNow(ctx context.Context, cluster *fleet.Cluster, seen o
 	if err != nil || next.IsZero() {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(next.Sub(now), time.Millisecond)}, nil
+	return kube.At(next, now), nil
 }
 
 // look asks the cluster about the agent. What keeps it from looking is a finding, too.

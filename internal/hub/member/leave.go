@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,7 +56,7 @@ func (c *Controller) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if err := c.report(ctx, mc, o, leaving); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(leaving.Wake.Sub(now), time.Millisecond)}, nil
+	return kube.At(leaving.Wake, now), nil
 }
 
 // removeNamespace ends all access at once and starts the removal of the namespace, which Kubernetes carries through in its own time.

@@ -213,7 +213,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if again.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(again.Sub(now), time.Millisecond)}, nil
+	return kube.At(again, now), nil
 }
 
 func sooner(a, b time.Time) time.Time {

@@ -151,7 +151,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil
+	return kube.At(decided.wake, now), nil
 }
 
 // remove deletes a request that has had its time or its day, and before it whatever answers it.

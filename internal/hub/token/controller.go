@@ -127,7 +127,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(err, c.report(ctx, &token, decided, now)); err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: max(decided.wake.Sub(now), time.Millisecond)}, nil
+	return kube.At(decided.wake, now), nil
 }
 
 func toToken(_ context.Context, o client.Object) []reconcile.Request {
