@@ -94,9 +94,7 @@ func admit(m manifest, s strategy, mine owner, is *record) admission {
 			first = reference.Name
 		}
 	}
-	if first == "" && is.hash != "" && is.work != "" && is.work == labelValue(mine.name) {
-		own = true // its AppliedWork was deleted under it, and left it behind
-	}
+	own = own || is.leftBehind(mine.name)
 	contested := first != "" && first != mine.name
 	switch {
 	case contested && !s.coOwned:

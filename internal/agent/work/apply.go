@@ -196,6 +196,11 @@ func (c *Controller) attempt(ctx context.Context, m manifest, s strategy, mine o
 		result, err := outcomeOf(m, err, "")
 		return result, record{}, err
 	}
+	if is != nil && is.leftBehind(mine.name) {
+		if err := c.ownerStays(ctx, mine); err != nil {
+			return outcome{}, record{}, err
+		}
+	}
 	result, after, err := c.applyTo(ctx, target{of, m, s.full}, admit(m, s, mine, is), mine, object)
 	if err != nil {
 		return outcome{}, record{}, err

@@ -84,6 +84,16 @@ func (c *Controller) takeOver(ctx context.Context, applied *placement.AppliedWor
 	return nil
 }
 
+// ownerStays makes sure that an AppliedWork, as the API server has it now, is there to stay. The cache may not know yet that it is being deleted,
+// and Kubernetes deletes what is owned by somebody who is gone.
+func (c *Controller) ownerStays(ctx context.Context, mine owner) error {
+	is, err := c.ownerOf(ctx, c.live, mine.name)
+	if err == nil && (is == nil || is.UID != mine.uid || is.DeletionTimestamp != nil) {
+		err = fmt.Errorf("AppliedWork %s is being deleted: waiting until it is gone", mine.name)
+	}
+	return err
+}
+
 // account removes what the Work no longer has and writes down what it has.
 func (c *Controller) account(ctx context.Context, p *pass, applied *placement.AppliedWork) error {
 	before := map[key]placement.AppliedResource{}

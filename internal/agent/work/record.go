@@ -125,6 +125,11 @@ func (r *record) ownedBy(uid types.UID) bool {
 	return slices.ContainsFunc(r.owners, func(owner metav1.OwnerReference) bool { return owner.UID == uid })
 }
 
+// leftBehind says whether an object is a Work's whose AppliedWork was deleted and is its owner no more.
+func (r *record) leftBehind(work string) bool {
+	return len(r.works()) == 0 && r.hash != "" && r.work != "" && r.work == labelValue(work)
+}
+
 // heldBy names the finalizers that Kubernetes does not remove by itself.
 func (r *record) heldBy() []string {
 	if !r.deleting {
