@@ -43,10 +43,17 @@ func (r *rig) underWay() types.UID {
 // complete lets the hook end well.
 func (r *rig) complete() {
 	r.t.Helper()
+	job := &batchv1.Job{}
+	r.eventually("Kubernetes has started the hook", func() error {
+		r.check(r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: "migrate"}, job))
+		if job.Status.StartTime == nil {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 	now := time.Now().UTC().Format(time.RFC3339)
-	patch := fmt.Sprintf(`{"status":{"active":0,"ready":0,"succeeded":1,"startTime":%q,"completionTime":%q,"conditions":[`+
-		`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%q},{"type":"Complete","status":"True","lastTransitionTime":%q}]}}`, now, now, now, now)
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "migrate"}}
+	patch := fmt.Sprintf(`{"status":{"active":0,"ready":0,"succeeded":1,"completionTime":%q,"conditions":[`+
+		`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%q},{"type":"Complete","status":"True","lastTransitionTime":%q}]}}`, now, now, now)
 	r.check(r.kube.Status().Patch(r.t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 

@@ -89,7 +89,7 @@ policy:
 		}
 		return nil
 	})
-	f.check(first.answer(metav1.ConditionFalse, "v1"))
+	f.eventually("the agent answers", func() error { return first.answer(metav1.ConditionFalse, "v1") })
 	first.untilGone()
 	f.untilOn(crp, second)
 }

@@ -13,15 +13,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster: Helm waits to see the Secret that it makes, and the agent, which runs all the
 // time, deletes it; the clientID comes with the ConfigMap, which Helm writes later.
 func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
 	f, g := newFixture(t), newFixture(t)
-	m := &member{fixture: f, agentNamespace: f.namespace("agent-")}
+	// Other tests install the chart on the hub's own cluster, and some of what is in it has no namespace.
+	cluster := testkube.Start(t, "delivered")
+	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
+	m := &member{fixture: on, agentNamespace: on.namespace("agent-")}
 	settings := cli.New()
-	settings.KubeConfig = filepath.Join(f.cluster.Dir, "kubeconfig")
+	settings.KubeConfig = filepath.Join(cluster.Dir, "kubeconfig")
 	settings.SetNamespace(m.agentNamespace)
 	configuration := action.NewConfiguration()
 	f.check(configuration.Init(settings.RESTClientGetter(), m.agentNamespace, "secret"))

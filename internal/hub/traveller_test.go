@@ -171,7 +171,7 @@ func (f fixture) byMembership() *traveller {
 	r := f.register("travel")
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	mc := r.record()
-	mc.Spec.HeartbeatPeriodSeconds = 1
+	mc.Spec.HeartbeatPeriodSeconds = 5 // so that a machine that is busy for a second misses none
 	f.check(f.Update(context.Background(), &mc))
 	namespace := f.namespace("agent-")
 	bearer, err := kube.RequestToken(context.Background(), f.SubResource("token"),
