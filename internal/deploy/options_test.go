@@ -278,9 +278,9 @@ func TestFiveThousandObjectsAreDeployedAndRemoved(t *testing.T) {
 // slowly is eventually for what may take minutes.
 func (r *rig) slowly(what string, done func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !done(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(15 * time.Minute); !done(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: not so after 5m", what)
+			r.t.Fatalf("%s: not so after 15m", what)
 		}
 	}
 }
