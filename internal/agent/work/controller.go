@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Reconcile applies a Work, or removes what was applied of one that is deleted.
@@ -96,9 +97,15 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, applied *pla
 // ownerOf returns the AppliedWork of a Work, or nil.
 func (c *Controller) ownerOf(ctx context.Context, reader client.Reader, name string) (*placement.AppliedWork, error) {
 	var applied placement.AppliedWork
-	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &applied); apierrors.IsNotFound(err) {
+	err := reader.Get(ctx, types.NamespacedName{Name: name}, &applied)
+	switch {
+	case kube.NotServed(err):
+		// What its AppliedWork owned may be there: the Work has to wait until that can be known.
+		c.endUnserved()
+		return nil, errUnserved
+	case apierrors.IsNotFound(err):
 		return nil, nil
-	} else if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
 	return &applied, nil

@@ -32,7 +32,7 @@ func (c *Controller) foresee(ctx context.Context, p *pass, applied *placement.Ap
 			return nil, fmt.Errorf("making AppliedWork %s, which this agent has not seen yet: %w", p.work.Name, err)
 		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), meta.IsNoMatchError(err):
 			// The kind is gone, or about to go.
-			c.unserve.Do(func() { close(c.unserved) })
+			c.endUnserved()
 			return nil, fmt.Errorf("making AppliedWork %s: %w", p.work.Name, err)
 		case err != nil:
 			return nil, fmt.Errorf("making AppliedWork %s: %w", p.work.Name, err)

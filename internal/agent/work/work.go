@@ -208,6 +208,9 @@ func (c *Controller) untilUnserved(ctx context.Context) error {
 	}
 }
 
+// endUnserved ends Run, because this cluster serves no AppliedWorks any more.
+func (c *Controller) endUnserved() { c.unserve.Do(func() { close(c.unserved) }) }
+
 // begin tells whether there is any Work at first.
 func (c *Controller) begin(ctx context.Context) error {
 	if _, err := c.works.GetInformer(ctx, &placement.Work{}); err == nil { // it returns when that is synced; an error is the loop's, too
