@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-GENERATED := api charts/fleet-crd charts/fleet-agent/crds charts/member-agent/crds
+GENERATED := api charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
 # The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
@@ -46,12 +46,14 @@ bin/helm: go.tools.mod go.tools.sum
 	go build -trimpath -modfile=go.tools.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 	@touch $@
 
-.PHONY: test
+.PHONY: check test
+check: lint ## what needs no cluster: format, style and unit tests; under a minute when warm
+	go test -short ./...
+
 test: bin/localkube ## run all tests, with the race detector, against real clusters
-	go test $(RACE) -p 2 -timeout 50m ./...
+	go test $(RACE) -p 2 -timeout 60m ./...
 	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
-	cd localkube && go test ./...
-	cd hack/images && go test ./...
+	for module in localkube hack/images; do (cd $$module && go test ./...); done
 
 # Flags of the end-to-end test, such as E2E='-run bundle -keep' or E2E='-table results.md'.
 E2E ?=

@@ -125,6 +125,10 @@ var upstream = map[string]string{
 		status.manifestConditions[].driftDetails.observedDrifts[].valueInHub:string
 		status.manifestConditions[].driftDetails.observedDrifts[].valueInMember:string
 		status.manifestConditions[].diffDetails:object`,
+	"placement.kubernetes-fleet.io_clusterresourceplacementstatuses.yaml": below("sourceStatus", `
+		selectedResources:array observedResourceIndex:string placementStatuses:array conditions:array`) + " lastUpdatedTime:string",
+	"placement.kubernetes-fleet.io_clusterresourceoverrides.yaml": upstreamOverride + " spec.clusterResourceSelectors:array" + below("spec.clusterResourceSelectors[]", selected),
+	"placement.kubernetes-fleet.io_resourceoverrides.yaml":        upstreamOverride + " spec.resourceSelectors:array" + below("spec.resourceSelectors[]", selected),
 	"placement.kubernetes-fleet.io_appliedworks.yaml": `
 		spec.workName:string spec.workNamespace:string status.appliedResources:array`,
 	"multicluster.x-k8s.io_clusterprofiles.yaml": `
@@ -177,7 +181,44 @@ const upstreamPlacement = `
 		spec.statusReportingScope:string status.selectedResources:array status.observedResourceIndex:string
 		status.placementStatuses:array status.placementStatuses[].clusterName:string status.placementStatuses[].conditions:array
 		status.placementStatuses[].failedPlacements:array status.placementStatuses[].driftedPlacements:array
-		status.placementStatuses[].diffedPlacements:array status.conditions:array`
+		status.placementStatuses[].diffedPlacements:array status.placementStatuses[].applicableResourceOverrides:array
+		status.placementStatuses[].applicableClusterResourceOverrides:array status.placementStatuses[].failedPlacements[].envelope:object
+		status.selectedResources[].envelope:object status.conditions:array`
+
+// upstreamOverride lists the fields that both kinds of overrides have, selected those of what they select, by KubeFleet's API reference.
+const (
+	upstreamOverride = `
+		spec.placement:object spec.placement.name:string spec.placement.scope:string spec.policy:object spec.policy.overrideRules:array
+		spec.policy.overrideRules[].clusterSelector:object spec.policy.overrideRules[].clusterSelector.clusterSelectorTerms:array
+		spec.policy.overrideRules[].clusterSelector.clusterSelectorTerms[].labelSelector:object spec.policy.overrideRules[].overrideType:string
+		spec.policy.overrideRules[].jsonPatchOverrides:array spec.policy.overrideRules[].jsonPatchOverrides[].op:string
+		spec.policy.overrideRules[].jsonPatchOverrides[].path:string spec.policy.overrideRules[].jsonPatchOverrides[].value:`
+	selected = "group:string version:string kind:string name:string"
+)
+
+// upstreamBeta lists the fields of kinds that upstream has in v1beta1 only.
+var upstreamBeta = map[string]string{
+	"placement.kubernetes-fleet.io_resourceenvelopes.yaml":                         "data:object",
+	"placement.kubernetes-fleet.io_clusterresourceenvelopes.yaml":                  "data:object",
+	"placement.kubernetes-fleet.io_clusterresourceplacementevictions.yaml":         "spec.placementName:string spec.clusterName:string status.conditions:array",
+	"placement.kubernetes-fleet.io_clusterresourceplacementdisruptionbudgets.yaml": "spec.maxUnavailable: spec.minAvailable:",
+}
+
+func TestKindsThatUpstreamHasInOneVersionAreServedInThatOnly(t *testing.T) {
+	for file, list := range upstreamBeta {
+		versions := read(t, file).Spec.Versions
+		if len(versions) != 1 || versions[0].Name != "v1beta1" {
+			t.Errorf("%s is served in %d versions, first %s", file, len(versions), versions[0].Name)
+		}
+		fields := map[string]bool{}
+		collect(fields, "", versions[0].Schema.OpenAPIV3Schema)
+		for _, field := range strings.Fields(list) {
+			if !fields[field] {
+				t.Errorf("%s: %s is missing or has another type", file, field)
+			}
+		}
+	}
+}
 
 func TestEveryUpstreamFieldIsThereWithItsType(t *testing.T) {
 	for file, list := range upstream {
@@ -203,7 +244,7 @@ func TestColumns(t *testing.T) {
 			"State .status.state", "Cluster-Name .status.clusterName", "Age .metadata.creationTimestamp", "Message .status.message",
 		},
 		"fleet.cattle.io_clusterregistrationtokens.yaml": {
-			"Secret-Name .status.secretName", "Expires .status.expires", "Registrations .status.registrations", "Age .metadata.creationTimestamp",
+			"Secret-Name .status.secretName", "Expires .status.expires", "Registrations .status.used", "Last-Used .status.lastUsed", "Age .metadata.creationTimestamp",
 		},
 		"fleet.cattle.io_bundles.yaml": {"BundleDeployments-Ready .status.display.readyClusters", `Status .status.conditions[?(@.type=="Ready")].message`},
 		"fleet.cattle.io_bundledeployments.yaml": {

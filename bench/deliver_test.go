@@ -92,7 +92,7 @@ func (r *rig) ready(namespace string, i int) {
 	var found fleet.BundleDeployment
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		r.check(r.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: fmt.Sprintf("bundle-%d", i)}, &found))
-		if found.Status.Display.State == string(fleet.StateReady) {
+		if delivery.StateOf(&found) == fleet.StateReady {
 			return
 		}
 		if time.Now().After(end) {

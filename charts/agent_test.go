@@ -241,6 +241,7 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		got = append(got, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
 	}
 	want := []string{
+		"CustomResourceDefinition /appliedworks.placement.kubernetes-fleet.io",
 		"ConfigMap cattle-fleet-system/fleet-agent",
 		"Secret cattle-fleet-system/fleet-agent-bootstrap",
 		"Deployment cattle-fleet-system/fleet-agent",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-fleet/muster/api/crds"
 	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 func hub(values string, set ...string) helm {
@@ -32,12 +33,20 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"manageAgent":                     true,
 		"registrationTokenTTL":            map[string]any{"required": false},
 		"inventory":                       map[string]any{"namespace": "fleet-inventory", "clusterSet": "default"},
+		"bundleNamespaceMappings":         "consent",
+		"bundleNamespaceMappingsToLocal":  false,
+		"importLoopback":                  false,
+		"placement":                       map[string]any{"authorRights": "enforce"},
 		"garbageCollectionInterval":       "15m",
 		"ignoreClusterRegistrationLabels": false,
-		"agentImage":                      "muster-agent:0.1.0",
-		"agentImagePullPolicy":            "IfNotPresent",
-		"systemDefaultRegistry":           "",
-		"imagePullSecrets":                []any{map[string]any{"name": "pull"}},
+		"registration": map[string]any{"displacement": "approved",
+			"requestLifetime": "1h", "newClusterLifetime": "24h", "maxWaitingPerToken": 100.0, "maxWaitingPerWorkspace": 1000.0,
+			"maxQueuedPerToken": 10000.0, "maxNewClustersPerToken": 2000.0,
+		},
+		"agentImage":            "muster-agent:0.1.0",
+		"agentImagePullPolicy":  "IfNotPresent",
+		"systemDefaultRegistry": "",
+		"imagePullSecrets":      []any{map[string]any{"name": "pull"}},
 		"bootstrap": map[string]any{
 			"namespace": "fleet-local", "agentNamespace": "", "localAgentDisabled": false, "clusterLabels": map[string]any{"a": "b"},
 			"repo": "", "secret": "", "branch": "master", "paths": "", "agentTolerations": []any{},
@@ -106,9 +115,11 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		"URL without scheme":  {[]string{"apiServerURL=hub"}, `apiServerURL is "hub", which is no address of an API server`},
 		"CA that is neither":  {[]string{"apiServerCA=abc"}, "apiServerCA is neither PEM"},
 		"unknown TLS mode":    {[]string{"agentTLSMode=none"}, `agentTLSMode is "none": set it to strict`},
+		"unknown mappings":    {[]string{"bundleNamespaceMappings=closed"}, `bundleNamespaceMappings is "closed": set it to consent`},
 		"strict without a CA": {[]string{"agentTLSMode=strict", "apiServerURL=https://hub"}, "agentTLSMode is strict, so apiServerCA is required"},
 		"duration":            {[]string{"agentCheckinInterval=often"}, "agentCheckinInterval"},
 		"inventory":           {[]string{"inventory.namespace=a.b"}, "inventory"},
+		"rights":              {[]string{"placement.authorRights=all"}, "authorRights"},
 		"replicas":            {[]string{"controller.replicas=many"}, "controller"},
 	}
 	for name, test := range tests {
@@ -150,6 +161,9 @@ func TestHubMayNotEscalate(t *testing.T) {
 				t.Errorf("the hub may bind any role: %v", rule)
 			}
 		}
+		if slices.Contains(rule["resources"].([]any), any("serviceaccounts/token")) && !cmp.Equal(rule["resourceNames"], []any{naming.MemberServiceAccount}) {
+			t.Errorf("the hub may issue tokens of any account in every namespace: %v", rule)
+		}
 	}
 }
 
@@ -158,7 +172,8 @@ func TestNamespacedObjectsSayTheReleaseNamespace(t *testing.T) {
 		command.namespace = "elsewhere"
 		command.set = append(command.set, "internal.systemNamespace=elsewhere")
 		for _, object := range command.mustRender(t).objects {
-			clusterScoped := strings.HasPrefix(object.GetKind(), "Cluster")
+			clusterScoped := strings.HasPrefix(object.GetKind(), "Cluster") ||
+				slices.Contains([]string{"CustomResourceDefinition", "FlowSchema", "PriorityLevelConfiguration"}, object.GetKind())
 			if got := object.GetNamespace(); got != "elsewhere" && !clusterScoped {
 				t.Errorf("%s %s of chart %s is in namespace %q", object.GetKind(), object.GetName(), command.chart, got)
 			}
@@ -177,8 +192,9 @@ func TestCRDOfSomebodyElseIsNeitherTakenOverNorRemoved(t *testing.T) {
 	}{
 		{"absent", nil, true},
 		{"installed by hand", map[string]string{}, false},
-		{"that of another release", map[string]string{"meta.helm.sh/release-name": "inventory"}, false},
-		{"the chart's own, to be upgraded", map[string]string{"meta.helm.sh/release-name": "fleet-crd"}, true},
+		{"that of another release", map[string]string{"meta.helm.sh/release-name": "inventory", "meta.helm.sh/release-namespace": "cattle-fleet-system"}, false},
+		{"that of a release of the name elsewhere", map[string]string{"meta.helm.sh/release-name": "fleet-crd", "meta.helm.sh/release-namespace": "x"}, false},
+		{"the chart's own, to be upgraded", map[string]string{"meta.helm.sh/release-name": "fleet-crd", "meta.helm.sh/release-namespace": "cattle-fleet-system"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			command := helm{chart: "fleet-crd", namespace: "cattle-fleet-system", release: "fleet-crd"}
@@ -209,8 +225,9 @@ func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
 	onMembers := 0
 	for _, name := range names {
 		copies := []string{"fleet-crd/templates/" + name}
-		if strings.Contains(name, "_appliedworks") { // the one kind that members serve
-			copies = []string{"fleet-agent/crds/" + name, "member-agent/crds/" + name}
+		onMember := strings.Contains(name, "_appliedworks") // the one kind that members serve
+		if onMember {
+			copies = []string{"fleet-agent/templates/appliedworks.yaml", "member-agent/templates/appliedworks.yaml"}
 			onMembers++
 		}
 		original, err := fs.ReadFile(crds.FS, name)
@@ -219,7 +236,7 @@ func TestCRDChartRendersTheAPIAndKeepsItOnUninstall(t *testing.T) {
 		}
 		for _, path := range copies {
 			inChart, err := fs.ReadFile(charts.FS, path)
-			if name == sharedCRD { // between two lines that say when
+			if name == sharedCRD || onMember { // between lines that say when
 				inChart = bytes.TrimSuffix(inChart[bytes.Index(inChart, []byte("---\n")):], []byte("{{- end }}\n"))
 			}
 			if err != nil || string(inChart) != string(original) {
@@ -356,5 +373,54 @@ func TestTheHubIsReachedAtMetricsAndProbesOnly(t *testing.T) {
 				t.Errorf("the hub listens at %v", ports)
 			}
 		})
+	}
+}
+
+func TestTheAuthorOfAPlacementIsWrittenDownWhereTheClusterCanDoThat(t *testing.T) {
+	of := func(out release) (kinds []string) {
+		for _, object := range out.objects {
+			if object.GetName() == "muster-placement-author" {
+				kinds = append(kinds, strings.TrimSuffix(object.GetKind(), "Binding")+" "+object.GroupVersionKind().Version)
+			}
+		}
+		slices.Sort(kinds)
+		return slices.Compact(kinds)
+	}
+	const api, mutating, validating = "admissionregistration.k8s.io/", "/MutatingAdmissionPolicy", "v1/ValidatingAdmissionPolicy"
+	for name, c := range map[string]struct {
+		serves []string
+		want   []string
+	}{
+		"Kubernetes 1.36":                        {[]string{validating, "v1" + mutating, "v1beta1" + mutating}, []string{"MutatingAdmissionPolicy v1", "ValidatingAdmissionPolicy v1"}},
+		"an older one with that feature":         {[]string{validating, "v1beta1" + mutating}, []string{"MutatingAdmissionPolicy v1beta1", "ValidatingAdmissionPolicy v1"}},
+		"one without":                            {[]string{validating}, []string{"ValidatingAdmissionPolicy v1"}},
+		"one that has no admission policies yet": {nil, nil},
+	} {
+		h := hub("")
+		h.serves = []string{}
+		for _, kind := range c.serves {
+			h.serves = append(h.serves, api+kind)
+		}
+		if diff := cmp.Diff(c.want, of(h.mustRender(t))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestFlowControlIsForServersThatHaveItAndCanBeSwitchedOff(t *testing.T) {
+	kinds := func(set ...string) map[string]int {
+		count := map[string]int{}
+		for _, object := range hub("", set...).mustRender(t).objects {
+			if strings.HasPrefix(object.GetAPIVersion(), "flowcontrol.apiserver.k8s.io/") {
+				count[object.GetKind()]++
+			}
+		}
+		return count
+	}
+	if diff := cmp.Diff(map[string]int{"FlowSchema": 3, "PriorityLevelConfiguration": 3}, kinds()); diff != "" {
+		t.Errorf("by default (-want +got):\n%s", diff)
+	}
+	if off := kinds("flowControl.enabled=false"); len(off) > 0 {
+		t.Errorf("switched off: %v", off)
 	}
 }

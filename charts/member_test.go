@@ -63,6 +63,7 @@ func environment(container map[string]any) map[string]any {
 func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 	out := helm{chart: "member-agent", namespace: "default", release: "member-agent", set: howTo}.mustRender(t)
 	want := []string{
+		"CustomResourceDefinition /appliedworks.placement.kubernetes-fleet.io",
 		"ClusterRole /member-agent-delivery",
 		"ClusterRoleBinding /member-agent-delivery",
 		"Deployment fleet-system/member-agent",

@@ -33,10 +33,13 @@ type helm struct {
 	release   string
 	upgrade   bool
 	values    string           // the content of a --values file
+	reused    string           // what --reuse-values puts in the place of the chart's own values
 	set       []string         // --set
 	setString []string         // --set-string
 	file      [2]string        // name and content of a file that was put into the chart's directory
 	cluster   []runtime.Object // what lookup finds
+	kube      string           // --kube-version; empty: one so old that there are no admission policies
+	serves    []string         // the kinds that the cluster serves, as group/version/kind; nil for Helm's defaults
 }
 
 // release is what helm made of it.
@@ -71,6 +74,13 @@ func (h helm) render(t *testing.T) (release, error) {
 		t.Fatal(err)
 	}
 
+	if h.reused != "" {
+		chart.Values = map[string]any{}
+		if err := yaml.Unmarshal([]byte(h.reused), &chart.Values); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	values := map[string]any{}
 	if err := yaml.Unmarshal([]byte(h.values), &values); err != nil {
 		t.Fatal(err)
@@ -86,7 +96,18 @@ func (h helm) render(t *testing.T) (release, error) {
 		}
 	}
 	options := common.ReleaseOptions{Name: h.release, Namespace: h.namespace, Revision: 1, IsInstall: !h.upgrade, IsUpgrade: h.upgrade}
-	rendered, err := util.ToRenderValues(chart, values, options, common.DefaultCapabilities)
+	capabilities := common.DefaultCapabilities.Copy()
+	if h.kube != "" {
+		version, err := common.ParseKubeVersion(h.kube)
+		if err != nil {
+			t.Fatal(err)
+		}
+		capabilities.KubeVersion = *version
+	}
+	if h.serves != nil {
+		capabilities.APIVersions = h.serves
+	}
+	rendered, err := util.ToRenderValues(chart, values, options, capabilities)
 	if err != nil {
 		return release{}, err
 	}

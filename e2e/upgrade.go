@@ -146,6 +146,10 @@ helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-valu
 	if err := e.fleetIsWell(ctx); err != nil {
 		return err
 	}
+	// While an agent replaces itself Helm refuses a user's upgrade: "another operation is in progress".
+	if err := e.expect(ctx, e.hub, `kubectl -n clusters get clusters.fleet.cattle.io my-cluster -o 'jsonpath={.status.conditions[?(@.type=="AgentUpToDate")].reason}'`, "UpToDate"); err != nil {
+		return err
+	}
 	if _, err := e.sh(ctx, e.one, `
 helm -n cattle-fleet-system upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" fleet-agent fleet/fleet-agent
 helm -n default upgrade --wait --timeout 90s --reset-then-reuse-values --set image.tag="`+e.tag+`" member-agent fleet/charts/member-agent`); err != nil {

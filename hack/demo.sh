@@ -12,9 +12,9 @@ source hack/demo-lib.sh
 install_hub() {
   printf '$ %s\n' "helm -n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd"
   helm -n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd >/dev/null
-  printf '$ %s\n' "helm -n cattle-fleet-system install --wait --set apiServerURL=$API_SERVER_URL --set apiServerCA=\$API_SERVER_CA_DATA fleet fleet/fleet"
+  printf '$ %s\n' "helm -n cattle-fleet-system install --wait --set apiServerURL=$API_SERVER_URL --set apiServerCA=\$API_SERVER_CA_DATA --set importLoopback=true fleet fleet/fleet"
   helm -n cattle-fleet-system install --wait --timeout 2m \
-    --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA" fleet fleet/fleet >/dev/null
+    --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA" --set importLoopback=true fleet fleet/fleet >/dev/null
 }
 
 create_token() {

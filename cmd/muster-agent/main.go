@@ -4,9 +4,9 @@ package main
 import (
 	"os"
 
-	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/agent/command"
 )
 
 func main() {
-	os.Exit(agent.Main())
+	os.Exit(command.Main())
 }

@@ -2,308 +2,194 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
-	"github.com/muster-fleet/muster/internal/agent/join"
-	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/agent/report"
-	"github.com/muster-fleet/muster/internal/agent/retry"
-	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
 // activity is a task under way.
 type activity struct {
 	do task
-	// of is the version of what it was begun with.
-	of     string
-	cancel context.CancelFunc
-	ended  chan outcome
+	// version is that of what the task was begun with.
+	version string
+	cancel  context.CancelFunc
+	ended   chan outcome
 }
 
-// is says whether just this is under way.
-func (y *activity) is(do task, of string) bool { return y != nil && y.do == do && y.of == of }
+// is says whether the activity is this task with this version.
+func (y *activity) is(do task, version string) bool {
+	return y != nil && y.do == do && y.version == version
+}
 
-// end tells the outcome; never if nothing is under way.
-func (y *activity) end() <-chan outcome {
+// done yields the outcome; never if nothing is under way.
+func (y *activity) done() <-chan outcome {
 	if y == nil {
 		return nil
 	}
 	return y.ended
 }
 
-// outcome is what an activity found out.
+// outcome is how an activity ended.
 type outcome struct {
 	activity *activity
-	verdict  verdict
+	result   result
 	message  string
-	// left says that the hub had asked this cluster to leave, asked is the report as last seen.
-	left  bool
-	asked *clusterv1beta1.InternalMemberCluster
-	// session is the one that was accepted, bought the version of the registration token that bought it, if it is new.
-	session *remote.Session
-	bought  string
+	// left says that the hub had asked this cluster to leave, report is the report as last observed.
+	left   bool
+	report *clusterv1beta1.InternalMemberCluster
+	// session is the one that was accepted, boughtWith the version of the registration token that bought it, if it is new.
+	session    *hubclient.Session
+	boughtWith string
 }
 
 // version is that of what a task is done with.
-func (s seen) version(do task) string {
+func (o observation) version(do task) string {
 	switch do {
 	case try:
-		return s.credential.version
-	case register, forget:
-		return s.joinVersion()
+		return o.credential.version
+	case register, deleteToken:
+		return o.joinVersion()
 	case work, idle:
 	}
 	return ""
 }
 
-// act makes what was decided about the credential and about the registration token the only things that go on.
-func (a *Agent) act(ctx context.Context, d decision, s seen) {
+// act makes what was decided about the credential and about the registration token the only activities.
+func (a *Agent) act(ctx context.Context, d decision, o observation) {
 	if d.Do == work {
-		a.door.tidy()
+		kubeclient.Notify(a.mode.credentialChanged)
 	}
-	// What goes on has told more than the decision knows.
-	goesOn, registers := a.current.is(d.Do, s.version(d.Do)), a.registering.is(d.Token, s.version(d.Token))
+	// An activity that goes on has set a reason that says more than the decision's.
+	goesOn, registers := a.current.is(d.Do, o.version(d.Do)), a.registering.is(d.Token, o.version(d.Token))
 	if !goesOn {
 		a.stop(&a.current)
 	}
 	if !registers {
 		a.stop(&a.registering)
 	}
-	speaks := registers
+	explains := registers
 	if d.Do == work || d.Token == idle {
-		speaks = goesOn
+		explains = goesOn
 	}
-	if !speaks {
-		a.standing.enter(d.State, d.Reason)
+	if !explains {
+		a.status.set(d.State, d.Reason)
 	}
 	switch {
 	case d.Do == work && !registers:
-		a.standing.note(d.Registering)
+		a.status.setNote(d.Registering)
 	case d.Do != work:
-		a.standing.note("")
+		a.status.setNote("")
 	}
 	if !goesOn {
-		a.begin(ctx, &a.current, d.Do, d.State, s)
+		a.begin(ctx, &a.current, d.Do, d.State, o)
 	}
 	if !registers {
-		a.begin(ctx, &a.registering, d.Token, d.State, s)
+		a.begin(ctx, &a.registering, d.Token, d.State, o)
 	}
 }
 
-// begin starts a task, if there is one.
-func (a *Agent) begin(ctx context.Context, slot **activity, do task, in State, s seen) {
+// begin starts a task, if there is one, as an activity.
+func (a *Agent) begin(ctx context.Context, to **activity, do task, in State, o observation) {
 	if do == idle {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	begun := &activity{do: do, of: s.version(do), cancel: cancel, ended: make(chan outcome, 1)}
-	*slot = begun
-	session, departed := a.session, a.departed
+	begun := &activity{do: do, version: o.version(do), cancel: cancel, ended: make(chan outcome, 1)}
+	*to = begun
+	session, formerLeft, boughtWith := a.session, a.formerLeft, a.boughtWith
 	go func() {
-		var result outcome
+		var end outcome
 		switch do {
 		case try:
-			result = a.try(ctx, s, in)
+			end = a.try(ctx, o, in)
 		case register:
-			result = a.register(ctx, s)
-		case forget:
-			result = a.forget(ctx, session, s)
+			end = a.register(ctx, o)
+		case deleteToken:
+			end = a.deleteToken(ctx, session, o, boughtWith)
 		case work, idle:
-			result = a.work(ctx, session, departed)
+			end = newSession(a.environment, session, session.Report).run(ctx, formerLeft)
 		}
-		result.activity = begun
-		begun.ended <- result
+		end.activity = begun
+		begun.ended <- end
 	}()
 }
 
-// stop ends an activity and waits for it; what it found out no longer matters, but for the report that it saw.
-func (a *Agent) stop(slot **activity) {
-	if *slot == nil {
+// stop ends an activity and waits for it. Its outcome no longer matters, but for the report that it saw.
+func (a *Agent) stop(y **activity) {
+	if *y == nil {
 		return
 	}
-	(*slot).cancel()
-	result := <-(*slot).ended
-	if result.session != nil && result.session != a.session {
-		result.session.Close()
+	(*y).cancel()
+	end := <-(*y).ended
+	if end.session != nil && end.session != a.session {
+		end.session.Close()
 	}
-	if result.asked != nil {
-		a.asked = result.asked
+	if end.report != nil {
+		a.report = end.report
 	}
-	*slot = nil
+	*y = nil
 }
 
-// learn remembers how an activity ended.
-func (a *Agent) learn(ctx context.Context, o outcome) {
+// handle draws the consequences of an activity that ended by itself.
+func (a *Agent) handle(ctx context.Context, o outcome) {
 	o.activity.cancel()
-	tried := attempt{of: o.activity.of, verdict: o.verdict, message: o.message, left: o.left}
-	switch o.verdict {
+	tried := attempt{version: o.activity.version, result: o.result, message: o.message, left: o.left}
+	switch o.result {
 	case accepted:
-		a.calm()
+		a.resetBackoff()
 	case unreachable:
-		tried.retryAt = a.clock.Now().Add(a.unreachablePace.Step())
+		tried.retryAt = a.clock.Now().Add(a.unreachableBackoff.Step())
 	case refused:
-		tried.retryAt = a.clock.Now().Add(a.refusedPace.Step())
+		tried.retryAt = a.clock.Now().Add(a.refusedBackoff.Step())
 	case absent:
-		tried.retryAt = a.clock.Now().Add(a.absentPace.Step())
+		tried.retryAt = a.clock.Now().Add(a.absentBackoff.Step())
 	case final:
 	}
 	switch o.activity.do {
 	case register:
 		a.join = tried
-		if o.verdict == accepted {
-			a.join, a.trial, a.bought, a.former = attempt{}, tried, o.bought, a.with
-			a.change(ctx, o.session)
+		if o.result == accepted {
+			a.join, a.trial, a.boughtWith, a.formerJoinedWith = attempt{}, tried, o.boughtWith, a.joinedWith
+			a.changeSession(ctx, o.session)
 		}
 	case try:
-		tried.left = a.trial.left && o.verdict != accepted
-		a.trial, a.bought = tried, ""
-		a.change(ctx, o.session)
-	case forget:
+		tried.left = a.trial.left && o.result != accepted
+		a.trial, a.boughtWith = tried, ""
+		a.changeSession(ctx, o.session)
+	case deleteToken:
 		a.join = tried
-		if o.verdict == refused {
+		if o.result == refused {
 			a.join = attempt{}
 			a.stop(&a.current)
-			a.lose(tried)
+			a.dropSession(tried)
 		}
 	case work, idle:
-		a.lose(tried)
+		a.dropSession(tried)
 	}
 }
 
-// lose gives up the session, which the hub refuses.
-func (a *Agent) lose(tried attempt) {
-	tried.of = a.door.spent(a.trial.of)
+// dropSession gives up the session, which the hub refuses.
+func (a *Agent) dropSession(tried attempt) {
+	tried.version = a.mode.credentialVersion(a.trial.version)
 	a.session.Close()
 	a.trial, a.session = tried, nil
 }
 
-// change puts a session, or none, in the place of the one so far, whose membership is left if the new one is another.
-func (a *Agent) change(ctx context.Context, to *remote.Session) {
+// changeSession puts a session, or none, in the place of the one so far. The membership so far is left if the new one is another.
+func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 	a.stop(&a.current)
-	from, asked := a.session, a.asked
-	a.session, a.asked = to, nil
+	from, last := a.session, a.report
+	a.session, a.report = to, nil
 	if to != nil {
-		a.asked = to.Report
+		a.report, a.account = to.Report, to.Credential.Account()
 	}
 	switch {
 	case from == nil:
-	case to == nil, asked == nil, asked.UID == to.Report.UID, report.HasLeft(asked), from.Credential.Workspace == "":
+	case to == nil, last == nil, last.UID == to.Report.UID, report.HasLeft(last), from.Credential.Workspace == "":
 		from.Close()
 	default:
-		a.leaveBehind(ctx, from, asked, to)
+		a.leaveFormer(ctx, from, last, to)
 	}
-}
-
-// try asks the hub whether it accepts the stored credential: where the hub told the agent to reach it, and if nobody answers there, where
-// the user did.
-func (a *Agent) try(ctx context.Context, s seen, in State) outcome {
-	told := a.tryAt(ctx, s, s.stored, in)
-	if told.verdict != unreachable || s.fallback == nil || ctx.Err() != nil {
-		return told
-	}
-	configured := a.tryAt(ctx, s, *s.fallback, in)
-	if configured.verdict != accepted {
-		configured.message = told.message + "; at the configured address: " + configured.message
-	}
-	return configured
-}
-
-// tryAt tries a credential at its address. Only the first try of it, which has a state of its own, tells doubts and gives the hub time to
-// lift them; what was refused already is asked about once.
-func (a *Agent) tryAt(ctx context.Context, s seen, credential identity.Credential, in State) outcome {
-	session, err := remote.NewSession(credential, a.door.trust(s, credential), a.clock)
-	if err != nil {
-		return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s: %v", a.door.source(), err)}
-	}
-	var v remote.Verdict
-	if in == Waiting || in == Left {
-		err = session.Ask(ctx)
-		v = remote.Classify(err)
-	} else {
-		v, err = session.Prove(ctx, func(err error) {
-			if in == Trying {
-				_, sentence := a.door.refused(session, remote.Classify(err), err)
-				a.standing.enter(in, sentence)
-			}
-		})
-	}
-	if v == remote.Accepted {
-		return outcome{verdict: accepted, session: session}
-	}
-	defer session.Close()
-	if v == remote.Unauthorized || v == remote.Forbidden || v == remote.NotFound {
-		verdict, message := a.door.refused(session, v, err)
-		return outcome{verdict: verdict, message: message}
-	}
-	return outcome{verdict: unreachable, message: session.Explain(err) + "; the credential is kept"}
-}
-
-// register joins, and keeps the credential before anything else is done with it.
-func (a *Agent) register(ctx context.Context, s seen) outcome {
-	joiner := join.Joiner{
-		Member: a.member, Bootstrap: s.bootstrap, Config: s.config, Hostname: a.hostname, Clock: a.clock, Progress: a.standing.registering,
-	}
-	session, err := joiner.Join(ctx)
-	if err != nil {
-		var refusal *join.Refusal
-		switch {
-		case errors.As(err, &refusal) && refusal.Final:
-			return outcome{verdict: final, message: refusal.Message}
-		case errors.As(err, &refusal):
-			return outcome{verdict: refused, message: refusal.Message}
-		default:
-			return outcome{verdict: unreachable, message: err.Error()}
-		}
-	}
-	secret, err := session.Credential.Secret(a.member.Namespace)
-	if err == nil {
-		err = a.keep(ctx, secret)
-	}
-	if err != nil {
-		session.Close()
-		return outcome{verdict: unreachable, message: err.Error()}
-	}
-	return outcome{verdict: accepted, session: session, bought: s.observed.bootstrap.version}
-}
-
-// keep stores the credential, however long it takes: the hub has granted it and may not grant another.
-func (a *Agent) keep(ctx context.Context, secret *corev1.Secret) error {
-	for pace := retry.Unreachable(); ; {
-		err := a.member.Store(ctx, secret)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		a.standing.registering("granted, but the credential cannot be kept: " + err.Error())
-		if err := retry.Wait(ctx, a.clock, pace.Step()); err != nil {
-			return err
-		}
-	}
-}
-
-// forget deletes a registration token that is left over. One that did not buy the session just now is kept until the hub confirms that
-// it is not needed.
-func (a *Agent) forget(ctx context.Context, session *remote.Session, s seen) outcome {
-	token := a.member.Namespace + "/" + naming.AgentBootstrapSecret
-	if version := s.observed.bootstrap.version; version != s.bought {
-		held := *session // others use it meanwhile
-		held.Credential = s.stored
-		switch v, err := held.Prove(ctx, func(error) {}); v {
-		case remote.Accepted:
-		case remote.Unauthorized, remote.Forbidden, remote.NotFound:
-			verdict, message := a.door.refused(&held, v, err)
-			return outcome{verdict: verdict, message: message}
-		default:
-			return outcome{verdict: unreachable, message: fmt.Sprintf("secret %s is kept until the hub confirms the credential in use: %s", token, held.Explain(err))}
-		}
-	}
-	if err := a.member.Forget(ctx, s.observed.bootstrap.version); err != nil {
-		return outcome{verdict: unreachable, message: err.Error()}
-	}
-	a.log.Info("registration token forgotten", "secret", token)
-	return outcome{verdict: accepted}
 }

@@ -1,9 +1,10 @@
-// Package agent is the life of an agent on a member cluster: it joins the hub by one of two doors, beats, reports, and leaves when the
-// hub asks for that.
+// Package agent is the life of an agent on a member cluster, in stages: find a credential (mode.go and the two registration modes), verify it
+// or register (attempt.go), run a session (session.go), and within a session beat, report, deliver, move to another address of the hub, leave.
 //
-// Its invariant: what it does follows from what it observes (see decide), one activity at a time about its credential and one about its
-// registration token. A credential is given up only if the hub itself refuses it or another one has proved itself, a registration is asked
-// for only with a registration token, and whatever it waits for is in its readiness message.
+// Its invariant: what an agent does follows from what it observes (decide.go), with one activity at a time about the credential and one about
+// the registration token. A credential is given up only if the hub itself refuses it or another one has been accepted, a registration is asked
+// for only with a registration token, and whatever the agent waits for is in its readiness message. An agent writes the two Secrets of its
+// namespace, or the ConfigMap member-agent-hub, and on the hub its Lease, its report and the status of what it cannot deliver.
 package agent
 
 import (
@@ -17,17 +18,16 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 const cautionInsecure = " (the hub's certificate is NOT verified: --tls-insecure)"
 
-// Options are what an agent has to be told.
+// Options set an agent up.
 type Options struct {
 	// Member reaches the API server of the cluster that joins.
 	Member *rest.Config
@@ -48,40 +48,46 @@ type Options struct {
 	clusterID string
 }
 
-// Agent is one agent. The fields from current on belong to the loop of Run.
-type Agent struct {
-	hostname string
-	delivery Delivery
-	log      logr.Logger
-	clock    clock.Clock
+// environment is where an agent runs and how it is set up. Sessions share it.
+type environment struct {
 	member   *local.Cluster
-	standing *standing
+	mode     *mode
+	hostname string
 	// clusterID is the UID of the member's namespace kube-system, once it is known.
 	clusterID string
+	delivery  Delivery
+	log       logr.Logger
+	clock     clock.Clock
+	status    *status
+}
+
+// Agent is one agent. The fields from current on belong to the loop of Run.
+type Agent struct {
+	environment
 
 	changed chan struct{}
-	door    door
-
 	// current is about the credential, registering about the registration token.
 	current, registering *activity
-	session              *remote.Session
-	// asked is the report of the session as last seen.
-	asked *clusterv1beta1.InternalMemberCluster
-	// bought is the version of the registration token that bought the session; empty if the credential was stored.
-	bought string
-	// with is what the stored credential was last seen to be joined with; former is what that was when the session was bought, so that it is
-	// no news to see it still.
-	with, former string
-	// token is the registration token as it was first seen.
-	token       sighting
+	session              *hubclient.Session
+	// report is that of the session as last observed.
+	report *clusterv1beta1.InternalMemberCluster
+	// boughtWith is the version of the registration token that bought the session; empty if the credential was stored.
+	boughtWith string
+	// joinedWith is the digest of what the stored credential was bought with, as last observed; formerJoinedWith is the digest that was stored when
+	// the session was bought: to observe that digest still does not mean another credential.
+	joinedWith, formerJoinedWith string
+	// account is the UID of the account on the hub that this process last acted as; empty if none, or if the token does not name it.
+	account string
+	// token is the registration token as it was first observed.
+	token       firstObserved
 	trial, join attempt
-	// unused is the version of the ConfigMap whose clientID was said not to count.
-	unused string
-	// departed is closed once the membership before this one is left; nil if there was none. departing are those who leave one.
-	departed  chan struct{}
-	departing *sync.WaitGroup
+	// unusedConfig is the version of the ConfigMap whose unused clientID was logged.
+	unusedConfig string
+	// formerLeft is closed once the membership before this one is left; nil if there was none. leaving are the sessions that leave one.
+	formerLeft chan struct{}
+	leaving    sync.WaitGroup
 	// Waits grow from attempt to attempt and begin anew when the hub accepts something.
-	unreachablePace, refusedPace, absentPace wait.Backoff
+	unreachableBackoff, refusedBackoff, absentBackoff wait.Backoff
 }
 
 // New prepares an agent; nothing is sent yet.
@@ -93,15 +99,14 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{
-		hostname: o.Hostname, delivery: o.Delivery, log: o.Log, clock: o.Clock, member: member,
-		changed:   make(chan struct{}, 1),
-		clusterID: o.clusterID, departing: &sync.WaitGroup{},
-	}
-	a.standing = &standing{log: o.Log, changed: a.changed, noted: make(chan struct{}, 1)}
-	a.calm()
+	changed := make(chan struct{}, 1)
+	a := &Agent{changed: changed, environment: environment{
+		member: member, hostname: o.Hostname, clusterID: o.clusterID, delivery: o.Delivery, log: o.Log, clock: o.Clock,
+		status: &status{log: o.Log, changed: changed, reportChanged: make(chan struct{}, 1)},
+	}}
+	a.resetBackoff()
 	if o.Membership == nil {
-		a.door = newRegistration(member, a.changed)
+		a.mode = newRegistration(member, changed)
 		return a, nil
 	}
 	m, err := o.Membership.Validate()
@@ -109,122 +114,116 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	if m.Insecure {
-		a.standing.caution = cautionInsecure
+		a.status.caution = cautionInsecure
 	}
-	a.door, err = newMembership(m, member, a.changed)
+	a.mode, err = newMembership(m, member, changed)
 	return a, err
 }
 
-// calm begins all waits anew.
-func (a *Agent) calm() {
-	a.unreachablePace, a.refusedPace, a.absentPace = retry.Unreachable(), retry.Refused(), retry.Absent()
+func (a *Agent) resetBackoff() {
+	a.unreachableBackoff, a.refusedBackoff, a.absentBackoff = retry.Unreachable(), retry.Refused(), retry.Absent()
 }
 
-// Standing says where the agent stands, and whether it has joined.
-func (a *Agent) Standing() (state State, reason string, joined bool) { return a.standing.get() }
+// Status says in which state the agent is and why, and whether it has joined.
+func (a *Agent) Status() (state State, reason string, joined bool) { return a.status.get() }
 
 // Run lives until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
 	ctx = logr.NewContext(ctx, a.log)
-	var following sync.WaitGroup
-	if a.standing.caution != "" {
+	if a.status.caution != "" {
 		a.log.Info("WARNING: the hub's certificate is not verified, so whoever sits between this cluster and the hub can read the token: " +
 			"set config.hubCA and leave tlsClientInsecure and --tls-insecure out")
 	}
-	following.Go(func() { a.door.follow(ctx) })
+	var following sync.WaitGroup
+	following.Go(func() { a.mode.follow(ctx) })
 	for ctx.Err() == nil {
-		seen := a.observe()
-		d := a.door.decide(seen.observed, a.clock.Now())
-		a.act(ctx, d, seen)
-		a.sayUnusedClientID(seen)
+		o := a.observe()
+		d := a.mode.decide(o.observed, a.clock.Now())
+		a.act(ctx, d, o)
+		a.logUnusedClientID(o)
 		a.wait(ctx, d)
 	}
 	a.stop(&a.current)
 	a.stop(&a.registering)
-	a.departing.Wait()
+	a.leaving.Wait()
 	following.Wait()
 }
 
 // wait returns when something may have changed.
 func (a *Agent) wait(ctx context.Context, d decision) {
-	var wake <-chan time.Time
-	if !d.Wake.IsZero() {
-		timer := a.clock.NewTimer(d.Wake.Sub(a.clock.Now()))
-		defer timer.Stop()
-		wake = timer.C()
-	}
+	wake, stop := retry.Timer(a.clock, d.Wake)
+	defer stop()
 	select {
 	case <-ctx.Done():
 	case <-a.changed:
 	case <-wake:
-	case o := <-a.current.end():
+	case o := <-a.current.done():
 		a.current = nil
-		a.learn(ctx, o)
-	case o := <-a.registering.end():
+		a.handle(ctx, o)
+	case o := <-a.registering.done():
 		a.registering = nil
-		a.learn(ctx, o)
+		a.handle(ctx, o)
 	}
 }
 
-// seen is what was observed, and the contents of what decides.
-type seen struct {
+// observation is what was observed, and the contents of what decides.
+type observation struct {
 	observed
-	stored identity.Credential
-	// inUse is the credential that the session began with; nil without one.
-	inUse *identity.Credential
+	stored hubclient.Credential
+	// inUse is the credential that the session began with; nil without a session.
+	inUse *hubclient.Credential
 	// fallback is tried if the hub does not answer at the address of stored; nil if there is no other.
-	fallback  *identity.Credential
+	fallback  *hubclient.Credential
 	bootstrap join.Bootstrap
 	config    join.Config
-	// bought is the version of the registration token that bought the session.
-	bought string
 }
 
-// sighting is a version of an object, when it was first seen, and whether it was there when the agent began.
-type sighting struct {
+// firstObserved is a version of an object, when that was first observed, and whether the object was there when the agent started.
+type firstObserved struct {
 	version string
 	at      time.Time
 	initial bool
 }
 
-func (a *Agent) observe() seen {
-	s := seen{observed: observed{trial: a.trial, join: a.join}, bought: a.bought}
+func (a *Agent) observe() observation {
+	o := observation{observed: observed{trial: a.trial, join: a.join}}
 	if a.session != nil {
-		s.inUse = &a.session.Credential
+		o.inUse = &a.session.Credential
 	}
-	a.door.observe(&s)
+	a.mode.observe(&o)
 	if a.session != nil {
-		s.record = a.session.Credential.Record()
-		with := s.stored.JoinedWith
+		o.record = a.session.Credential.Record()
+		with := o.stored.JoinedWith
 		if with == a.session.Credential.JoinedWith {
-			a.former = "" // from now on it is news
+			a.formerJoinedWith = "" // from now on that digest means another credential
 		}
-		s.replaced = s.credential.problem == "" && with != "" && with != a.session.Credential.JoinedWith && with != a.former
+		o.replaced = o.credential.problem == "" && with != "" && with != a.session.Credential.JoinedWith && with != a.formerJoinedWith
 	}
-	a.with = s.stored.JoinedWith
+	a.joinedWith = o.stored.JoinedWith
+	o.displaced = o.stored.Upstream && a.account != "" && a.account != o.stored.Account()
 	if a.registering != nil && a.registering.do == register {
-		s.joining = a.registering.of
+		o.joining = a.registering.version
 	}
-	if version := s.observed.bootstrap.version; s.synced && (a.token.at.IsZero() || version != a.token.version) {
-		a.token = sighting{version: version, at: a.clock.Now(), initial: a.token.at.IsZero()}
+	if version := o.observed.bootstrap.version; o.synced && (a.token.at.IsZero() || version != a.token.version) {
+		a.token = firstObserved{version: version, at: a.clock.Now(), initial: a.token.at.IsZero()}
 	}
-	if s.appeared = a.token.at; a.token.initial && a.bought == a.token.version {
-		s.appeared = time.Time{}
+	if o.appeared = a.token.at; a.token.initial && a.boughtWith == a.token.version {
+		o.appeared = time.Time{}
 	}
-	state, _, _ := a.standing.get()
-	s.standby = state == Standby && a.trial.verdict == accepted
-	return s
+	state, _, _ := a.status.get()
+	o.standby = state == Standby && a.trial.result == accepted
+	return o
 }
 
-// sayUnusedClientID tells once that a clientID which was changed alone does not count: only a registration token registers.
-func (a *Agent) sayUnusedClientID(s seen) {
-	same := s.stored.JoinedAs == "" || s.stored.JoinedAs == join.DigestOfClientID(s.config.ClientID)
-	if same || !s.synced || s.observed.config.problem != "" || s.observed.bootstrap.version != "" || a.unused == s.observed.config.version {
+// logUnusedClientID logs once that a clientID which was changed alone does not count: only a registration token registers.
+func (a *Agent) logUnusedClientID(o observation) {
+	same := o.stored.JoinedAs == "" || o.stored.JoinedAs == join.DigestOfClientID(o.config.ClientID)
+	if same || !o.synced || o.observed.config.problem != "" || o.observed.bootstrap.version != "" || a.unusedConfig == o.observed.config.version {
 		return
 	}
-	a.unused = s.observed.config.version
+	a.unusedConfig = o.observed.config.version
 	a.log.Info("the clientID was changed, which counts only when this cluster registers: give it a registration token as well",
-		"configmap", s.namespace+"/"+naming.AgentConfigMap, "registered", s.record)
+		"configmap", o.namespace+"/"+naming.AgentConfigMap, "registered", o.record)
 }
 
 func text(err error) string {

@@ -6,140 +6,144 @@ import (
 	"sync"
 
 	"github.com/muster-fleet/muster/internal/agent/heartbeat"
-	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// beat beats, and reports and delivers while the beats are accepted. When ctx ends it goes on to beat until what is being deployed has ended,
+// beat beats, and reports and delivers while the beats are accepted. When ctx ends, the beats go on until what is being deployed has ended,
 // unless another agent has taken over by then: the member is not lost for as long as a hook runs.
-func (r *runner) beat(ctx context.Context) {
+func (s *session) beat(ctx context.Context) {
 	lasting, silence := context.WithCancel(context.WithoutCancel(ctx))
 	defer silence()
-	acting := &acting{
-		reporting: part{run: func(ctx context.Context) { r.reporter().Run(ctx) }},
-		delivering: part{run: func(ctx context.Context) {
-			if await(ctx, r.departed) {
-				r.door.deliver(ctx, r)
+	whileBeating := &runnables{all: []*runnable{
+		{run: func(ctx context.Context) { s.reporter().Run(ctx) }},
+		{run: func(ctx context.Context) {
+			if waitFor(ctx, s.formerLeft) {
+				s.deliver(ctx)
 			}
 		}},
-	}
-	defer acting.wait()
+	}}
+	defer whileBeating.wait()
 	stop := context.AfterFunc(ctx, func() {
-		acting.end()
-		acting.wait()
+		whileBeating.end()
+		whileBeating.wait()
 		silence()
 	})
 	defer stop()
-	r.mu.Lock()
-	pace := r.pace
-	r.mu.Unlock()
-	claim := &heartbeat.Claim{Lease: r.session.Member, ClusterID: r.clusterID, Hostname: r.hostname}
+	candidate := &heartbeat.Candidate{Lease: s.hub.Member, ClusterID: s.clusterID, Hostname: s.hostname}
 	beating := &heartbeat.Heartbeat{
-		Beat: claim.Beat, Period: pace, Periods: r.periods, Explain: r.session.Explain, Clock: r.clock,
-		Outcome: func(err error) {
-			poke(r.checks)
-			var rival *heartbeat.Rival
+		Beat: candidate.Beat, Period: s.period, PeriodChanged: s.periodChanged, Explain: s.hub.Explain, Clock: s.clock,
+		Result: func(err error) {
+			kubeclient.Notify(s.healthDue)
+			var held *heartbeat.HeldError
 			switch {
 			case err == nil:
 				heartbeats.WithLabelValues("accepted").Inc()
-				if acting.start(ctx) {
-					r.standing.beat(r.joined())
+				if whileBeating.start(ctx) {
+					s.status.setBeaten(s.joinedMessage())
 				}
 				return
-			case errors.As(err, &rival):
-				// One reports and deploys, the one that beats.
-				r.standing.enter(Standby, rival.Error())
-				if acting.stop(); ctx.Err() != nil {
+			case errors.As(err, &held):
+				// Only the agent that beats reports and deploys.
+				s.status.set(Standby, held.Error())
+				if whileBeating.stop(); ctx.Err() != nil {
 					silence()
 				}
 				return
 			}
 			heartbeats.WithLabelValues("failed").Inc()
-			if v := remote.Classify(err); v == remote.Unauthorized || v == remote.Forbidden {
-				poke(r.doubts)
+			if r := hubclient.Classify(err); r == hubclient.Unauthorized || r == hubclient.Forbidden {
+				kubeclient.Notify(s.doubts)
 			}
 		},
 	}
 	beating.Run(lasting)
 }
 
-// acting is what an agent does that beats.
-type acting struct {
-	mu                    sync.Mutex
-	reporting, delivering part
-	ended                 bool
+// runnables are started and stopped together.
+type runnables struct {
+	mu    sync.Mutex
+	all   []*runnable
+	ended bool
 }
 
-// start begins it, unless it was to end for good, which it says.
-func (a *acting) start(ctx context.Context) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ended {
+// start starts all, and says false after end.
+func (r *runnables) start(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
 		return false
 	}
-	a.reporting.start(ctx)
-	a.delivering.start(ctx)
+	for _, one := range r.all {
+		one.start(ctx)
+	}
 	return true
 }
 
-// stop asks it to end, and does not wait: another agent beats, and the Lease of the deployer sees to it that this one's is done before.
-func (a *acting) stop() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reporting.stop()
-	a.delivering.stop()
+// stop asks all to end, and does not wait: another agent beats, and the Lease of the deployer makes sure that this agent's has ended before.
+func (r *runnables) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.all {
+		one.stop()
+	}
 }
 
-// end does so for good.
-func (a *acting) end() {
-	a.stop()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true
+// end stops all for good.
+func (r *runnables) end() {
+	r.stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
 }
 
-// wait returns when it has ended.
-func (a *acting) wait() {
-	a.mu.Lock()
-	reporting, delivering := a.reporting, a.delivering
-	a.mu.Unlock()
-	reporting.wait()
-	delivering.wait()
+// wait returns when all have ended.
+func (r *runnables) wait() {
+	r.mu.Lock()
+	var running []runnable
+	for _, one := range r.all {
+		running = append(running, *one)
+	}
+	r.mu.Unlock()
+	for _, one := range running {
+		one.wait()
+	}
 }
 
-// part is something that goes on between start and stop, and a while after that.
-type part struct {
+// runnable runs between start and stop, and a while after that.
+type runnable struct {
 	run    func(context.Context)
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
-// start begins it once what was begun before has ended.
-func (p *part) start(ctx context.Context) {
-	if p.cancel != nil {
+// start begins another run once the one before has ended.
+func (r *runnable) start(ctx context.Context) {
+	if r.cancel != nil {
 		return
 	}
-	ctx, p.cancel = context.WithCancel(ctx)
-	before, ended := p.ended, make(chan struct{})
-	p.ended = ended
+	ctx, r.cancel = context.WithCancel(ctx)
+	before, ended := r.ended, make(chan struct{})
+	r.ended = ended
 	go func() {
 		defer close(ended)
 		if before != nil {
 			<-before
 		}
-		p.run(ctx)
+		r.run(ctx)
 	}()
 }
 
-func (p *part) stop() {
-	if p.cancel != nil {
-		p.cancel()
-		p.cancel = nil
+func (r *runnable) stop() {
+	if r.cancel != nil {
+		r.cancel()
+		r.cancel = nil
 	}
 }
 
-// wait returns when what was begun has ended.
-func (p *part) wait() {
-	if p.ended != nil {
-		<-p.ended
+// wait returns when the last run has ended.
+func (r *runnable) wait() {
+	if r.ended != nil {
+		<-r.ended
 	}
 }

@@ -14,7 +14,7 @@ func TestWhatIsStartedAgainBeginsWhenWhatWasStoppedHasEnded(t *testing.T) {
 		<-ctx.Done()
 		<-finish
 	}
-	a := &acting{reporting: part{run: func(context.Context) {}}, delivering: part{run: work}}
+	a := &runnables{all: []*runnable{{run: func(context.Context) {}}, {run: work}}}
 	if !a.start(t.Context()) {
 		t.Fatal("it does not start")
 	}

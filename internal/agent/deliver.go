@@ -6,111 +6,104 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
-	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// Delivery says how what the hub places is carried out.
+// Delivery says which program deploys what the hub places on the member.
 type Delivery struct {
-	// Path is where the program is that does it.
+	// Path is that of the program.
 	Path string
-	// Arguments tell it how to reach the member.
+	// Arguments are those of the program, with which it reaches the member.
 	Arguments []string
-	// Off leaves them alone and says so.
+	// Off deploys nothing, and reports that to what is placed.
 	Off bool
 }
 
-// deliver runs the deployer as long as something of these kinds is placed.
-func (r *runner) deliver(ctx context.Context, kinds ...deployer.Kind) {
+// deliver runs the deployer as long as something is placed on the member, until ctx ends.
+func (s *session) deliver(ctx context.Context) {
 	var all []*deployer.Placed
-	for _, kind := range kinds {
-		placed := deployer.NewPlaced(kind, r.placed)
-		placed.Report = placedAs[kind].report(r)
+	for _, kind := range s.mode.kinds {
+		placed := deployer.NewPlaced(kind, s.placed)
+		placed.Report = s.reportNotRunning(kind)
 		all = append(all, placed)
 	}
 	supervisor := &deployer.Supervisor{
-		Path: r.delivery.Path, Arguments: r.delivery.Arguments, Renewed: r.renewed, Placed: all, Changed: r.placed,
-		Order: func() deployer.Order { return r.order(all) }, Left: func(ctx context.Context) (bool, error) { return r.delivered(ctx, kinds) },
-		Leaves: r.leaves, Empty: r.empty, Block: r.block, Count: countWorks, Log: r.log, Clock: r.clock,
+		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Renewed: s.deliveryDue, Placed: all, Changed: s.placed,
+		Order: func() deployer.Order { return s.order(all) }, Left: s.anythingLeft,
+		Leaves: s.leavePolicy, Empty: s.setRemoval, Block: s.setBlocked, Count: countWorks, Log: s.log, Clock: s.clock,
 	}
-	var working sync.WaitGroup
-	defer working.Wait()
-	working.Go(func() {
-		if r.delivery.Off {
-			r.refuse(ctx, all)
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() {
+		if s.delivery.Off {
+			s.reportDeliveryOff(ctx, all)
 			return
 		}
 		supervisor.Run(ctx)
 	})
 	for _, placed := range all {
-		working.Go(func() { r.follow(ctx, placed) })
+		running.Go(func() { s.watchPlaced(ctx, placed) })
 	}
 }
 
-// features are what the hub may ask of this agent, which takes the program that deploys.
-func (r *runner) features() []string {
-	if _, err := os.Stat(r.delivery.Path); err != nil || r.delivery.Off {
+// features are what the hub may ask of this agent, which takes the program that delivers.
+func (s *session) features() []string {
+	if _, err := os.Stat(s.delivery.Path); err != nil || s.delivery.Off {
 		return nil
 	}
-	return r.door.features()
+	return s.mode.features
 }
 
-// follow keeps what is placed up to date, and says once that it cannot.
-func (r *runner) follow(ctx context.Context, placed *deployer.Placed) {
+// watchPlaced watches what is placed, and logs once that it cannot.
+func (s *session) watchPlaced(ctx context.Context, placed *deployer.Placed) {
 	failing := false
-	r.session.FollowPlaced(ctx, placedAs[placed.Kind].resource, placed, func(err error) {
+	s.hub.FollowPlaced(ctx, resources[placed.Kind], placed, func(err error) {
 		if err != nil && !failing {
-			r.log.Info("watching "+string(placed.Kind)+" failing", "reason", r.session.Explain(err))
+			s.log.Info("watching "+string(placed.Kind)+" failing", "reason", s.hub.Explain(err))
 		}
 		if failing && err == nil {
-			poke(r.renewed) // the program may see them now, too
+			kubeclient.Notify(s.deliveryDue) // the program may see them now, too
 		}
 		failing = err != nil
 		placed.Followed(err)
 	})
 }
 
-// placedAs says how to follow a kind, and how to tell what is placed as that why nothing comes of it.
-var placedAs = map[deployer.Kind]struct {
-	resource schema.GroupVersionResource
-	report   func(*runner) func(context.Context, map[string]int64, string) error
-}{
-	deployer.Bundles: {remote.BundleDeployments, func(r *runner) func(context.Context, map[string]int64, string) error { return r.undelivered }},
-	deployer.Works:   {remote.Works, func(r *runner) func(context.Context, map[string]int64, string) error { return r.unapplied }},
-}
-
-// delivered says whether anything is left of what was placed.
-func (r *runner) delivered(ctx context.Context, kinds []deployer.Kind) (bool, error) {
-	left, err := r.member.Applied(ctx, r.session.Namespace)
-	if left || err != nil || !slices.Contains(kinds, deployer.Bundles) {
+// anythingLeft says whether the member has anything left of what was placed on it.
+func (s *session) anythingLeft(ctx context.Context) (bool, error) {
+	left, err := s.member.HasApplied(ctx, s.hub.Namespace)
+	if left || err != nil || !slices.Contains(s.mode.kinds, deployer.Bundles) {
 		return left, err
 	}
-	return r.member.Delivered(ctx, string(r.session.Report.UID))
+	if left, err = s.member.HasReleases(ctx, string(s.hub.Report.UID)); left || err != nil || s.leavePolicy() != "" {
+		return left, err
+	}
+	// Only the program can find out which releases of another agent have no Bundle any more.
+	return s.member.HasUnownedReleases(ctx)
 }
 
-// refuse tells each that is placed that nothing comes of it.
-func (r *runner) refuse(ctx context.Context, all []*deployer.Placed) {
+// reportDeliveryOff reports on whatever is placed that nothing comes of it.
+func (s *session) reportDeliveryOff(ctx context.Context, all []*deployer.Placed) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.placed:
+		case <-s.placed:
 		}
 		for _, placed := range all {
-			if err := placed.Tell(ctx, "nothing is deployed on this cluster, because its agent was installed with "+r.door.deliveryOff()); err != nil {
-				r.log.Info("reporting that nothing is deployed failing", "reason", err.Error())
+			if err := placed.ReportReason(ctx, "nothing is deployed on this cluster, because its agent was installed with "+s.mode.deliverySetting); err != nil {
+				s.log.Info("reporting that nothing is deployed failing", "reason", err.Error())
 			}
 		}
 	}
 }
 
-func (r *runner) order(all []*deployer.Placed) deployer.Order {
+func (s *session) order(all []*deployer.Placed) deployer.Order {
 	order := deployer.Order{
-		Hub: r.session.Target(), Token: r.held.Load().Token, Namespace: r.session.Namespace, Name: r.session.Name, Member: string(r.session.Report.UID),
-		Leave: r.leaves(),
+		Hub: s.hub.Target(), Token: s.credential.Load().Token, Namespace: s.hub.Namespace, Name: s.hub.Name, Member: string(s.hub.Report.UID),
+		Leave: s.leavePolicy(),
 	}
 	for _, placed := range all {
 		// To remove what was delivered needs nothing that the hub shows.

@@ -1,26 +1,27 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/client"
-	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/agent/local"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
 // deployments are those of the member namespace, as an admin reaches them.
-func (h *testHub) deployments() *remote.Deployments {
+func (h *testHub) deployments() *hubclient.Deployments {
 	h.t.Helper()
-	connection, err := client.Connect(h.config)
-	check(h.t, err)
-	resource, err := client.Of(connection, fleet.GroupVersion.WithResource("bundledeployments"), h.memberNamespace(),
-		func() *fleet.BundleDeployment { return &fleet.BundleDeployment{} },
-		func() *fleet.BundleDeploymentList { return &fleet.BundleDeploymentList{} })
+	resource, err := kubeclient.Of[fleet.BundleDeployment, fleet.BundleDeploymentList](h.connection, fleet.GroupVersion.WithResource("bundledeployments"), h.namespace)
 	check(h.t, err)
 	return resource
 }
@@ -34,8 +35,7 @@ func TestWithoutItsDeployerTheAgentBeatsAndSaysThatNothingIsDeployed(t *testing.
 		"delivery is off":        {Delivery{Off: true}, "its agent was installed with fleetAgent.delivery=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := startCluster(t)
-			hub, member := newTestHub(t, config), newTestMember(t, config)
+			hub, member := newCluster(t)
 			hub.serve(hub.grant)
 			member.bootstrap(hub.values())
 			agent := member.start(func(o *Options) { o.Delivery = row.delivery })
@@ -47,25 +47,18 @@ func TestWithoutItsDeployerTheAgentBeatsAndSaysThatNothingIsDeployed(t *testing.
 				if err != nil {
 					return err
 				}
-				if found.Status.Display.State != string(fleet.StateErrApplied) {
+				if delivery.StateOf(found) != fleet.StateErrApplied {
 					return fmt.Errorf("its status is %+v", found.Status)
 				}
 				return containsAll(found.Status.Conditions[0].Message, row.want)
 			})
-			first := hub.beat()
-			agent.until("a beat after that", func() error {
-				if !hub.beat().After(first) {
-					return fmt.Errorf("the Lease stands still")
-				}
-				return nil
-			})
+			hub.beatsAgain(agent)
 		})
 	}
 }
 
 func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	member.bootstrap(hub.values())
 	path := filepath.Join(t.TempDir(), "muster-deployer")
@@ -77,10 +70,10 @@ func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T)
 		_, err = hub.deployments().UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 		check(t, err)
 	}
-	told := func(agent *running, name string) (found *fleet.BundleDeployment) {
+	reported := func(agent *running, name string) (found *fleet.BundleDeployment) {
 		agent.until(name+" says why nothing comes of it", func() error {
 			var err error
-			if found, err = hub.deployments().Get(t.Context(), name, metav1.GetOptions{}); err == nil && found.Status.Display.State != string(fleet.StateErrApplied) {
+			if found, err = hub.deployments().Get(t.Context(), name, metav1.GetOptions{}); err == nil && delivery.StateOf(found) != fleet.StateErrApplied {
 				err = fmt.Errorf("its status is %+v", found.Status)
 			}
 			return err
@@ -90,7 +83,7 @@ func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T)
 	hub.prepare(time.Hour)
 	place("web")
 	first := member.start(missing)
-	before := told(first, "web")
+	before := reported(first, "web")
 	if got := before.Status.Conditions[0].Type; got != "Custom" || len(before.Status.Conditions) != 4 {
 		t.Errorf("the conditions are %+v", before.Status.Conditions)
 	}
@@ -98,10 +91,44 @@ func TestWhyNothingIsDeployedIsWrittenOnceAndLeavesOtherConditions(t *testing.T)
 	second := member.start(missing)
 	second.untilJoined()
 	place("db")
-	told(second, "db")
+	reported(second, "db")
 	place("app")
-	told(second, "app")
-	if after := told(second, "web"); after.ResourceVersion != before.ResourceVersion {
+	reported(second, "app")
+	if after := reported(second, "web"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("it was written again: %+v, and was %+v", after.Status, before.Status)
+	}
+}
+
+func TestReleasesThatNoMemberIsNotedForAreLookedAtInAllNamespaces(t *testing.T) {
+	config := startCluster(t)
+	cluster, err := local.New(config, metav1.NamespaceDefault)
+	check(t, err)
+	kube, err := kubernetes.NewForConfig(config)
+	check(t, err)
+	const elsewhere = "releases-elsewhere"
+	_, err = kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}, metav1.CreateOptions{})
+	check(t, err)
+	t.Cleanup(func() {
+		check(t, kube.CoreV1().Secrets(elsewhere).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	})
+	for _, row := range []struct {
+		name                 string
+		labels               map[string]string
+		delivered, unclaimed bool
+	}{
+		{"the agent's own release", map[string]string{"owner": "helm", "name": "fleet-agent"}, false, false},
+		{"one that was delivered to this member", map[string]string{"owner": "helm", "name": "web", "muster/member": "this"}, true, false},
+		{"one of a user or another agent", map[string]string{"owner": "helm", "name": "db"}, true, true},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "release-", Labels: row.labels}}
+		_, err := kube.CoreV1().Secrets(elsewhere).Create(t.Context(), secret, metav1.CreateOptions{})
+		check(t, err)
+		delivered, err := cluster.HasReleases(t.Context(), "this")
+		check(t, err)
+		unclaimed, err := cluster.HasUnownedReleases(t.Context())
+		check(t, err)
+		if delivered != row.delivered || unclaimed != row.unclaimed {
+			t.Errorf("with %s: delivered %t, unclaimed %t", row.name, delivered, unclaimed)
+		}
 	}
 }

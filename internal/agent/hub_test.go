@@ -20,20 +20,24 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/client"
-	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // testHub plays a hub by hand on a real API server: exactly the rights and answers that the protocol promises, nothing else.
 type testHub struct {
-	t         *testing.T
-	config    *rest.Config
-	kube      kubernetes.Interface
-	workspace string
-	// account is the one behind the registration token.
+	t      *testing.T
+	config *rest.Config
+	kube   kubernetes.Interface
+	// connection is an admin's.
+	connection *kubeclient.Connection
+	workspace  string
+	// account is the one behind the registration token, or the identity of a MemberCluster.
 	account string
+	// name is that of the report in the member namespace.
+	name, namespace string
 	// period of heartbeats, in seconds.
 	period int32
 
@@ -50,8 +54,11 @@ func newTestHub(t *testing.T, config *rest.Config) *testHub {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(config)
 	check(t, err)
-	h := &testHub{t: t, config: config, kube: kube, period: 1, account: "new-token-" + testUID}
+	connection, err := kubeclient.Connect(config)
+	check(t, err)
+	h := &testHub{t: t, config: config, kube: kube, connection: connection, period: 1, account: "new-token-" + testUID, name: "my-cluster"}
 	h.workspace = makeNamespace(t, kube, "workspace-")
+	h.namespace = naming.MemberNamespace(h.workspace, h.name)
 	h.allow(h.workspace, h.account, rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"create"},
 	})
@@ -124,24 +131,16 @@ func (h *testHub) values() map[string][]byte {
 	}
 }
 
-func (h *testHub) registrations() *remote.Registrations {
+func (h *testHub) registrations() *hubclient.Registrations {
 	h.t.Helper()
-	connection, err := client.Connect(h.config)
-	check(h.t, err)
-	resource, err := client.Of(connection, fleet.GroupVersion.WithResource("clusterregistrations"), h.workspace,
-		func() *fleet.ClusterRegistration { return &fleet.ClusterRegistration{} },
-		func() *fleet.ClusterRegistrationList { return &fleet.ClusterRegistrationList{} })
+	resource, err := kubeclient.Of[fleet.ClusterRegistration, fleet.ClusterRegistrationList](h.connection, fleet.GroupVersion.WithResource("clusterregistrations"), h.workspace)
 	check(h.t, err)
 	return resource
 }
 
-func (h *testHub) reports(namespace string) *remote.Reports {
+func (h *testHub) reports() *hubclient.Reports {
 	h.t.Helper()
-	connection, err := client.Connect(h.config)
-	check(h.t, err)
-	resource, err := client.Of(connection, clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), namespace,
-		func() *clusterv1beta1.InternalMemberCluster { return &clusterv1beta1.InternalMemberCluster{} },
-		func() *clusterv1beta1.InternalMemberClusterList { return &clusterv1beta1.InternalMemberClusterList{} })
+	resource, err := kubeclient.Of[clusterv1beta1.InternalMemberCluster, clusterv1beta1.InternalMemberClusterList](h.connection, clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), h.namespace)
 	check(h.t, err)
 	return resource
 }
@@ -171,7 +170,7 @@ func (h *testHub) serve(answer func(*fleet.ClusterRegistration) fleet.ClusterReg
 	})
 }
 
-func (h *testHub) handle(registrations *remote.Registrations, request *fleet.ClusterRegistration) {
+func (h *testHub) handle(registrations *hubclient.Registrations, request *fleet.ClusterRegistration) {
 	h.bind(h.workspace, request.Name, h.account, rbacv1.PolicyRule{
 		APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"},
 		ResourceNames: []string{request.Name}, Verbs: []string{"get", "list", "watch"},
@@ -183,7 +182,7 @@ func (h *testHub) handle(registrations *remote.Registrations, request *fleet.Clu
 	h.set(registrations, request, answer(request))
 }
 
-func (h *testHub) set(registrations *remote.Registrations, request *fleet.ClusterRegistration, status fleet.ClusterRegistrationStatus) {
+func (h *testHub) set(registrations *hubclient.Registrations, request *fleet.ClusterRegistration, status fleet.ClusterRegistrationStatus) {
 	request = request.DeepCopy()
 	request.Status = status
 	if _, err := registrations.UpdateStatus(context.Background(), request, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -191,43 +190,53 @@ func (h *testHub) set(registrations *remote.Registrations, request *fleet.Cluste
 	}
 }
 
-// memberNamespace is where the cluster of a request lives.
-func (h *testHub) memberNamespace() string { return naming.MemberNamespace(h.workspace, "my-cluster") }
-
 // grant makes a member namespace and an answer.
 func (h *testHub) grant(request *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 	sealed, err := credential.Seal(request.Spec.AnswerKey, string(request.UID), credential.Answer{
-		Token: h.prepare(time.Hour), DeploymentNamespace: h.memberNamespace(), ClusterNamespace: h.workspace, ClusterName: "my-cluster",
+		Token: h.prepare(time.Hour), DeploymentNamespace: h.namespace, ClusterNamespace: h.workspace, ClusterName: h.name,
 	})
 	check(h.t, err)
 	return fleet.ClusterRegistrationStatus{
-		State: fleet.RegistrationGranted, Granted: true, ClusterName: "my-cluster", Answer: sealed,
+		State: fleet.RegistrationGranted, Granted: true, ClusterName: h.name, Answer: sealed,
 	}
 }
 
 // prepare makes what a member needs on the hub and returns a token for it.
 func (h *testHub) prepare(life time.Duration) string {
-	namespace := h.memberNamespace()
+	h.makeMember(func() { h.allow(h.namespace, naming.MemberServiceAccount, memberRules()...) })
+	return h.token(h.namespace, naming.MemberServiceAccount, life)
+}
+
+// makeMember makes a member namespace, the rights in it, and what they are for.
+func (h *testHub) makeMember(grant func()) {
 	ctx := context.Background()
-	_, err := h.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err := h.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		check(h.t, err)
-		h.t.Cleanup(func() { _ = h.kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}) }) // the cluster goes with the test
+		h.t.Cleanup(func() { _ = h.kube.CoreV1().Namespaces().Delete(ctx, h.namespace, metav1.DeleteOptions{}) }) // the cluster goes with the test
 	}
-	h.allow(namespace, naming.MemberServiceAccount, memberRules()...)
-	_, err = h.kube.CoordinationV1().Leases(namespace).Create(ctx,
+	grant()
+	_, err = h.kube.CoordinationV1().Leases(h.namespace).Create(ctx,
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: naming.HeartbeatLease}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		check(h.t, err)
 	}
-	_, err = h.reports(namespace).Create(ctx, &clusterv1beta1.InternalMemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "my-cluster", Namespace: namespace},
+	h.makeReport()
+}
+
+func (h *testHub) makeReport() {
+	_, err := h.reports().Create(context.Background(), &clusterv1beta1.InternalMemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace},
 		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: h.period},
 	}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		check(h.t, err)
 	}
-	return h.token(namespace, naming.MemberServiceAccount, life)
+}
+
+// report reads the report.
+func (h *testHub) report() (*clusterv1beta1.InternalMemberCluster, error) {
+	return h.reports().Get(context.Background(), h.name, metav1.GetOptions{})
 }
 
 // memberRules are all the rights that an agent has on the hub once it has joined.
@@ -244,11 +253,19 @@ func memberRules() []rbacv1.PolicyRule {
 
 // beats is the Lease's time.
 func (h *testHub) beat() time.Time {
-	lease, err := h.kube.CoordinationV1().Leases(h.memberNamespace()).Get(context.Background(), naming.HeartbeatLease, metav1.GetOptions{})
+	lease, err := h.kube.CoordinationV1().Leases(h.namespace).Get(context.Background(), naming.HeartbeatLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.RenewTime == nil {
 		return time.Time{}
 	}
 	return lease.Spec.RenewTime.Time
+}
+
+// requested checks how many requests were seen.
+func (h *testHub) requested(want int) {
+	h.t.Helper()
+	if got := h.count(); got != want {
+		h.t.Errorf("%d requests, want %d", got, want)
+	}
 }
 
 // count is how many requests were seen.
@@ -261,13 +278,13 @@ func (h *testHub) count() int {
 // revoke ends the member's identity.
 func (h *testHub) revoke() {
 	h.t.Helper()
-	check(h.t, h.kube.CoreV1().ServiceAccounts(h.memberNamespace()).Delete(context.Background(), naming.MemberServiceAccount, metav1.DeleteOptions{}))
+	check(h.t, h.kube.CoreV1().ServiceAccounts(h.namespace).Delete(context.Background(), naming.MemberServiceAccount, metav1.DeleteOptions{}))
 }
 
 // patchReport changes what the hub asks.
 func (h *testHub) patchReport(patch string) {
 	h.t.Helper()
-	_, err := h.reports(h.memberNamespace()).Patch(context.Background(), "my-cluster", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := h.reports().Patch(context.Background(), h.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	check(h.t, err)
 }
 

@@ -17,14 +17,13 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	var request *fleet.ClusterRegistration
 	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 		request = r
@@ -38,12 +37,7 @@ func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
 	agent.untilJoined()
 	t.Logf("joined after %s", time.Since(begun))
 
-	agent.until("the registration token is forgotten", func() error {
-		if member.secret(naming.AgentBootstrapSecret) != nil {
-			return errors.New("the Secret is there")
-		}
-		return nil
-	})
+	member.untilForgotten(agent)
 	want := fleet.ClusterRegistration{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "request-", Namespace: hub.workspace,
@@ -64,20 +58,14 @@ func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
 	if len(request.Spec.ClientRandom) != 54 {
 		t.Errorf("clientRandom %q has not 54 characters", request.Spec.ClientRandom)
 	}
-	stored, err := identity.FromSecret(member.secret(naming.AgentSecret))
+	stored, err := hubclient.CredentialFromSecret(member.secret(naming.AgentSecret))
 	check(t, err)
-	if diff := cmp.Diff(identity.Credential{
-		Server: hub.config.Host, MemberNamespace: hub.memberNamespace(), Workspace: hub.workspace, Cluster: "my-cluster",
-	}, stored, cmpopts.IgnoreFields(identity.Credential{}, "CA", "Token", "JoinedWith", "JoinedAs")); diff != "" {
+	if diff := cmp.Diff(hubclient.Credential{
+		Server: hub.config.Host, MemberNamespace: hub.namespace, Workspace: hub.workspace, Cluster: "my-cluster",
+	}, stored, cmpopts.IgnoreFields(hubclient.Credential{}, "CA", "Token", "JoinedWith", "JoinedAs")); diff != "" {
 		t.Errorf("credential (-want +got):\n%s", diff)
 	}
-	first := hub.beat()
-	agent.until("a second beat", func() error {
-		if !hub.beat().After(first) {
-			return errors.New("the Lease stands still")
-		}
-		return nil
-	})
+	hub.beatsAgain(agent)
 	for _, secret := range []string{string(values["token"]), stored.Token, "really-random"} {
 		if strings.Contains(agent.lines(), secret) {
 			t.Errorf("the log holds a secret:\n%s", agent.lines())
@@ -85,9 +73,8 @@ func TestAgentJoinsForgetsItsTokenBeatsAndReports(t *testing.T) {
 	}
 }
 
-func TestReportTellsNodesCapacityVersionsAndHealth(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+func TestReportTellsNodesNamespacesCapacityVersionsAndHealth(t *testing.T) {
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	node, err := member.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"},
@@ -110,7 +97,7 @@ func TestReportTellsNodesCapacityVersionsAndHealth(t *testing.T) {
 	member.bootstrap(hub.values())
 	agent := member.start()
 	agent.until("a report", func() error {
-		report, err := hub.reports(hub.memberNamespace()).Get(t.Context(), "my-cluster", metav1.GetOptions{})
+		report, err := hub.report()
 		if err != nil {
 			return err
 		}
@@ -133,6 +120,8 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("3500m")},
 			Available:   corev1.ResourceList{"cpu": resource.MustParse("3")},
 		},
+		Namespaces: got.Namespaces, // other tests have theirs
+		Conditions: []metav1.Condition{{Type: "NamespaceCollectionSucceeded", Status: "True", Reason: "Succeeded", ObservedGeneration: 1}},
 		AgentStatus: []clusterv1beta1.AgentStatus{{Type: "MemberAgent", Conditions: []metav1.Condition{
 			{Type: "Joined", Status: "True", Reason: "InternalMemberClusterJoined", Message: "the agent has joined", ObservedGeneration: 1},
 			{Type: "Healthy", Status: "True", Reason: "InternalMemberClusterHealthy", Message: "the member's API server is ready", ObservedGeneration: 1},
@@ -144,12 +133,14 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" || !strings.HasPrefix(version, "v1.") {
 		return fmt.Errorf("report (-want +got):\n%s", diff)
 	}
+	if _, found := got.Namespaces[namespace]; !found {
+		return fmt.Errorf("namespace %s is missing in %v", namespace, got.Namespaces)
+	}
 	return nil
 }
 
 func TestRestartGoesOnWithTheStoredCredential(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	member.bootstrap(hub.values())
 	first := member.start()
@@ -157,14 +148,11 @@ func TestRestartGoesOnWithTheStoredCredential(t *testing.T) {
 	first.stop()
 	second := member.start()
 	second.untilJoined()
-	if n := hub.count(); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
+	hub.requested(1)
 }
 
 func TestStoredCredentialThatWorksForgetsALingeringToken(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	values := hub.values()
 	member.bootstrap(values)
@@ -173,25 +161,13 @@ func TestStoredCredentialThatWorksForgetsALingeringToken(t *testing.T) {
 	agent.stop()
 	member.bootstrap(values)
 	again := member.start()
-	again.until("the token is forgotten", func() error {
-		if member.secret(naming.AgentBootstrapSecret) != nil {
-			return errors.New("the Secret is there")
-		}
-		return nil
-	})
-	if n := hub.count(); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
+	member.untilForgotten(again)
+	hub.requested(1)
 }
 
 func TestDeletedCredentialIsRestored(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
-	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilJoined()
-	before, err := identity.FromSecret(member.secret(naming.AgentSecret))
+	_, member, agent := newJoinedCluster(t)
+	before, err := hubclient.CredentialFromSecret(member.secret(naming.AgentSecret))
 	check(t, err)
 	member.remove(naming.AgentSecret)
 	agent.until("the credential is back", func() error {
@@ -199,7 +175,7 @@ func TestDeletedCredentialIsRestored(t *testing.T) {
 		if secret == nil {
 			return errors.New("there is no Secret")
 		}
-		after, err := identity.FromSecret(secret)
+		after, err := hubclient.CredentialFromSecret(secret)
 		if err != nil {
 			return err
 		}
@@ -211,13 +187,7 @@ func TestDeletedCredentialIsRestored(t *testing.T) {
 }
 
 func TestHeartbeatFollowsThePeriodOfTheHub(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
-	hub.period = 600
-	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilJoined()
+	hub, _, agent := newJoinedCluster(t, func(h *testHub) { h.period = 600 })
 	first := hub.beat()
 	hub.patchReport(`{"spec":{"heartbeatPeriodSeconds":1}}`)
 	agent.until("a second beat", func() error {

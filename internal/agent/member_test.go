@@ -58,8 +58,7 @@ func newTestMember(t *testing.T, admin *rest.Config) *testMember {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{naming.AgentConfigMap}, Verbs: []string{"list", "watch"}},
 	)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes", "pods", "namespaces"}, Verbs: []string{"get", "list", "watch"}},
 		{NonResourceURLs: []string{"/readyz", "/version"}, Verbs: []string{"get"}},
 	}}
 	_, err = kube.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
@@ -182,7 +181,7 @@ func (r *running) until(what string, is func() error) {
 func (r *running) untilState(want State, parts ...string) {
 	r.t.Helper()
 	r.until(string(want), func() error {
-		state, reason, _ := r.Standing()
+		state, reason, _ := r.Status()
 		if state != want {
 			return fmt.Errorf("state is %s: %s", state, reason)
 		}
@@ -194,9 +193,30 @@ func (r *running) untilState(want State, parts ...string) {
 func (r *running) untilJoined() {
 	r.t.Helper()
 	r.until("joined", func() error {
-		if state, reason, joined := r.Standing(); !joined {
+		if state, reason, joined := r.Status(); !joined {
 			return fmt.Errorf("state is %s: %s", state, reason)
 		}
 		return nil
 	})
+}
+
+// newCluster is a hub, and a member whose agent is not started yet.
+func newCluster(t *testing.T) (*testHub, *testMember) {
+	t.Helper()
+	config := startCluster(t)
+	return newTestHub(t, config), newTestMember(t, config)
+}
+
+// newJoinedCluster is a hub that grants all requests, and a member whose agent has joined.
+func newJoinedCluster(t *testing.T, change ...func(*testHub)) (*testHub, *testMember, *running) {
+	t.Helper()
+	hub, member := newCluster(t)
+	for _, f := range change {
+		f(hub)
+	}
+	hub.serve(hub.grant)
+	member.bootstrap(hub.values())
+	agent := member.start()
+	agent.untilJoined()
+	return hub, member, agent
 }

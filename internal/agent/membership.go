@@ -12,17 +12,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Membership is what an agent of a MemberCluster is told. Its hub knows it already; the token is the user's, in a Secret.
+// Membership sets up an agent of a MemberCluster. The hub knows the member already; the token is the user's, in a Secret.
 type Membership struct {
 	// Server is the URL of the hub.
 	Server string
@@ -71,137 +69,126 @@ func (m Membership) Validate() (Membership, error) {
 	return m, nil
 }
 
-// membership is the door of a MemberCluster.
+// membership is the mode of an agent of a MemberCluster: the user gives it the token of an account that the hub knows.
 type membership struct {
 	Membership
 
 	member  *local.Cluster
 	secrets *local.Secrets
-	secret  *client.Mirror[*corev1.Secret]
-	// told is what the hub told; see recall.
-	told *client.Mirror[*corev1.ConfigMap]
+	secret  *kubeclient.Mirror[*corev1.Secret]
+	// adopted is the address that the hub asked for; see adoptedAddress.
+	adopted *kubeclient.Mirror[*corev1.ConfigMap]
 }
 
-func newMembership(m Membership, member *local.Cluster, changed chan struct{}) (*membership, error) {
-	secrets, err := member.SecretsIn(m.SecretNamespace)
+func newMembership(given Membership, member *local.Cluster, changed chan struct{}) (*mode, error) {
+	secrets, err := member.SecretsIn(given.SecretNamespace)
 	if err != nil {
 		return nil, err
 	}
-	return &membership{
-		Membership: m, member: member, secrets: secrets,
-		secret: client.NewMirror[*corev1.Secret](changed), told: client.NewMirror[*corev1.ConfigMap](changed),
+	m := &membership{
+		Membership: given, member: member, secrets: secrets,
+		secret: kubeclient.NewMirror[*corev1.Secret](changed), adopted: kubeclient.NewMirror[*corev1.ConfigMap](changed),
+	}
+	return &mode{
+		credentialSource: m, credentialStore: m, hubPolicy: m,
+		kinds: []deployer.Kind{deployer.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
 	}, nil
 }
 
-func (d *membership) follow(ctx context.Context) {
+func (m *membership) follow(ctx context.Context) {
 	var following sync.WaitGroup
-	following.Go(func() { client.FollowOne(ctx, d.secret, d.secrets, d.SecretName) })
-	following.Go(func() { client.FollowOne(ctx, d.told, d.member.ConfigMaps, naming.LearnedHubConfigMap) })
+	following.Go(func() { kubeclient.FollowOne(ctx, m.secret, m.secrets, m.SecretName) })
+	following.Go(func() { kubeclient.FollowOne(ctx, m.adopted, m.member.ConfigMaps, naming.LearnedHubConfigMap) })
 	following.Wait()
 }
 
-func (d *membership) observe(s *seen) {
-	secret, synced := d.secret.Get()
-	told, seen := d.told.Get()
-	// A chart from before there was this ConfigMap gives no right to it: then the hub has told nothing.
-	seen = seen || apierrors.IsForbidden(d.told.Failure())
-	s.source, s.synced, s.failure = d.source(), synced && seen, text(d.secret.Failure())
-	if s.failure == "" && !seen {
-		s.failure = text(d.told.Failure())
+func (m *membership) observe(o *observation) {
+	secret, synced := m.secret.Get()
+	adopted, adoptedSynced := m.adopted.Get()
+	// A chart from before there was this ConfigMap gives no right to it: then the hub has asked for no address.
+	adoptedSynced = adoptedSynced || apierrors.IsForbidden(m.adopted.Failure())
+	o.source, o.synced, o.failure = m.credentialRef(), synced && adoptedSynced, text(m.secret.Failure())
+	if o.failure == "" && !adoptedSynced {
+		o.failure = text(m.adopted.Failure())
 	}
-	configured, err := d.configured(secret)
-	s.stored, s.record = configured, configured.Record()
+	configured, err := m.configured(secret)
+	o.stored, o.record = configured, configured.Record()
 	if secret == nil {
 		return
 	}
-	s.credential = object{version: identity.Digest(secret), problem: text(err)}
-	if learned, ok := recall(told, configured); ok {
-		s.stored, s.fallback = learned, &configured
+	o.credential = object{version: hubclient.DigestOfTokenSecret(secret), problem: text(err)}
+	if moved, ok := adoptedAddress(adopted, configured); ok {
+		o.stored, o.fallback = moved, &configured
 	}
 }
 
 // configured is the credential as the user gave it, at the address that the user gave.
-func (d *membership) configured(secret *corev1.Secret) (identity.Credential, error) {
-	c := identity.Credential{Server: d.Server, CA: []byte(d.CA), MemberNamespace: naming.MemberClusterNamespace(d.Name), Cluster: d.Name}
+func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, error) {
+	c := hubclient.Credential{Server: m.Server, CA: []byte(m.CA), MemberNamespace: naming.MemberClusterNamespace(m.Name), Cluster: m.Name}
 	if secret == nil {
 		return c, nil
 	}
-	token, ca, err := identity.ReadToken(secret)
-	c.Token, c.CA = token, []byte(cmp.Or(d.CA, string(ca), d.FallbackCA))
+	token, ca, err := hubclient.TokenFromSecret(secret)
+	c.Token, c.CA = token, []byte(cmp.Or(m.CA, string(ca), m.FallbackCA))
 	return c, err
 }
 
-func (*membership) decide(o observed, now time.Time) decision { return decideMember(o, now) }
+func (*membership) decide(o observed, now time.Time) decision { return decideMembership(o, now) }
 
-// trust is the CA alone if there is one: whoever names it means it.
-func (d *membership) trust(_ seen, c identity.Credential) trust.Policy {
-	return trust.Policy{Mode: d.mode("", c.Mode, c.CA), Settings: trust.Settings{
+// trust is the CA alone if there is one: a user who names a CA means that one.
+func (m *membership) trust(_ observation, c hubclient.Credential) hubclient.Trust {
+	return hubclient.Trust{Mode: m.tlsMode(c.Mode, c.CA), Settings: hubclient.Settings{
 		URL:   "config.hubURL",
-		SetCA: "set config.hubCA to the CA of the hub, or put it as ca.crt into secret " + d.source(),
+		SetCA: "set config.hubCA to the CA of the hub, or put it as ca.crt into secret " + m.credentialRef(),
 	}}
 }
 
-func (d *membership) mode(_, asked trust.Mode, ca []byte) trust.Mode {
+func (m *membership) tlsMode(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode {
 	switch {
-	case d.Insecure:
-		return trust.Insecure
-	case asked == trust.Strict, len(ca) > 0:
-		return trust.Strict
+	case m.Insecure:
+		return hubclient.TLSInsecure
+	case asked == hubclient.TLSStrict, len(ca) > 0:
+		return hubclient.TLSStrict
 	}
-	return trust.SystemStore
+	return hubclient.TLSSystemStore
 }
 
-func (*membership) learn(c *identity.Credential, to address) {
+// explainRefusal distinguishes a token that the hub does not know from one for whose account the hub has nothing yet, which may change at any moment.
+func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
+	claims := credential.ClaimsOf(session.Credential.Token)
+	who := claims.Subject
+	switch {
+	case r == hubclient.Unauthorized && who == "":
+		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from the hub: "+
+			"kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d", session.Server(), m.credentialRef(), m.Name)
+	case r == hubclient.Unauthorized && !claims.Expires.IsZero() && session.Now().After(claims.Expires):
+		return refused, fmt.Sprintf("the token in secret %s, of %s, expired at %s: put a new one there; it is used at once",
+			m.credentialRef(), who, claims.Expires.UTC().Format(time.RFC3339))
+	case r == hubclient.Unauthorized:
+		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, of %s: the account or its token was deleted, or it is another hub's; "+
+			"put a new one there; it is used at once", session.Server(), m.credentialRef(), who)
+	case who == "":
+		who = "the one of the token in secret " + m.credentialRef()
+	}
+	return absent, fmt.Sprintf("the hub knows no member %s for this identity yet: apply a MemberCluster named %s whose identity is %s, "+
+		"or put the token of the account that it names into secret %s (%s)", m.Name, m.Name, who, m.credentialRef(), session.Explain(err))
+}
+
+func (m *membership) credentialRef() string { return m.SecretNamespace + "/" + m.SecretName }
+
+func (*membership) credentialVersion(begun string) string { return begun }
+
+func (*membership) adoptAddress(c *hubclient.Credential, to address) {
 	c.Server, c.CA, c.Mode = to.server, to.ca, to.mode
 }
 
-// keep stores the address alone: the token is the user's.
-func (d *membership) keep(ctx context.Context, c identity.Credential) error {
-	secret, _ := d.secret.Get()
-	configured, _ := d.configured(secret) // an unusable Secret is told by observe
-	err := d.member.StoreConfigMap(ctx, learnedAddress(d.member.Namespace, c, configured))
+// storeCredential stores the address alone: the token is the user's.
+func (m *membership) storeCredential(ctx context.Context, c hubclient.Credential) error {
+	secret, _ := m.secret.Get()
+	configured, _ := m.configured(secret) // observe reports an unusable Secret
+	err := m.member.StoreConfigMap(ctx, addressConfigMap(m.member.Namespace, c, configured))
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: upgrade the chart member-agent, which gives the agent this right", err)
 	}
 	return err
-}
-
-func (d *membership) source() string { return d.SecretNamespace + "/" + d.SecretName }
-
-func (d *membership) spent(begun string) string { return begun }
-
-func (*membership) tidy() {}
-
-// deliver carries out Works: there are no Bundles for a MemberCluster.
-func (*membership) deliver(ctx context.Context, r *runner) { r.deliver(ctx, deployer.Works) }
-
-func (*membership) features() []string { return nil }
-
-func (*membership) deliveryOff() string { return "delivery=false" }
-
-func (*membership) parts(*runner) []func(context.Context) { return nil }
-
-// refused tells a token that the hub does not know from one for which it has nothing, which may change at any moment.
-func (d *membership) refused(session *remote.Session, v remote.Verdict, err error) (verdict, string) {
-	claims := identity.ReadClaims(session.Credential.Token)
-	who := claims.Subject
-	switch {
-	case v == remote.Unauthorized && who == "":
-		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from the hub: %s",
-			session.Server(), d.source(), d.howToGetAToken())
-	case v == remote.Unauthorized && !claims.Expires.IsZero() && session.Now().After(claims.Expires):
-		return refused, fmt.Sprintf("the token in secret %s, of %s, expired at %s: put a new one there; it is used at once",
-			d.source(), who, claims.Expires.UTC().Format(time.RFC3339))
-	case v == remote.Unauthorized:
-		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, of %s: the account or its token was deleted, or it is another hub's; "+
-			"put a new one there; it is used at once", session.Server(), d.source(), who)
-	case who == "":
-		who = "the one of the token in secret " + d.source()
-	}
-	return absent, fmt.Sprintf("the hub knows no member %s for this identity yet: apply a MemberCluster named %s whose identity is %s, "+
-		"or put the token of the account that it names into secret %s (%s)", d.Name, d.Name, who, d.source(), session.Explain(err))
-}
-
-func (d *membership) howToGetAToken() string {
-	return fmt.Sprintf("kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d", d.Name)
 }

@@ -36,7 +36,8 @@ func countWorks(t deployer.Tally) {
 	}
 }
 
-func newRegistry() *prometheus.Registry {
+// Metrics are the agent's and its process's.
+func Metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(joinedGauge, heartbeats, credentialExpiry, worksGauge, manifests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWorksAreShownAsTheyStandAndManifestsAddUp(t *testing.T) {
-	registry := newRegistry()
+	registry := Metrics()
 	countWorks(deployer.Tally{Works: map[string]int{"Pending": 2}, Manifests: map[string]int{"applied": 3, "failed": 1}})
 	countWorks(deployer.Tally{Works: map[string]int{"Available": 1, "Failing": 1}, Manifests: map[string]int{"applied": 2}})
 	want := `

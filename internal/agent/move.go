@@ -1,24 +1,25 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/retry"
-	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // movedSettings names, for messages, the settings that an address from the hub came from.
-var movedSettings = trust.Settings{URL: "apiServerURL of the hub's chart", SetCA: "set apiServerCA of the hub's chart to the CA of the hub"}
+var movedSettings = hubclient.Settings{URL: "apiServerURL of the hub's chart", SetCA: "set apiServerCA of the hub's chart to the CA of the hub"}
 
 // maxFailure is the longest reason that is reported.
 const maxFailure = 2048
@@ -27,20 +28,12 @@ const maxFailure = 2048
 type address struct {
 	server string
 	ca     []byte
-	mode   trust.Mode
-}
-
-func addressOf(target remote.Target) address {
-	return address{server: target.Server, ca: target.CA, mode: target.Trust.Mode}
-}
-
-func (a address) equal(b address) bool {
-	return a.server == b.server && string(a.ca) == string(b.ca) && a.mode == b.mode
+	mode   hubclient.TLSMode
 }
 
 // decideMove says where to reach the hub, which is where it is reached now unless the hub asks for something else. Fields that the hub
-// leaves empty stay. The door has the last word on the mode.
-func decideMove(used address, asked *clusterv1beta1.HubAddress, mode func(used, asked trust.Mode, ca []byte) trust.Mode) (address, error) {
+// leaves empty stay. The registration mode has the last word on the TLS mode.
+func decideMove(used address, asked *clusterv1beta1.HubAddress, tlsMode func(asked hubclient.TLSMode, ca []byte) hubclient.TLSMode) (address, error) {
 	to := used
 	if asked == nil {
 		return to, nil
@@ -61,97 +54,93 @@ func decideMove(used address, asked *clusterv1beta1.HubAddress, mode func(used, 
 	}
 	wanted := used.mode
 	if asked.AgentTLSMode != "" {
-		if wanted, err = trust.ParseMode(asked.AgentTLSMode); err != nil {
+		if wanted, err = hubclient.ParseTLSMode(asked.AgentTLSMode); err != nil {
 			return used, fmt.Errorf("the hub asks for another mode: %w", err)
 		}
 	}
-	to.mode = mode(used.mode, wanted, to.ca)
+	to.mode = tlsMode(wanted, to.ca)
 	return to, nil
 }
 
-// mover goes where the hub asks the agent to reach it. Nothing is given up before the new address was proved: a connection that its CA
-// verifies, behind which the agent's own credential opens the agent's own report.
+// mover follows the hub to another address, under the session: beats, watches and the deployer go on, by the new route. Nothing is given up
+// before the new address was verified: a connection that its CA verifies, behind which the agent's own credential opens the agent's own report.
 type mover struct {
-	*runner
-	// wanted is the report with the newest wish of the hub.
-	wanted *clusterv1beta1.InternalMemberCluster
-	// failure says why the agent is not where it was asked to be; it is tried again at retryAt, unless that is zero.
+	*session
+	// desired is the newest report, with the address that the hub asks for.
+	desired *clusterv1beta1.InternalMemberCluster
+	// failure says why the agent is not where it was asked to be; the next attempt is at retryAt, or none if that is zero.
 	failure string
 	retryAt time.Time
-	pace    wait.Backoff
+	backoff wait.Backoff
 }
 
 func (m *mover) run(ctx context.Context) {
-	m.heed(m.session.Report)
-	m.attempt(ctx)
 	for {
-		m.show()
-		var again <-chan time.Time
-		stop := func() bool { return true }
-		if !m.retryAt.IsZero() {
-			timer := m.clock.NewTimer(m.retryAt.Sub(m.clock.Now()))
-			again, stop = timer.C(), timer.Stop
-		}
-		select {
-		case <-ctx.Done():
-			stop()
-			return
-		case asked := <-m.moves:
-			if m.heed(asked) {
-				m.attempt(ctx)
-			}
-		case <-again:
+		if m.readDesired() {
+			m.failure, m.backoff = "", retry.Moving()
 			m.attempt(ctx)
 		}
-		stop()
+		m.reportAddress()
+		if !m.wait(ctx) {
+			return
+		}
 	}
 }
 
-// heed takes over what the hub asks, and says whether that is another address, which is tried at once.
-func (m *mover) heed(asked *clusterv1beta1.InternalMemberCluster) bool {
-	before := m.wanted
-	m.wanted = asked
-	if before != nil && sameAddress(before.Spec.Hub, asked.Spec.Hub) {
+// wait returns when the hub may ask for another address or an attempt is due, which it makes, and false when ctx ends.
+func (m *mover) wait(ctx context.Context) bool {
+	again, stop := retry.Timer(m.clock, m.retryAt)
+	defer stop()
+	select {
+	case <-ctx.Done():
 		return false
+	case <-m.addressAsked:
+	case <-again:
+		m.attempt(ctx)
 	}
-	m.failure, m.pace = "", retry.Moving()
 	return true
 }
 
-func sameAddress(a, b *clusterv1beta1.HubAddress) bool {
-	return a == b || a != nil && b != nil && *a == *b
+// readDesired takes over what the hub asks, and says whether that is another address than before.
+func (m *mover) readDesired() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.desired
+	m.desired = m.report
+	return before == nil || !equality.Semantic.DeepEqual(before.Spec.Hub, m.desired.Spec.Hub)
 }
 
-// show passes on how the agent reaches the hub.
-func (m *mover) show() {
-	used := inUse(m.session.Target())
+// reportAddress passes on how the agent reaches the hub.
+func (m *mover) reportAddress() {
+	used := inUse(m.hub.Target())
 	if m.failure != "" {
-		used.Failure, used.ObservedGeneration = m.failure, m.wanted.Generation
+		used.Failure, used.ObservedGeneration = m.failure, m.desired.Generation
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.hub != used {
-		m.hub = used
-		replace(m.hubs, used)
+	if m.address != used {
+		m.address = used
+		kubeclient.Notify(m.reportChanged)
 	}
 }
 
-func inUse(target remote.Target) clusterv1beta1.HubInUse {
+func inUse(target hubclient.Target) clusterv1beta1.HubInUse {
 	return clusterv1beta1.HubInUse{
 		APIServerURL: target.Server, APIServerCAHash: credential.CAHash(target.CA), AgentTLSMode: string(target.Trust.Mode),
 	}
 }
 
-// attempt moves if that is asked for, and says when to try again if it fails.
+// attempt moves if that is asked for, and sets when to try again if it fails.
 func (m *mover) attempt(ctx context.Context) {
-	used := addressOf(m.session.Target())
+	target := m.hub.Target()
+	used := address{server: target.Server, ca: target.CA, mode: target.Trust.Mode}
 	m.retryAt = time.Time{}
-	to, err := decideMove(used, m.wanted.Spec.Hub, m.door.mode)
-	said := m.failure
+	to, err := decideMove(used, m.desired.Spec.Hub, m.mode.tlsMode)
+	before := m.failure
 	switch {
 	case err != nil:
 		m.failure = "cannot move: " + err.Error() + "; the agent stays with " + used.server
-	case to.equal(used):
+	case to.server == used.server && bytes.Equal(to.ca, used.ca) && to.mode == used.mode:
 		m.failure = ""
 	default:
 		err := m.move(ctx, to)
@@ -161,41 +150,40 @@ func (m *mover) attempt(ctx context.Context) {
 		m.failure = ""
 		if err != nil {
 			m.failure = fmt.Sprintf("cannot move from %s to %s: %v; the agent stays with %s", used.server, to.server, err, used.server)
-			m.retryAt = m.clock.Now().Add(m.pace.Step())
+			m.retryAt = m.clock.Now().Add(m.backoff.Step())
 		}
 	}
 	// The hub limits what it takes, and a server may show any certificate.
 	m.failure = strings.ToValidUTF8(m.failure[:min(len(m.failure), maxFailure)], "")
-	if m.failure != "" && m.failure != said {
+	if m.failure != "" && m.failure != before {
 		m.log.Info("moving to another address of the hub failing", "reason", m.failure)
 	}
 }
 
-// move proves the address, keeps it, and then uses it, without a pause for whatever else the agent does.
+// move verifies the address, stores it, and then uses it, without a pause for whatever else the agent does.
 func (m *mover) move(ctx context.Context, to address) error {
-	candidate := *m.held.Load()
+	candidate := *m.credential.Load()
 	candidate.Server, candidate.CA = to.server, to.ca
-	session, err := remote.NewSession(candidate, trust.Policy{Mode: to.mode, Settings: movedSettings}, m.clock)
+	session, err := hubclient.NewSession(candidate, hubclient.Trust{Mode: to.mode, Settings: movedSettings}, m.clock)
 	if err != nil {
 		return err
 	}
-	if err := session.Ask(ctx); err != nil {
-		session.Close()
-		return errors.New(session.Explain(err))
+	if err = session.Ask(ctx); err != nil {
+		err = errors.New(session.Explain(err))
+	} else if session.Report.UID != m.desired.UID {
+		err = fmt.Errorf("another hub answers at %s: its report of %s is not the one that the agent has", to.server, candidate.Record())
+	} else {
+		err = m.changeCredential(ctx, func(c *hubclient.Credential) { m.mode.adoptAddress(c, to) })
 	}
-	if session.Report.UID != m.wanted.UID {
-		session.Close()
-		return fmt.Errorf("another hub answers at %s: its report of %s is not the one that the agent has", to.server, candidate.Record())
-	}
-	if err := m.change(ctx, func(c *identity.Credential) { m.door.learn(c, to) }); err != nil {
+	if err != nil {
 		session.Close()
 		return err
 	}
-	from := m.session.Server()
-	m.session.Move(session.Hub)
-	poke(m.moved)
-	poke(m.renewed)
+	from := m.hub.Server()
+	m.hub.Move(session.Hub)
+	kubeclient.Notify(m.moved)
+	kubeclient.Notify(m.deliveryDue)
 	m.log.Info("moved to another address of the hub", "from", from, "to", to.server, "agentTLSMode", to.mode)
-	m.standing.say(m.joined())
+	m.status.setReason(m.joinedMessage())
 	return nil
 }

@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,16 +11,14 @@ import (
 	"k8s.io/utils/clock"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/trust"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 func TestPendingRequestTellsWhyUntilItIsGranted(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	requests := make(chan *fleet.ClusterRegistration, 1)
 	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 		requests <- r
@@ -40,8 +36,7 @@ func TestPendingRequestTellsWhyUntilItIsGranted(t *testing.T) {
 }
 
 func TestDeniedAgentWaitsForAnotherTokenAndThenJoins(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 		if r.Spec.ClientID == "good" {
 			return hub.grant(r)
@@ -51,16 +46,13 @@ func TestDeniedAgentWaitsForAnotherTokenAndThenJoins(t *testing.T) {
 	member.bootstrap(hub.values())
 	agent := member.start()
 	agent.untilState(Denied, "denied request "+hub.workspace, "EmptyClientID", "the clientID is bad")
-	if n := hub.count(); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
+	hub.requested(1)
 	member.configure(`{"clientID":"good"}`)
 	agent.untilJoined()
 }
 
 func TestDeletedRequestIsMadeAgain(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	deleted := false
 	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 		if deleted {
@@ -82,14 +74,13 @@ func TestDeletedRequestIsMadeAgain(t *testing.T) {
 }
 
 func TestTokenDeletedWhileWaitingIsSaid(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(func(*fleet.ClusterRegistration) fleet.ClusterRegistrationStatus { return state("Pending", "X", "y") })
 	member.bootstrap(hub.values())
 	agent := member.start()
 	agent.untilState(Joining, "is Pending")
 	check(t, hub.kube.CoreV1().ServiceAccounts(hub.workspace).Delete(t.Context(), hub.account, metav1.DeleteOptions{}))
-	// The API server remembers a token for 10 s and cuts no watch because of it; the watch's end tells, or the next start.
+	// The API server remembers a token for 10 s and cuts no watch because of it; the end of the watch shows it, or the next start.
 	agent.stop()
 	token := string(member.secret(naming.AgentBootstrapSecret).Data["token"])
 	agent.until("the API server has noticed", func() error {
@@ -104,8 +95,7 @@ func TestTokenDeletedWhileWaitingIsSaid(t *testing.T) {
 }
 
 func TestTokenOfAnotherWorkspaceIsSaid(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	values := hub.values()
 	values["clusterNamespace"] = []byte("elsewhere")
 	member.bootstrap(values)
@@ -113,8 +103,7 @@ func TestTokenOfAnotherWorkspaceIsSaid(t *testing.T) {
 }
 
 func TestMissingWorkspaceIsSaid(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	_, err := hub.kube.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: hub.workspace},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
@@ -133,8 +122,7 @@ func TestMissingWorkspaceIsSaid(t *testing.T) {
 }
 
 func TestGarbageIsNamedAndItsCorrectionIsNoticed(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	member.configure(`{"labels": {"a": 1}}`)
 	agent := member.start()
@@ -148,8 +136,7 @@ func TestGarbageIsNamedAndItsCorrectionIsNoticed(t *testing.T) {
 }
 
 func TestGarbageCredentialIsReplacedByARegistration(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	member.put(naming.AgentSecret, map[string][]byte{"kubeconfig": []byte("garbage")})
 	agent := member.start()
@@ -159,17 +146,10 @@ func TestGarbageCredentialIsReplacedByARegistration(t *testing.T) {
 }
 
 func TestRevokedAgentSaysSoAndJoinsAgainOnlyWithAToken(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
-	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilJoined()
+	hub, member, agent := newJoinedCluster(t)
 	hub.revoke()
 	agent.untilState(Waiting, "the hub refuses the credential of "+hub.workspace+"/my-cluster", "there is no secret", "helm upgrade")
-	if n := hub.count(); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
+	hub.requested(1)
 	if member.secret(naming.AgentSecret) == nil {
 		t.Error("the refused credential was thrown away")
 	}
@@ -178,19 +158,8 @@ func TestRevokedAgentSaysSoAndJoinsAgainOnlyWithAToken(t *testing.T) {
 }
 
 func TestTokenGivenRightAfterARevocationIsNotForgotten(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
-	hub.period = 600
-	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilJoined()
-	agent.until("the first token is forgotten", func() error {
-		if member.secret(naming.AgentBootstrapSecret) != nil {
-			return errors.New("the Secret is there")
-		}
-		return nil
-	})
+	hub, member, agent := newJoinedCluster(t, func(h *testHub) { h.period = 600 })
+	member.untilForgotten(agent)
 	before := hub.joinedAt(agent, member)
 	hub.revoke()
 	member.bootstrap(hub.values())
@@ -200,20 +169,17 @@ func TestTokenGivenRightAfterARevocationIsNotForgotten(t *testing.T) {
 		}
 		return nil
 	})
-	if n := hub.count(); n != 2 {
-		t.Errorf("%d requests, want 2", n)
-	}
+	hub.requested(2)
 }
 
 func TestUnreachableHubCostsNothing(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(hub.grant)
 	values := hub.values()
 	member.bootstrap(values)
 	with, err := join.ParseBootstrap(member.secret(naming.AgentBootstrapSecret))
 	check(t, err)
-	secret, err := (identity.Credential{
+	secret, err := (hubclient.Credential{
 		Server: "https://127.0.0.1:1", Token: "t", MemberNamespace: "m", Workspace: "clusters", Cluster: "c", JoinedWith: with.Digest(""),
 	}).Secret(member.namespace)
 	check(t, err)
@@ -226,8 +192,7 @@ func TestUnreachableHubCostsNothing(t *testing.T) {
 }
 
 func TestWrongCASaysWhatWasSeenAndWhatIsTrusted(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	values := hub.values()
 	values["apiServerCA"] = otherCA(t)
 	member.configure(`{"agentTLSMode":"strict"}`)
@@ -242,27 +207,26 @@ func TestWrongCASaysWhatWasSeenAndWhatIsTrusted(t *testing.T) {
 func TestAgentMayRenewItsOwnToken(t *testing.T) {
 	config := startCluster(t)
 	hub := newTestHub(t, config)
-	session, err := remote.NewSession(identity.Credential{
+	session, err := hubclient.NewSession(hubclient.Credential{
 		Server: hub.config.Host, CA: hub.config.CAData, Token: hub.prepare(time.Hour),
-		MemberNamespace: hub.memberNamespace(), Workspace: hub.workspace, Cluster: "my-cluster",
-	}, trust.Policy{Mode: trust.Strict}, clock.RealClock{})
+		MemberNamespace: hub.namespace, Workspace: hub.workspace, Cluster: "my-cluster",
+	}, hubclient.Trust{Mode: hubclient.TLSStrict}, clock.RealClock{})
 	check(t, err)
 	token, err := session.RequestToken(t.Context(), time.Hour)
 	check(t, err)
-	claims := identity.ReadClaims(token)
+	claims := credential.ClaimsOf(token)
 	if life := claims.Expires.Sub(claims.Issued); life != time.Hour {
 		t.Errorf("the new token lives %s, want 1h", life)
 	}
 	session.SetToken(token)
-	verdict, err := session.Prove(t.Context(), func(error) {})
-	if verdict != remote.Accepted {
-		t.Errorf("the new token is %s: %v", verdict, err)
+	result, err := session.Verify(t.Context(), func(error) {})
+	if result != hubclient.Accepted {
+		t.Errorf("the new token is %s: %v", result, err)
 	}
 }
 
 func TestRestartedWhileWaitingItAsksAgain(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
+	hub, member := newCluster(t)
 	hub.serve(func(r *fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 		if hub.count() == 1 {
 			return state("Pending", "X", "y")
@@ -277,17 +241,11 @@ func TestRestartedWhileWaitingItAsksAgain(t *testing.T) {
 }
 
 func TestLostReportIsNoReasonToLeave(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
-	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilJoined()
-	reports := hub.reports(hub.memberNamespace())
-	check(t, reports.Delete(t.Context(), "my-cluster", metav1.DeleteOptions{}))
+	hub, _, agent := newJoinedCluster(t)
+	check(t, hub.reports().Delete(t.Context(), hub.name, metav1.DeleteOptions{}))
 	hub.prepare(time.Hour)
 	agent.until("the new report is filled", func() error {
-		report, err := reports.Get(context.Background(), "my-cluster", metav1.GetOptions{})
+		report, err := hub.report()
 		if err != nil {
 			return err
 		}
@@ -296,7 +254,7 @@ func TestLostReportIsNoReasonToLeave(t *testing.T) {
 		}
 		return nil
 	})
-	if _, reason, joined := agent.Standing(); !joined {
-		t.Error(fmt.Errorf("no longer joined: %s", reason))
+	if _, reason, joined := agent.Status(); !joined {
+		t.Errorf("no longer joined: %s", reason)
 	}
 }

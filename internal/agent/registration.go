@@ -10,162 +10,165 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/client"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/trust"
+	"github.com/muster-fleet/muster/internal/agent/renewal"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// registration is the door of a Cluster: a registration token buys a credential, which the agent keeps and renews.
+// registration is the mode of an agent of a Cluster: a registration token buys a credential, which the agent stores and renews.
 type registration struct {
 	member     *local.Cluster
-	credential *client.Mirror[*corev1.Secret]
-	bootstrap  *client.Mirror[*corev1.Secret]
-	config     *client.Mirror[*corev1.ConfigMap]
-	// tidyUp tells a joined agent that one of them may have changed.
-	tidyUp chan struct{}
+	credential *kubeclient.Mirror[*corev1.Secret]
+	bootstrap  *kubeclient.Mirror[*corev1.Secret]
+	config     *kubeclient.Mirror[*corev1.ConfigMap]
 }
 
-func newRegistration(member *local.Cluster, changed chan struct{}) *registration {
-	return &registration{
+func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
+	r := &registration{
 		member:     member,
-		credential: client.NewMirror[*corev1.Secret](changed),
-		bootstrap:  client.NewMirror[*corev1.Secret](changed),
-		config:     client.NewMirror[*corev1.ConfigMap](changed),
-		tidyUp:     make(chan struct{}, 1),
+		credential: kubeclient.NewMirror[*corev1.Secret](changed),
+		bootstrap:  kubeclient.NewMirror[*corev1.Secret](changed),
+		config:     kubeclient.NewMirror[*corev1.ConfigMap](changed),
+	}
+	return &mode{
+		credentialSource: r, credentialStore: r, hubPolicy: r,
+		kinds: []deployer.Kind{deployer.Bundles, deployer.Works}, features: []string{clusterv1beta1.FeatureManagedAgent},
+		keyed: true, deliverySetting: "fleetAgent.delivery=false", runnables: r.runnables, credentialChanged: notification(),
 	}
 }
 
-func (d *registration) follow(ctx context.Context) {
+// runnables keep the credential of an agent that has joined fresh and stored.
+func (r *registration) runnables(s *session) []func(context.Context) {
+	renewer := &renewal.Renewer{
+		Token:   s.hub.Credential.Token,
+		Request: s.hub.RequestToken,
+		Keep: func(ctx context.Context, token string) error {
+			return s.changeCredential(ctx, func(c *hubclient.Credential) { c.Token = token })
+		},
+		Explain: s.hub.Explain, Now: s.hub.Now, Clock: s.clock,
+	}
+	return []func(context.Context){renewer.Run, (&restorer{session: s, registration: r}).run}
+}
+
+func (r *registration) follow(ctx context.Context) {
 	var following sync.WaitGroup
-	following.Go(func() { client.FollowOne(ctx, d.credential, d.member.Secrets, naming.AgentSecret) })
-	following.Go(func() { client.FollowOne(ctx, d.bootstrap, d.member.Secrets, naming.AgentBootstrapSecret) })
-	following.Go(func() { client.FollowOne(ctx, d.config, d.member.ConfigMaps, naming.AgentConfigMap) })
+	following.Go(func() { kubeclient.FollowOne(ctx, r.credential, r.member.Secrets, naming.AgentSecret) })
+	following.Go(func() { kubeclient.FollowOne(ctx, r.bootstrap, r.member.Secrets, naming.AgentBootstrapSecret) })
+	following.Go(func() { kubeclient.FollowOne(ctx, r.config, r.member.ConfigMaps, naming.AgentConfigMap) })
 	following.Wait()
 }
 
-func (d *registration) observe(s *seen) {
-	s.namespace = d.member.Namespace
-	credential, sawCredential := d.credential.Get()
-	bootstrap, sawBootstrap := d.bootstrap.Get()
-	config, sawConfig := d.config.Get()
-	s.synced = sawCredential && sawBootstrap && sawConfig
-	for _, failure := range []error{d.credential.Failure(), d.bootstrap.Failure(), d.config.Failure()} {
+func (r *registration) observe(o *observation) {
+	o.namespace = r.member.Namespace
+	credential, credentialSynced := r.credential.Get()
+	bootstrap, bootstrapSynced := r.bootstrap.Get()
+	config, configSynced := r.config.Get()
+	o.synced = credentialSynced && bootstrapSynced && configSynced
+	for _, failure := range []error{r.credential.Failure(), r.bootstrap.Failure(), r.config.Failure()} {
 		if failure != nil {
-			s.failure = failure.Error()
+			o.failure = failure.Error()
 		}
 	}
 	var err error
 	if credential != nil {
-		s.stored, err = identity.FromSecret(credential)
-		s.credential = object{version: credential.ResourceVersion, problem: text(err)}
-		s.record = s.stored.Record()
+		o.stored, err = hubclient.CredentialFromSecret(credential)
+		o.credential = object{version: credential.ResourceVersion, problem: text(err)}
+		o.record = o.stored.Record()
+	}
+	if o.foreign = bootstrap != nil && join.IsOfAnotherChart(bootstrap); o.foreign {
+		bootstrap = nil
 	}
 	if bootstrap != nil {
-		s.bootstrap, err = join.ParseBootstrap(bootstrap)
-		s.observed.bootstrap = object{version: bootstrap.ResourceVersion, problem: text(err)}
+		o.bootstrap, err = join.ParseBootstrap(bootstrap)
+		o.observed.bootstrap = object{version: bootstrap.ResourceVersion, problem: text(err)}
 	}
-	s.config, err = join.ParseConfig(config)
-	s.observed.config.problem = text(err)
+	o.config, err = join.ParseConfig(config)
+	o.observed.config.problem = text(err)
 	if config != nil {
-		s.observed.config.version = config.ResourceVersion
+		o.observed.config.version = config.ResourceVersion
 	}
-	if bootstrap == nil || s.observed.bootstrap.problem != "" {
+	if bootstrap == nil || o.observed.bootstrap.problem != "" {
 		return
 	}
-	s.unconfigured = s.bootstrap.ConfigDigest != "" && s.bootstrap.ConfigDigest != s.config.Digest
+	o.unconfigured = o.bootstrap.ConfigDigest != "" && o.bootstrap.ConfigDigest != o.config.Digest
 	if credential != nil {
-		s.used = leftOver(*cmp.Or(s.inUse, &s.stored), credential.CreationTimestamp.Time, s.bootstrap, s.config.ClientID)
+		o.used = boughtWith(*cmp.Or(o.inUse, &o.stored), credential.CreationTimestamp.Time, o.bootstrap, o.config.ClientID)
 	}
 }
 
-// leftOver says whether a credential, first stored at a time, was bought with just this registration token. An agent that does not remember,
-// because it joined before it could, goes by where the token registers, and by whether it was issued before the agent had joined.
-func leftOver(c identity.Credential, stored time.Time, b join.Bootstrap, clientID string) bool {
+// boughtWith says whether a credential, first stored at a time, was bought with just this registration token. A credential without a digest, from
+// before agents stored one, is compared by where the token registers, and by whether the token was issued, to the second, when the credential
+// was stored or before. Where even that is not known, a working credential of a Rancher Fleet
+// agent is kept.
+func boughtWith(c hubclient.Credential, stored time.Time, b join.Bootstrap, clientID string) bool {
 	if c.JoinedWith != "" {
 		return c.JoinedWith == b.Digest(clientID)
 	}
-	return c.Server == b.Server && c.Workspace == b.Workspace && !b.Claims.Issued.IsZero() && b.Claims.Issued.Before(stored)
+	if c.Server != b.Server || c.Workspace != b.Workspace {
+		return false
+	}
+	if b.Claims.Issued.IsZero() { // a token without an end does not tell
+		return c.Upstream
+	}
+	return !b.Claims.Issued.After(stored)
 }
 
 func (*registration) decide(o observed, now time.Time) decision { return decide(o, now) }
 
 // trust is the chart's setting, unless the hub has asked for another since.
-func (*registration) trust(s seen, c identity.Credential) trust.Policy {
-	policy := s.config.Trust()
-	if c.Mode != "" && c.ChartMode == policy.Mode {
-		policy.Mode = c.Mode
+func (*registration) trust(o observation, c hubclient.Credential) hubclient.Trust {
+	trust := o.config.Trust()
+	if c.Mode != "" && c.ChartMode == trust.Mode {
+		trust.Mode = c.Mode
 	}
-	return policy
+	return trust
 }
 
-func (*registration) mode(_, asked trust.Mode, _ []byte) trust.Mode { return asked }
+func (*registration) tlsMode(asked hubclient.TLSMode, _ []byte) hubclient.TLSMode { return asked }
 
-func (d *registration) learn(c *identity.Credential, to address) {
-	configMap, _ := d.config.Get()
-	config, _ := join.ParseConfig(configMap) // what is unusable is no mode of the chart's
-	c.Server, c.CA, c.Mode, c.ChartMode = to.server, to.ca, to.mode, config.Mode
-}
-
-// keep stores a credential over the one of the same registration only: another agent of this cluster may have registered it anew.
-func (d *registration) keep(ctx context.Context, c identity.Credential) error {
-	secret, err := c.Secret(d.member.Namespace)
-	if err != nil {
-		return err
-	}
-	stored, _ := d.credential.Get()
-	if stored == nil {
-		return d.member.Store(ctx, secret)
-	}
-	if there, err := identity.FromSecret(stored); err == nil && there.JoinedWith != c.JoinedWith {
-		return fmt.Errorf("secret %s holds the credential of another registration of this cluster, which stays", d.source())
-	}
-	secret.ResourceVersion = stored.ResourceVersion
-	return d.member.Replace(ctx, secret)
-}
-
-func (d *registration) source() string { return d.member.Namespace + "/" + naming.AgentSecret }
-
-// refused says when the token ran out if that is it.
-func (*registration) refused(session *remote.Session, _ remote.Verdict, err error) (verdict, string) {
-	claims := identity.ReadClaims(session.Credential.Token)
+// explainRefusal says when the token ran out if that is why.
+func (*registration) explainRefusal(session *hubclient.Session, _ hubclient.Result, err error) (result, string) {
+	claims := credential.ClaimsOf(session.Credential.Token)
 	if !claims.Expires.IsZero() && session.Now().After(claims.Expires) {
 		return refused, fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.UTC().Format(time.RFC3339))
 	}
 	return refused, session.Explain(err)
 }
 
-// spent is the Secret as it is now: renewals rewrote it.
-func (d *registration) spent(begun string) string {
-	if secret, _ := d.credential.Get(); secret != nil {
+func (r *registration) credentialRef() string { return r.member.Namespace + "/" + naming.AgentSecret }
+
+// credentialVersion is that of the Secret as it is now: renewals rewrote it.
+func (r *registration) credentialVersion(begun string) string {
+	if secret, _ := r.credential.Get(); secret != nil {
 		return secret.ResourceVersion
 	}
 	return begun
 }
 
-func (*registration) deliver(ctx context.Context, r *runner) {
-	r.deliver(ctx, deployer.Bundles, deployer.Works)
+func (r *registration) adoptAddress(c *hubclient.Credential, to address) {
+	configMap, _ := r.config.Get()
+	config, _ := join.ParseConfig(configMap) // what is unusable is no mode of the chart's
+	c.Server, c.CA, c.Mode, c.ChartMode = to.server, to.ca, to.mode, config.Mode
 }
 
-func (*registration) features() []string { return []string{clusterv1beta1.FeatureManagedAgent} }
-
-func (*registration) deliveryOff() string { return "fleetAgent.delivery=false" }
-
-func (d *registration) tidy() { poke(d.tidyUp) }
-
-func (d *registration) parts(r *runner) []func(context.Context) {
-	renewer := &identity.Renewer{
-		Token:   r.session.Credential.Token,
-		Request: r.session.RequestToken,
-		Keep: func(ctx context.Context, token string) error {
-			return r.change(ctx, func(c *identity.Credential) { c.Token = token })
-		},
-		Explain: r.session.Explain, Now: r.session.Now, Clock: r.clock,
+// storeCredential writes over the credential of the same registration only: another agent of this cluster may have registered it anew.
+func (r *registration) storeCredential(ctx context.Context, c hubclient.Credential) error {
+	secret, err := c.Secret(r.member.Namespace)
+	if err != nil {
+		return err
 	}
-	tidier := &tidier{runner: r, door: d}
-	return []func(context.Context){renewer.Run, tidier.run}
+	stored, _ := r.credential.Get()
+	if stored == nil {
+		return r.member.Create(ctx, secret) // another agent may have stored its own meanwhile
+	}
+	if there, err := hubclient.CredentialFromSecret(stored); err == nil && (there.JoinedWith != c.JoinedWith || there.Account() != c.Account()) {
+		return fmt.Errorf("secret %s holds the credential of another registration of this cluster, which stays", r.credentialRef())
+	}
+	secret.ResourceVersion = stored.ResourceVersion
+	return r.member.Replace(ctx, secret)
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,16 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/join"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// says waits until the report has a condition Joined of this status and reason whose message says all parts.
-func (h *testHub) says(agent *running, status metav1.ConditionStatus, reason string, parts ...string) {
+// reported waits until the report has a condition Joined of this status and reason whose message says all parts.
+func (h *testHub) reported(agent *running, status metav1.ConditionStatus, reason string, parts ...string) {
 	h.t.Helper()
 	agent.until("the report says "+reason, func() error {
-		report, err := h.reports(h.memberNamespace()).Get(context.Background(), "my-cluster", metav1.GetOptions{})
+		report, err := h.report()
 		if err != nil {
 			return err
 		}
@@ -51,17 +50,17 @@ func (h *testHub) beatsAgain(agent *running) {
 }
 
 // joinedAt waits until the agent beats for a member of this hub, with a stored credential.
-func (h *testHub) joinedAt(agent *running, member *testMember) identity.Credential {
+func (h *testHub) joinedAt(agent *running, member *testMember) hubclient.Credential {
 	h.t.Helper()
-	var stored identity.Credential
+	var stored hubclient.Credential
 	agent.until("joined as "+h.workspace+"/my-cluster", func() error {
 		secret := member.secret(naming.AgentSecret)
 		if secret == nil {
 			return errors.New("nothing is stored")
 		}
 		var err error
-		stored, err = identity.FromSecret(secret)
-		_, reason, ready := agent.Standing()
+		stored, err = hubclient.CredentialFromSecret(secret)
+		_, reason, ready := agent.Status()
 		if err != nil || stored.Workspace != h.workspace || !ready || !strings.Contains(reason, "joined as "+h.workspace+"/my-cluster at "+h.config.Host) {
 			return fmt.Errorf("stored is that of %s (%v), and the agent says: %s", stored.Record(), err, reason)
 		}

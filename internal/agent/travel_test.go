@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,29 +8,27 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// move asks the agent behind a report to reach the hub in another way.
-func (h *testHub) move(namespace, name string, to clusterv1beta1.HubAddress) {
+// move asks the agent to reach the hub in another way.
+func (h *testHub) move(to clusterv1beta1.HubAddress) {
 	h.t.Helper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"hub": to}})
 	check(h.t, err)
-	_, err = h.reports(namespace).Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{})
-	check(h.t, err)
+	h.patchReport(string(patch))
 }
 
 // untilReached waits until the report says how the hub is reached, and a failure that holds a text; none if that is empty.
-func (h *testHub) untilReached(agent *running, namespace, name, ca, failure string) {
+func (h *testHub) untilReached(agent *running, ca, failure string) {
 	h.t.Helper()
 	agent.until("the report says how the hub is reached", func() error {
-		report, err := h.reports(namespace).Get(context.Background(), name, metav1.GetOptions{})
+		report, err := h.report()
 		if err != nil || report.Status.Hub == nil {
 			return fmt.Errorf("there is none: %w", err)
 		}
@@ -51,47 +48,37 @@ func overlap(t *testing.T, config *rest.Config) (own, both string) {
 	return string(ca), string(ca) + string(otherCA(t))
 }
 
-func TestRegisteredAgentKeepsWhatTheHubTellsWithTheRightsOfItsChart(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newTestHub(t, config), newTestMember(t, config)
-	hub.serve(hub.grant)
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilJoined()
-	_, both := overlap(t, config)
-	hub.move(hub.memberNamespace(), "my-cluster", clusterv1beta1.HubAddress{APIServerCA: both, AgentTLSMode: "strict"})
-	hub.untilReached(agent, hub.memberNamespace(), "my-cluster", both, "")
-	stored, err := identity.FromSecret(member.secret(naming.AgentSecret))
+func TestRegisteredAgentStoresTheAddressOfTheHubWithTheRightsOfItsChart(t *testing.T) {
+	hub, member, agent := newJoinedCluster(t)
+	_, both := overlap(t, hub.config)
+	hub.move(clusterv1beta1.HubAddress{APIServerCA: both, AgentTLSMode: "strict"})
+	hub.untilReached(agent, both, "")
+	stored, err := hubclient.CredentialFromSecret(member.secret(naming.AgentSecret))
 	check(t, err)
 	if string(stored.CA) != both || stored.Mode != "strict" || stored.ChartMode != "system-store" {
 		t.Errorf("stored: CA %s, mode %q, the chart's %q", credential.CAHash(stored.CA), stored.Mode, stored.ChartMode)
 	}
-	if _, reason, joined := agent.Standing(); !joined {
+	if _, reason, joined := agent.Status(); !joined {
 		t.Errorf("it is no longer joined: %s", reason)
 	}
 }
 
-func TestAgentOfAMemberClusterKeepsWhatTheHubTellsWithTheRightsOfItsChart(t *testing.T) {
-	config := startCluster(t)
-	hub, member := newMemberHub(t, config, "moving"), newGivenMember(t, config)
-	hub.apply()
-	member.give(hub.own())
-	agent := member.start(member.membership(hub))
-	agent.untilJoined()
-	own, both := overlap(t, config)
+func TestAgentOfAMemberClusterStoresTheAddressOfTheHubWithTheRightsOfItsChart(t *testing.T) {
+	hub, member, agent := newJoinedMember(t, "moving")
+	own, both := overlap(t, hub.config)
 	for _, ca := range []string{both, own, both} { // made first, and then changed
-		hub.move(hub.namespace, hub.name, clusterv1beta1.HubAddress{APIServerCA: ca})
-		hub.untilReached(agent, hub.namespace, hub.name, ca, "")
+		hub.move(clusterv1beta1.HubAddress{APIServerCA: ca})
+		hub.untilReached(agent, ca, "")
 		kept, err := member.kube.CoreV1().ConfigMaps(member.namespace).Get(t.Context(), naming.LearnedHubConfigMap, metav1.GetOptions{})
 		check(t, err)
-		if kept.Data[keyCA] != ca || kept.Data[keyServer] != config.Host {
+		if kept.Data[keyCA] != ca || kept.Data[keyServer] != hub.config.Host {
 			t.Errorf("kept is %v", kept.Data)
 		}
 	}
 	agent.stop()
 	again := member.start(member.membership(hub))
 	again.untilJoined()
-	hub.untilReached(again, hub.namespace, hub.name, both, "")
+	hub.untilReached(again, both, "")
 }
 
 func TestAddressThatCannotBeKeptIsNotUsed(t *testing.T) {
@@ -106,6 +93,6 @@ func TestAddressThatCannotBeKeptIsNotUsed(t *testing.T) {
 	agent := member.start(member.membership(hub))
 	agent.untilJoined()
 	own, both := overlap(t, config)
-	hub.move(hub.namespace, hub.name, clusterv1beta1.HubAddress{APIServerCA: both})
-	hub.untilReached(agent, hub.namespace, hub.name, own, "upgrade the chart member-agent, which gives the agent this right")
+	hub.move(clusterv1beta1.HubAddress{APIServerCA: both})
+	hub.untilReached(agent, own, "upgrade the chart member-agent, which gives the agent this right")
 }

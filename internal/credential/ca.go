@@ -6,9 +6,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"strings"
 )
+
+const blockCertificate = "CERTIFICATE"
 
 // ParseCA accepts a CA bundle as PEM or as base64 of PEM, which is what a kubeconfig holds, and returns its certificates as PEM, in one
 // form however they were written. An empty input is an empty bundle.
@@ -30,25 +33,32 @@ func ParseCA(text string) ([]byte, error) {
 		}
 		bundle = decoded
 	}
-	var certificates []byte
-	count := 0
-	for rest := bundle; ; {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
+	certificates, err := ParseCertificates(bundle)
+	if err != nil {
+		return nil, err
+	}
+	var canonical []byte
+	for _, certificate := range certificates {
+		canonical = append(canonical, pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: certificate.Raw})...)
+	}
+	return canonical, nil
+}
+
+// ParseCertificates reads a CA bundle as PEM, which holds at least one certificate.
+func ParseCertificates(bundle []byte) ([]*x509.Certificate, error) {
+	var certificates []*x509.Certificate
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != blockCertificate {
 			continue
 		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return nil, fmt.Errorf("certificate %d of the CA bundle: %w", count+1, err)
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d of the CA bundle: %w", len(certificates)+1, err)
 		}
-		count++
-		certificates = append(certificates, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
+		certificates = append(certificates, certificate)
 	}
-	if count == 0 {
-		return nil, fmt.Errorf("the CA holds no certificate: want PEM, or base64 of PEM as under certificate-authority-data in a kubeconfig")
+	if len(certificates) == 0 {
+		return nil, errors.New("the CA holds no certificate: want PEM, or base64 of PEM as under certificate-authority-data in a kubeconfig")
 	}
 	return certificates, nil
 }

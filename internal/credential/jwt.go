@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Claims is what a ServiceAccount token says of itself. It is read without being verified: only the API server that issued the
+// Claims is what a ServiceAccount token says of itself, unverified: only the API server that issued the
 // token can verify it, so the claims serve to explain and to plan, never to trust.
 type Claims struct {
 	// Subject is system:serviceaccount:<namespace>:<name>.
@@ -63,4 +63,21 @@ func ReadClaims(token string) (Claims, error) {
 	}
 	claims.Namespace, claims.Account = namespace, account
 	return claims, nil
+}
+
+// ClaimsOf are the claims of a token; none if it is not a ServiceAccount's, as a hub may give that authenticates otherwise.
+func ClaimsOf(token string) Claims {
+	claims, err := ReadClaims(token)
+	if err != nil {
+		return Claims{}
+	}
+	return claims
+}
+
+// Life is how long the token was issued for; zero if it never expires or does not say.
+func (c Claims) Life() time.Duration {
+	if c.Expires.IsZero() || c.Issued.IsZero() {
+		return 0
+	}
+	return max(c.Expires.Sub(c.Issued), 0)
 }

@@ -24,7 +24,7 @@ type Answer struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// AnswerKey is the private half of the key to which an answer is sealed. It lives as long as one request.
+// AnswerKey is the private half of the key to which an answer is sealed, and lives as long as one request.
 type AnswerKey struct{ private hpke.PrivateKey }
 
 // NewAnswerKey generates a key for one request.

@@ -1,5 +1,5 @@
 // Package delivery is what hub and agent have to agree on to deliver a Bundle: how its files are packed into a Content, how that is named,
-// and how a deployment is identified.
+// how a deployment is identified, and how it stands by what its agent reports.
 //
 // Its invariant: the functions are pure, and the same input gives the same name and ID in every version.
 package delivery
@@ -7,15 +7,15 @@ package delivery
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // MaxContent is how many bytes a Content may unpack to, so that a small one cannot fill the memory of whoever reads it.
@@ -35,11 +35,11 @@ func Pack(resources []fleet.BundleResource) (*fleet.Content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the resources: %w", err)
 	}
-	packed, err := zip(plain)
+	packed, err := Gzip(plain)
 	if err != nil {
 		return nil, fmt.Errorf("compressing the resources: %w", err)
 	}
-	content := &fleet.Content{Content: packed, SHA256Sum: digest(plain)}
+	content := &fleet.Content{Content: packed, SHA256Sum: naming.Digest(plain)}
 	content.Name = contentName(content.SHA256Sum)
 	return content, nil
 }
@@ -50,7 +50,7 @@ func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decompressing Content %s: %w", content.Name, err)
 	}
-	sum := digest(plain)
+	sum := naming.Digest(plain)
 	if name := contentName(sum); name != content.Name || (content.SHA256Sum != "" && content.SHA256Sum != sum) {
 		return nil, fmt.Errorf("what Content %s holds was changed since it was made: its hash is %s", content.Name, sum)
 	}
@@ -88,7 +88,7 @@ func DeploymentID(contentName string, options fleet.BundleDeploymentOptions) (st
 	if err != nil {
 		return "", fmt.Errorf("encoding the options: %w", err)
 	}
-	return contentName + ":" + digest(encoded), nil
+	return contentName + ":" + naming.Digest(encoded), nil
 }
 
 // ContentName is the name of the Content in a deployment ID.
@@ -104,7 +104,7 @@ func ValuesHash(secret map[string][]byte) string {
 	if len(secret[fleet.KeyValues])+len(secret[fleet.KeyStagedValues]) == 0 {
 		return ""
 	}
-	return digest(append(bytes.Clone(secret[fleet.KeyValues]), secret[fleet.KeyStagedValues]...))
+	return naming.Digest(append(bytes.Clone(secret[fleet.KeyValues]), secret[fleet.KeyStagedValues]...))
 }
 
 // BundleValuesHash is spec.valuesHash of a Bundle: the hash of the Secret into which its values were put.
@@ -113,7 +113,7 @@ func BundleValuesHash(secret map[string][]byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding the values: %w", err)
 	}
-	return digest(text), nil
+	return naming.Digest(text), nil
 }
 
 // line is the JSON of something and a newline, as upstream hashes it.
@@ -123,24 +123,16 @@ func line(of any) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-func zip(plain []byte) ([]byte, error) {
+// Gzip compresses data as much as gzip can, the same in every process.
+func Gzip(plain []byte) ([]byte, error) {
 	var buffer bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := writer.Write(plain); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return buffer.Bytes(), nil
+	_, err = writer.Write(plain)
+	err = errors.Join(err, writer.Close())
+	return buffer.Bytes(), err
 }
 
 func unzip(packed []byte) ([]byte, error) {

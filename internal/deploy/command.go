@@ -1,3 +1,10 @@
+// Package deploy is the program muster-deployer: it handles the orders of the agent, holds the Lease, runs package bundle, which makes Helm releases
+// of BundleDeployments, and package work, which applies Works, and replies how they are.
+//
+// The agent starts the program with the first BundleDeployment or Work, so that neither the memory of Helm nor a runaway chart is the heartbeat's.
+//
+// Its invariant: nothing is deployed or removed by a process that does not hold the Lease of its agent, and the process ends with its agent. The
+// package itself writes only that Lease.
 package deploy
 
 import (
@@ -19,10 +26,11 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
-	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/work"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/bundle"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
@@ -57,11 +65,11 @@ credential. It ends when its standard input does, and when nothing is left to de
 	}
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: env KUBECONFIG, else the Pod's service account)")
-	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"), "namespace of the agent, in which the histories of releases are (default: env NAMESPACE)")
+	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"), "namespace of the agent on whose behalf releases are made (default: env NAMESPACE)")
 	set.StringVar(&f.lease.name, "lease", naming.AgentLease, "name of the Lease in that namespace that the one deployer holds which deploys")
 	set.StringVar(&f.lease.holder, "holder", "", "who holds it; one that is started again in the place of another has the same (default: nobody else)")
 	set.DurationVar(&f.lease.duration, "lease-duration", leaseDuration, "how long a deployer that died without a word keeps others from deploying")
-	set.DurationVar(&f.renderTimeout, "render-timeout", renderTimeout, "how long a chart may take to be rendered")
+	set.DurationVar(&f.renderTimeout, "render-timeout", bundle.RenderTimeout, "how long a chart may take to be rendered")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command
 }
@@ -88,7 +96,7 @@ func (f flags) run(ctx context.Context) error {
 	}
 	log := logging.New(f.debug)
 	ctrl.SetLogger(logging.Libraries(log))
-	config, err := local.Config(f.kubeconfig)
+	config, err := kubeclient.Config(f.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -101,23 +109,22 @@ func (f flags) run(ctx context.Context) error {
 	defer cancel()
 	orders, ended := make(chan deployer.Order), make(chan error, 1)
 	go func() {
-		err := deployer.Receive(os.Stdin, func(order deployer.Order) {
+		err := deployer.ReadOrders(os.Stdin, func(order deployer.Order) {
 			select {
 			case orders <- order:
 			case <-ctx.Done():
 			}
 		})
 		ended <- err
-		// Without an agent nobody renews the credential, and a new agent starts its own deployer.
+		// Without an agent the credential expires, and a new agent starts a deployer of its own.
 		cancel()
 	}()
-	trim()
 	select {
 	case first := <-orders:
 		f.lease.namespace = f.namespace
 		f.lease.holder = cmp.Or(f.lease.holder, newHolder())
-		d := &duties{config: config, cluster: cluster, log: log, end: cancel, lease: f.lease, answers: os.Stdout}
-		d.attempts = &Attempts{Tell: d.answer, RenderTimeout: f.renderTimeout}
+		d := &controllers{config: config, cluster: cluster, log: log, end: cancel, lease: f.lease, replies: os.Stdout}
+		d.attempts = &bundle.Attempts{Reply: d.reply, RenderTimeout: f.renderTimeout}
 		return serve(logr.NewContext(ctx, log), d, first, orders)
 	case err := <-ended:
 		return errors.Join(errors.New("standard input ended before an agent said for whom to deploy"), err)
@@ -126,9 +133,9 @@ func (f flags) run(ctx context.Context) error {
 	}
 }
 
-// serve does what the agent orders until there is nothing left to do.
-func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan deployer.Order) error {
-	hub, err := remote.Dial(first.Hub, first.Token, clock.RealClock{})
+// serve handles orders until the process has nothing left to do.
+func serve(ctx context.Context, d *controllers, first deployer.Order, orders <-chan deployer.Order) error {
+	hub, err := hubclient.Dial(first.Hub, first.Token, clock.RealClock{})
 	if err != nil {
 		return err
 	}
@@ -136,25 +143,25 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 		return err
 	}
 	d.member = first.Member
-	d.idle, d.left, d.emptying = map[deployer.Kind]bool{}, map[deployer.Kind]work.Remaining{}, make(chan struct{})
+	d.idle, d.left, d.removing = map[deployer.Kind]bool{}, map[deployer.Kind]applied.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing)
 	if err != nil {
 		return err
 	}
-	// Others may deploy once what is under way has ended.
+	// Another deployer may start when the operations in progress have ended.
 	defer release()
 	defer d.running.Wait()
 	alive, ended := context.WithCancel(context.WithoutCancel(ctx))
 	defer ended()
-	go d.live(alive)
+	go d.reportAlive(alive)
 	for order, leads := first, false; ; {
-		if d.empties() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
+		if d.removesAll() && order.Leave != clusterv1beta1.LeaveDelete || order.Leave == clusterv1beta1.LeaveOrphan {
 			d.end() // what was begun cannot be taken back: the agent starts another program if there is more to do
 		}
-		d.attempts.suspect(order.Suspects)
+		d.attempts.SetSuspects(order.Suspects)
 		if leads {
-			d.take(ctx, order)
+			d.handleOrder(ctx, order)
 		}
 		select {
 		case <-ctx.Done():
@@ -165,18 +172,18 @@ func serve(ctx context.Context, d *duties, first deployer.Order, orders <-chan d
 			acquired, leads = nil, true
 			d.log.Info("deployer deploys", "lease", d.lease.String())
 		case order = <-orders:
-			follow(d.log, d.hub, order)
+			followOrder(d.log, d.hub, order)
 		}
 	}
 }
 
-// follow takes over what changed since the last order.
-func follow(log logr.Logger, hub *remote.Member, order deployer.Order) {
+// followOrder takes over the credential and the address of the hub.
+func followOrder(log logr.Logger, hub *hubclient.Member, order deployer.Order) {
 	hub.SetToken(order.Token)
 	if reflect.DeepEqual(order.Hub, hub.Target()) {
 		return
 	}
-	moved, err := remote.Dial(order.Hub, order.Token, clock.RealClock{})
+	moved, err := hubclient.Dial(order.Hub, order.Token, clock.RealClock{})
 	if err != nil {
 		log.Info("moving to another address of the hub failing", "reason", err.Error())
 		return

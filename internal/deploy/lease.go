@@ -17,17 +17,17 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 )
 
-// leaseDuration is how long a deployer that died without a word keeps others from deploying.
+// leaseDuration is how long the Lease of a deployer that was killed keeps others from deploying.
 const leaseDuration = 30 * time.Second
 
-// lease is what a deployer holds while it deploys, so that two of them, such as those of an old and a new Pod of the agent, never run Helm
-// at the same time. Whoever holds it may take an operation that is pending for one that was cut off.
+// lease is the Lease that a deployer holds while it deploys, so that two of them, such as those of an old and a new Pod of the agent, never run Helm
+// at the same time. The holder may take a pending operation for one that was cut off.
 type lease struct {
 	namespace, name, holder string
 	duration                time.Duration
 }
 
-// newHolder is an identity that no other process has.
+// newHolder is a unique identity.
 func newHolder() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -36,9 +36,8 @@ func newHolder() string {
 	return host + "_" + string(uuid.NewUUID())
 }
 
-// acquire begins to ask for the lease. Acquired is closed when this process holds it; release gives it back, or stops to ask. If it is lost, the
-// process ends at once: another one may be deploying already.
-// Failing is told each other reason for which the Lease cannot be asked for.
+// acquire starts to take the Lease. The channel acquired is closed when this process holds it; release gives it back. A process that loses the Lease
+// exits at once, because another one may be deploying. Each new reason for which the Lease cannot be taken is passed to failing.
 func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing func(error)) (acquired <-chan struct{}, release func(), err error) {
 	log := logr.FromContextOrDiscard(ctx)
 	holds, ended := make(chan struct{}), make(chan struct{})
@@ -77,7 +76,7 @@ func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing f
 
 func (l lease) String() string { return l.namespace + "/" + l.name }
 
-// lock tells why the Lease cannot be asked for; the elector only goes on.
+// lock reports why the Lease cannot be taken; the elector only tries again.
 type lock struct {
 	resourcelock.Interface
 	failing func(error)
@@ -88,7 +87,7 @@ type lock struct {
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if !apierrors.IsNotFound(err) {
-		l.tell(ctx, err)
+		l.report(ctx, err)
 	}
 	return record, raw, err
 }
@@ -96,18 +95,18 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 // Create implements resourcelock.Interface.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
-	l.tell(ctx, err)
+	l.report(ctx, err)
 	return err
 }
 
 // Update implements resourcelock.Interface.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
-	l.tell(ctx, err)
+	l.report(ctx, err)
 	return err
 }
 
-func (l *lock) tell(ctx context.Context, err error) {
+func (l *lock) report(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil, apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 	case err == nil:

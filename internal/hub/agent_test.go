@@ -82,7 +82,7 @@ func (m *member) start() {
 	m.stop = func() { cancel(); <-done }
 	m.t.Cleanup(func() {
 		if m.t.Failed() {
-			state, reason, _ := running.Standing()
+			state, reason, _ := running.Status()
 			m.t.Logf("the agent in %s is %s: %s", m.agentNamespace, state, reason)
 		}
 		m.stop()
@@ -94,6 +94,9 @@ func (m *member) credential() (bearer, namespace string) {
 	m.t.Helper()
 	var secret corev1.Secret
 	m.eventually("the agent has a credential", func() error { return m.get(&secret, m.agentNamespace, naming.AgentSecret) })
+	if token := secret.Data["token"]; len(token) > 0 {
+		return string(token), string(secret.Data["deploymentNamespace"])
+	}
 	var kubeconfig struct {
 		Users []struct {
 			User struct {
@@ -147,12 +150,18 @@ type legacyAgent struct {
 // legacyJoin registers an upstream agent. One before 0.16 does not say which token it has.
 func (f fixture) legacyJoin(values map[string]string, clientID string) legacyAgent {
 	f.t.Helper()
-	f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: "r4nd0m"})
+	return f.legacyJoinAs(values, clientID, "r4nd0m-"+f.workspace) // the answers of all workspaces are in one namespace
+}
+
+// legacyJoinAs is legacyJoin of an agent that registers not for the first time.
+func (f fixture) legacyJoinAs(values map[string]string, clientID, random string) legacyAgent {
+	f.t.Helper()
+	f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: random})
 	a := legacyAgent{fixture: f, answer: map[string]string{}}
 	asking := f.as(values["token"])
 	f.eventually("the answer of "+clientID+" is readable", func() error {
 		var secret corev1.Secret
-		key := types.NamespacedName{Namespace: values["systemRegistrationNamespace"], Name: naming.CredentialSecret(clientID, "r4nd0m")}
+		key := types.NamespacedName{Namespace: values["systemRegistrationNamespace"], Name: naming.CredentialSecret(clientID, random)}
 		if err := asking.Get(context.Background(), key, &secret); err != nil {
 			return err
 		}

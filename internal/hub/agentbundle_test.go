@@ -3,10 +3,14 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,12 +39,12 @@ func (f fixture) managed(clientID string) managed {
 	f.t.Helper()
 	_, values := f.token("token-"+clientID, "")
 	m := managed{f.join(values, map[string]any{"clientID": clientID}, canReplaceItself), naming.Cluster(clientID)}
-	m.letGo()
+	m.deleteAfter()
 	return m
 }
 
-// letGo takes the Cluster away after the test: the agents of other tests would wait for one that is away for good.
-func (m managed) letGo() {
+// deleteAfter deletes the Cluster after the test: the agents of other tests would wait for one that never returns.
+func (m managed) deleteAfter() {
 	m.t.Cleanup(func() {
 		cluster := fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.workspace, Name: m.name}}
 		m.check(m.Delete(context.Background(), &cluster))
@@ -50,16 +54,16 @@ func (m managed) letGo() {
 
 func (m managed) bundleName() string { return "fleet-agent-" + m.name }
 
-// told waits until the agent was told what it was not told before, and returns its deployment.
-func (m managed) told(before string) fleet.BundleDeployment {
+// sent waits until the agent was sent another version than before, and returns its deployment.
+func (m managed) sent(before string) fleet.BundleDeployment {
 	m.t.Helper()
 	var d fleet.BundleDeployment
-	m.eventually(m.name+" is told something", func() error {
+	m.eventually(m.name+" is sent a version", func() error {
 		if err := m.get(&d, naming.MemberNamespace(m.workspace, m.name), m.bundleName()); err != nil {
 			return err
 		}
 		if label := d.Labels[fleet.LabelAgent]; label == before || label == "" {
-			return fmt.Errorf("it is told %q", label)
+			return fmt.Errorf("it is sent %q", label)
 		}
 		return nil
 	})
@@ -87,11 +91,10 @@ func (f fixture) says(name, reason string, parts ...string) {
 	})
 }
 
-func TestAnAgentHasABundleThatHealsAndThatALabelTakesAway(t *testing.T) {
+func TestAnAgentHasABundleThatHealsAndThatALabelRemoves(t *testing.T) {
 	f := newFixture(t)
-	t.Parallel()
 	m := f.managed("managed")
-	d := m.told("")
+	d := m.sent("")
 	m.says(m.name, "Updating")
 	ready(t, f.Client, d)
 	m.says(m.name, "UpToDate")
@@ -139,15 +142,14 @@ func TestAnAgentHasABundleThatHealsAndThatALabelTakesAway(t *testing.T) {
 
 func TestTheSettingsOfAClusterReachItsAgentOnly(t *testing.T) {
 	f := newFixture(t)
-	t.Parallel()
 	m := f.managed("settings")
-	first := m.told("")
+	first := m.sent("")
 	ready(t, f.Client, first)
 	m.says(m.name, "UpToDate")
 	cluster := fleet.Cluster{}
 	m.check(m.get(&cluster, m.workspace, m.name))
 	f.change(&cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "A", Value: "${ not a template }"}} })
-	second := m.told(first.Labels[fleet.LabelAgent])
+	second := m.sent(first.Labels[fleet.LabelAgent])
 	if first.Labels[fleet.LabelContentName] != second.Labels[fleet.LabelContentName] {
 		t.Error("its settings have made another Content, which all agents share")
 	}
@@ -158,9 +160,8 @@ func TestTheSettingsOfAClusterReachItsAgentOnly(t *testing.T) {
 	}
 }
 
-func TestALegacyAgentIsToldNothing(t *testing.T) {
+func TestALegacyAgentIsSentNothing(t *testing.T) {
 	f := newFixture(t)
-	t.Parallel()
 	_, values := f.token("new-token", "")
 	f.legacyJoin(values, "legacy")
 	f.says(naming.Cluster("legacy"), "ForeignAgent", "helm -n cattle-fleet-system upgrade")
@@ -171,13 +172,13 @@ func TestALegacyAgentIsToldNothing(t *testing.T) {
 
 // TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix changes the settings of the hub, so that no other test may run beside it.
 func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
-	f := newFixture(t)
-	settings := f.settings(`{"agentImage":"muster-agent:v1"}`)
+	f := newAlone(t, `{"agentImage":"muster-agent:v1"}`)
+	settings := f.configured()
 	versions := map[string]string{}
 	var members []managed
 	for _, name := range []string{"one", "two", "three"} {
 		m := f.managed(name)
-		d := m.told("")
+		d := m.sent("")
 		ready(t, f.Client, d)
 		m.says(m.name, "UpToDate")
 		f.untilReady(m.name, "Ready")
@@ -191,7 +192,7 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 			m.says(m.name, "WaitingForTurn", first.name)
 		}
 	}
-	d := first.told(versions[first.name])
+	d := first.sent(versions[first.name])
 	reportDeployment(t, f.Client, d, func(status map[string]any) {
 		status["display"] = map[string]any{"state": "ErrApplied"}
 		status["conditions"] = []any{map[string]any{"type": "Deployed", "status": "False", "message": "no such image"}}
@@ -203,7 +204,7 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 			var still fleet.BundleDeployment
 			f.check(f.get(&still, naming.MemberNamespace(f.workspace, m.name), m.bundleName()))
 			if still.Labels[fleet.LabelAgent] != versions[m.name] {
-				t.Errorf("%s was told the broken version, too", m.name)
+				t.Errorf("%s was sent the broken version, too", m.name)
 			}
 		}
 	}
@@ -212,7 +213,7 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 	versions[first.name] = d.Labels[fleet.LabelAgent]
 	for left := members; len(left) > 0; {
 		next := f.updating(left)
-		reportDeployment(t, f.Client, next.told(versions[next.name]), func(status map[string]any) { status["display"] = map[string]any{"state": "Ready"} })
+		reportDeployment(t, f.Client, next.sent(versions[next.name]), func(status map[string]any) { status["display"] = map[string]any{"state": "Ready"} })
 		next.says(next.name, "UpToDate")
 		var rest []managed
 		for _, m := range left {
@@ -229,16 +230,20 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs at different points of an update. Nobody runs pods here, so that the
+// TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn kills the real programs before certain writes of an update. Nobody runs pods here, so that the
 // process goes on as if it were the new one; it is never back, so that no other test may run beside it.
 func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	testkube.Build(t, "muster-deployer")
 	_, values := f.token("new-token", "")
-	m := managed{f.install(values, map[string]any{"clientID": "killed"}), naming.Cluster("killed")}
-	m.letGo()
-	process := f.agentProcess(m.agentNamespace)
-	told, deployed := m.told(""), func() error {
+	var deadly atomic.Pointer[func(*http.Request) bool]
+	trap := f.trap(func(r *http.Request) bool { return (*deadly.Load())(r) })
+	m := managed{trap.member(values, "killed"), naming.Cluster("killed")}
+	m.deleteAfter()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	f.check(os.WriteFile(kubeconfig, trap.cluster.Kubeconfig(t, trap.cluster.Account(t, m.agentNamespace, "cluster-admin")), 0o600))
+	process := trap.agentProcess(m.agentNamespace, "--kubeconfig", kubeconfig)
+	sent, deployed := m.sent(""), func() error {
 		var d fleet.BundleDeployment
 		f.check(m.get(&d, naming.MemberNamespace(m.workspace, m.name), m.bundleName()))
 		if d.Spec.DeploymentID == "" || d.Status.AppliedDeploymentID != d.Spec.DeploymentID {
@@ -247,30 +252,53 @@ func TestAnAgentThatIsKilledWhileItReplacesItselfGoesOn(t *testing.T) {
 		return nil
 	}
 	m.eventually("the release is installed", deployed)
-	for i, delay := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond} {
+	for before, row := range map[string]struct{ method, path string }{
+		"the release is begun":      {http.MethodPost, "/namespaces/" + m.agentNamespace + "/secrets"},
+		"the Deployment is changed": {http.MethodPatch, "/deployments/fleet-agent"},
+		"the release is finished":   {http.MethodPut, "/secrets/sh.helm.release.v1.fleet-agent."},
+		"the end is reported":       {http.MethodPatch, "/bundledeployments/" + m.bundleName() + "/status"},
+	} {
+		at := func(r *http.Request) bool { return r.Method == row.method && strings.Contains(r.URL.Path, row.path) }
+		deadly.Store(&at)
+		trap.armed.Store(true)
 		cluster := fleet.Cluster{}
 		m.check(m.get(&cluster, m.workspace, m.name))
-		wanted := fmt.Sprint(i)
-		f.change(&cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "TURN", Value: wanted}} })
-		told = m.told(told.Labels[fleet.LabelAgent])
-		time.Sleep(delay)
-		process.Kill()
+		f.change(&cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "KILLED_BEFORE", Value: before}} })
+		sent = m.sent(sent.Labels[fleet.LabelAgent])
+		trap.wait(process.Kill)
 		process.Start()
-		m.eventually("the release is upgraded", deployed)
+		m.eventually("the release is upgraded by an agent that was killed before "+before, deployed)
 		var deployment appsv1.Deployment
 		m.check(m.get(&deployment, m.agentNamespace, "fleet-agent"))
-		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "TURN", Value: wanted}) {
-			t.Errorf("the environment is %v, want TURN=%s", env, wanted)
+		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "KILLED_BEFORE", Value: before}) {
+			t.Errorf("the environment is %v, killed before %s", env, before)
 		}
 	}
-	var histories corev1.SecretList
-	m.check(m.List(context.Background(), &histories, client.InNamespace(m.agentNamespace), client.MatchingLabels{"owner": "helm", "status": "deployed"}))
-	if len(histories.Items) != 1 || !strings.HasPrefix(histories.Items[0].Name, "sh.helm.release.v1.fleet-agent.") {
-		t.Errorf("there are %d releases", len(histories.Items))
+	m.upgraded()
+}
+
+// upgraded checks that the agent is the only release in its namespace, and that Helm takes its newest revision for the one in force.
+func (m managed) upgraded() {
+	m.t.Helper()
+	var revisions corev1.SecretList
+	m.check(m.List(context.Background(), &revisions, client.InNamespace(m.agentNamespace), client.MatchingLabels{"owner": "helm"}))
+	var newest int
+	statuses := map[int]string{}
+	for _, revision := range revisions.Items {
+		n, err := strconv.Atoi(revision.Labels["version"])
+		m.check(err)
+		newest = max(newest, n)
+		statuses[n] = revision.Labels["status"]
+		if revision.Labels["name"] != "fleet-agent" || strings.HasPrefix(statuses[n], "pending") {
+			m.t.Errorf("there is release %s, of which revision %d is %s", revision.Labels["name"], n, statuses[n])
+		}
+	}
+	if statuses[newest] != "deployed" {
+		m.t.Errorf("the revisions are %v", statuses)
 	}
 }
 
-// updating waits until one of several agents is told something, and returns which.
+// updating waits until one of several agents is updated, and returns which.
 func (f fixture) updating(members []managed) managed {
 	f.t.Helper()
 	var found managed

@@ -122,7 +122,7 @@ func TestLegacyRequestSaysThatNobodyFillsItsToken(t *testing.T) {
 	r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "owed", ClientRandom: f.workspace})
 	asked := time.Now()
 	f.untilState(&r, fleet.RegistrationWaiting, "TokenNotIssued")
-	if took := time.Since(asked); took > 15*time.Second {
+	if took := time.Since(asked); took > 30*time.Second {
 		t.Errorf("it says so after %s", took)
 	}
 	if !strings.Contains(r.Status.Message, "kube-controller-manager") || !strings.Contains(r.Status.Message, namespace+"/") {
@@ -173,9 +173,9 @@ func (f fixture) tokenSays(token *fleet.ClusterRegistrationToken, reason, text s
 
 // TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL changes the settings of the hub, so that no other test may run beside it.
 func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	const url = "https://hub.example:6443"
-	settings := f.settings(`{"apiServerURL":"` + url + `"}`)
+	settings := f.configure(`{"apiServerURL":"` + url + `"}`)
 	before, _ := f.token("before", "")
 	f.eventually("the values have the URL", func() error {
 		if got := f.values("before")["apiServerURL"]; got != url {

@@ -23,8 +23,8 @@ func (f fixture) patch(o client.Object, patch string) {
 	f.check(f.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-func TestWhatAnAgentIsToldCannotBeChangedByHand(t *testing.T) {
-	f := newFixture(t)
+func TestWhatAnAgentIsSentCannotBeChangedByHand(t *testing.T) {
+	f := newAlone(t, "")
 	p := f.place("a", nil)
 	f.bundle("app", configMap+`
 defaultNamespace: shop
@@ -63,7 +63,7 @@ targets: [{clusterSelector: {}}]
 		return nil
 	})
 	// Nothing of this is taken for an edit of the hub's own writes.
-	quiet := p.deployment("app", there)
+	quiet := p.deployment("app", settled)
 	f.restartHub()
 	f.place("b", nil).deployment("app", there)
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(2)")

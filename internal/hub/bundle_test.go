@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,6 +60,14 @@ func (p place) deployment(bundle string, check func(fleet.BundleDeployment) erro
 
 func there(fleet.BundleDeployment) error { return nil }
 
+// settled is what a deployment is when the hub has written its status, too: nothing follows by itself until the agent reports.
+func settled(d fleet.BundleDeployment) error {
+	if d.Status.Display.State == "" {
+		return errors.New("the hub has not written its status yet")
+	}
+	return nil
+}
+
 // without waits until a place has no deployment of a Bundle.
 func (p place) without(bundle string) {
 	p.t.Helper()
@@ -72,7 +81,7 @@ func gone(err error) error {
 	return fmt.Errorf("still there: %w", err)
 }
 
-// ready reports, with the identity given, that what was told last is in place.
+// ready reports, with the identity given, that the last deployment is in place.
 func ready(t *testing.T, as client.Client, d fleet.BundleDeployment) {
 	t.Helper()
 	reportDeployment(t, as, d, func(map[string]any) {})
@@ -206,13 +215,13 @@ targets:
 }
 
 func TestABundleFollowsLabelsAndTouchesNobodyElse(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	a, b := f.place("a", map[string]string{"env": "dev"}), f.place("b", map[string]string{"env": "prod"})
 	f.bundle("app", configMap+`
 targets:
 - clusterSelector: {matchLabels: {env: dev}}
 `)
-	first := a.deployment("app", there)
+	first := a.deployment("app", settled)
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "b"}}
 	f.change(cluster, func() { cluster.Labels["env"] = "dev" })
 	b.deployment("app", there)
@@ -318,7 +327,7 @@ func TestAClusterOfSomebodyElseIsLeftAloneAndALostNamespaceIsFilledAgain(t *test
 	f.change(cluster, func() { cluster.Labels = map[string]string{fleet.LabelClusterManagement: "somebody"} })
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(1) [Cluster a")
 	if d := b.deployment("app", there); d.UID != kept.UID || d.DeletionTimestamp != nil {
-		t.Errorf("what the hub has its hands off was taken away: %+v", d.ObjectMeta)
+		t.Errorf("what the hub does not manage was removed: %+v", d.ObjectMeta)
 	}
 }
 
@@ -381,13 +390,13 @@ targets: [{clusterSelector: {}}]
 	f.untilBundle("app", "Ready", corev1.ConditionTrue)
 
 	f.change(b, func() { b.Spec.DefaultNamespace = "two" })
-	told := func(d fleet.BundleDeployment) error {
+	updated := func(d fleet.BundleDeployment) error {
 		if d.Spec.DeploymentID == canary.Spec.DeploymentID {
-			return fmt.Errorf("not told yet")
+			return fmt.Errorf("not updated yet")
 		}
 		return nil
 	}
-	second := places[2].deployment("app", told)
+	second := places[2].deployment("app", updated)
 	for _, p := range places[:2] {
 		p.deployment("app", func(d fleet.BundleDeployment) error {
 			if d.Spec.StagedDeploymentID != second.Spec.DeploymentID || d.Spec.DeploymentID != canary.Spec.DeploymentID {
@@ -401,8 +410,8 @@ targets: [{clusterSelector: {}}]
 		t.Errorf("partitions are %+v", status.Status.PartitionStatus)
 	}
 	ready(t, f, second)
-	ready(t, f, places[0].deployment("app", told))
-	ready(t, f, places[1].deployment("app", told))
+	ready(t, f, places[0].deployment("app", updated))
+	ready(t, f, places[1].deployment("app", updated))
 	f.untilBundle("app", "Ready", corev1.ConditionTrue)
 }
 
@@ -446,7 +455,10 @@ func TestAMappingLetsBundlesIntoOtherWorkspacesAndNamesMayCollide(t *testing.T) 
 	other.workspace = f.namespace("clusters-")
 	p := other.place("there", nil)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.workspace}}
-	f.change(namespace, func() { namespace.Labels = map[string]string{"open-to": f.workspace} })
+	f.change(namespace, func() {
+		namespace.Labels = map[string]string{"open-to": f.workspace}
+		namespace.Annotations = map[string]string{fleet.AnnotationBundlesFrom: f.workspace}
+	})
 	b := f.bundle("app", configMap+"\ntargets: [{clusterSelector: {}}]\n")
 	f.untilBundle("app", "Ready", corev1.ConditionTrue, "match no Cluster")
 	mapping := &fleet.BundleNamespaceMapping{

@@ -10,11 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -27,17 +30,18 @@ func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
 		DefaultTransform: lean,
 		NewInformer:      kinds.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			&fleet.ClusterRegistration{}: {Transform: withoutAnswer},
-			&fleet.Bundle{}:              {Transform: bundle.WithoutResources},
-			&fleet.BundleDeployment{}:    {Transform: bundle.WithoutOptions},
-			&placement.Work{}:            {Transform: placer.Slim},
-			&corev1.Namespace{}:          managed,
-			&corev1.ServiceAccount{}:     managed,
-			&corev1.Secret{}:             managed,
-			&coordinationv1.Lease{}:      managed,
-			&rbacv1.Role{}:               managed,
-			&rbacv1.RoleBinding{}:        managed,
-			&rbacv1.ClusterRoleBinding{}: managed,
+			&fleet.ClusterRegistration{}:            {Transform: withoutAnswer},
+			&fleet.Bundle{}:                         {Transform: withoutResources},
+			&fleet.BundleDeployment{}:               {Transform: bundle.WithoutOptions},
+			&placement.Work{}:                       {Transform: placer.Slim},
+			&clusterv1beta1.InternalMemberCluster{}: {Transform: bounded},
+			&corev1.Namespace{}:                     managed,
+			&corev1.ServiceAccount{}:                managed,
+			&corev1.Secret{}:                        managed,
+			&coordinationv1.Lease{}:                 managed,
+			&rbacv1.Role{}:                          managed,
+			&rbacv1.RoleBinding{}:                   managed,
+			&rbacv1.ClusterRoleBinding{}:            managed,
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HubConfigMap)},
 			}},
@@ -45,10 +49,28 @@ func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
 	}
 }
 
-// lean drops what nothing in the hub reads. It cannot be told by kind, because a kind that is named in the options has to be served.
+// lean drops what no part of the hub reads. The cache's options cannot name the kind, because a kind that they name has to be served.
 func lean(o any) (any, error) {
 	if profile, ok := o.(*inventoryv1alpha1.ClusterProfile); ok {
 		inventory.Lean(profile)
+	}
+	return cache.TransformStripManagedFields()(o)
+}
+
+// withoutResources keeps the resources of Bundles out of the cache, of those of agents all but a digest.
+func withoutResources(o any) (any, error) {
+	if b, ok := o.(*fleet.Bundle); ok {
+		if err := agentbundle.WithDigest(b); err != nil {
+			return nil, err
+		}
+	}
+	return bundle.WithoutResources(o)
+}
+
+// bounded keeps reports that are too large out of the hub's memory, and out of whatever they are copied to.
+func bounded(o any) (any, error) {
+	if report, ok := o.(*clusterv1beta1.InternalMemberCluster); ok {
+		membership.Bound(report)
 	}
 	return cache.TransformStripManagedFields()(o)
 }

@@ -40,7 +40,7 @@ func (f fixture) optIn() {
 
 func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *testing.T) {
 	f := newFixture(t)
-	quiet := newFixture(t)
+	quiet := f.neighbour()
 	quiet.capiSecret("web-kubeconfig", "web")
 	f.capiSecret("web-kubeconfig", "web")
 	f.capiSecret("web-ca", "web")

@@ -13,9 +13,9 @@ import (
 )
 
 func TestSettingsReachTheValuesOfTokensAndGarbageLeavesTheLastGoodOnesInForce(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	f.token("new-token", "")
-	settings := f.settings(`{"apiServerURL":"https://hub.example:6443"}`)
+	settings := f.configure(`{"apiServerURL":"https://hub.example:6443"}`)
 	url := func(want string) func() error {
 		return func() error {
 			if got := f.values("new-token")["apiServerURL"]; got != want {

@@ -3,11 +3,11 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +33,7 @@ func (f fixture) delivering(prefix string, labels ...string) *delivering {
 	f.t.Helper()
 	cluster := testkube.Start(f.t, "delivered")
 	d := &delivering{registered: f.register(prefix), on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster}}
-	cluster.InstallCRDs(f.t)
+	cluster.ServeFleet(f.t)
 	d.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	d.agent = d.serve(d.on, delivers(f.t, cluster))
 	d.label(append(labels, "test="+f.workspace)...)
@@ -49,13 +49,18 @@ func (d *delivering) appliedConfigMap(shop string) *corev1.ConfigMap {
 	return found
 }
 
-// delivers makes the agent of a cluster start the program.
+// delivers makes the agent of a cluster start the program. What that logs is shown if the test fails.
 func delivers(t *testing.T, on testkube.Cluster) func(*agent.Options) {
-	return func(o *agent.Options) {
-		o.Delivery = agent.Delivery{
-			Path:      testkube.Build(t, "muster-deployer"),
-			Arguments: []string{"--kubeconfig=" + filepath.Join(on.Dir, "kubeconfig"), "--namespace=" + o.Namespace},
+	log := filepath.Join(t.TempDir(), "muster-deployer.log")
+	t.Cleanup(func() {
+		if text, err := os.ReadFile(log); t.Failed() && err == nil {
+			t.Logf("muster-deployer printed:\n%s", text)
 		}
+	})
+	return func(o *agent.Options) {
+		o.Delivery = agent.Delivery{Path: "/bin/sh", Arguments: []string{
+			"-c", `exec "$@" 2>>"$0"`, log, testkube.Build(t, "muster-deployer"), "--kubeconfig=" + filepath.Join(on.Dir, "kubeconfig"), "--namespace=" + o.Namespace,
+		}}
 	}
 }
 
@@ -104,10 +109,8 @@ func TestAMemberAppliesWhatIsPlacedOnItAndRemovesIt(t *testing.T) {
 	f := newFixture(t)
 	m := f.delivering("delivered", "env=prod")
 	shop := f.shop()
-	begun := time.Now()
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.eventually("the member has it", func() error { return m.has(shop) })
-	t.Logf("it was there %s after the placement", time.Since(begun))
 	f.untilSays(crp, "Applied", metav1.ConditionTrue, "")
 	f.check(f.Delete(context.Background(), crp))
 	f.eventually("the member has it no more", func() error { return m.hasNothingOf(shop) })

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,11 +34,14 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/eventlimit"
 	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
@@ -48,9 +50,11 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
+	"github.com/muster-fleet/muster/internal/hub/record"
 	"github.com/muster-fleet/muster/internal/hub/registration"
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/hub/token"
+	"github.com/muster-fleet/muster/internal/hub/unsupported"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -97,7 +101,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	}
 	err = setUp(ctx, mgr, options.Namespace, kinds)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was told to end while it began
+		return nil //nolint:nilerr // the hub was asked to stop while it started
 	}
 	if err != nil {
 		return err
@@ -129,58 +133,37 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 
 // setUp adds everything that runs.
 func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *served.Kinds) error {
-	live, realClock := mgr.GetAPIReader(), clock.RealClock{}
-	recorder := mgr.GetEventRecorder("muster-hub")
-	settings := config.New(mgr.GetClient(), recorder, namespace)
-	if err := settings.Load(ctx, live); err != nil {
+	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Kinds: kinds, SystemNamespace: namespace}
+	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), clock.RealClock{})
+	deps.Config = config.New(deps.Client, deps.Recorder, namespace)
+	if err := deps.Config.Load(ctx, deps.Live); err != nil {
 		return err
 	}
-	judge := liveness.New(realClock, logr.FromContextOrDiscard(ctx).WithName("liveness"))
-	heartbeat := func() time.Duration { return liveness.Period(judge.Members()) }
-	hubOf := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, settings.Current().Hub()) }
-	turns := &membership.Turns{}
+	deps.Liveness = liveness.New(clock.RealClock{}, logr.FromContextOrDiscard(ctx).WithName("liveness"))
+	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
+	moves := &record.MoveLimiter{}
+	agents := agentbundle.New(deps)
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
-		func() error { return mgr.Add(manager.RunnableFunc(judge.Start)) },
-		func() error { return mgr.Add(manager.RunnableFunc(judge.Serve(metrics.Registry))) },
-		func() error { return liveness.Feed(ctx, mgr.GetCache(), judge) },
-		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(mgr.GetClient(), namespace))) },
-		func() error { return settings.Register(mgr) },
-		func() error {
-			return token.New(token.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Config: settings,
-				SystemNamespace: namespace}).Register(ctx, mgr)
-		},
-		func() error {
-			return registration.New(registration.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace}).Register(ctx, mgr)
-		},
-		func() error {
-			return cluster.New(cluster.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Heartbeat: heartbeat, Hub: hubOf, SystemNamespace: namespace, Turns: turns, Kinds: kinds}).Register(mgr)
-		},
-		func() error { return addImporter(ctx, mgr, settings, recorder, namespace) },
-		func() error {
-			return member.New(member.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, SystemNamespace: namespace, Turns: turns, Kinds: kinds}).Register(mgr)
-		},
-		func() error { return addPlacement(ctx, mgr, judge, recorder, kinds) },
-		func() error {
-			return bundle.New(bundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder, Kinds: kinds}).Register(ctx, mgr)
-		},
-		func() error {
-			return agentbundle.New(agentbundle.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Judge: judge, Kinds: kinds}).Register(mgr)
-		},
-		func() error { return group.New(mgr.GetClient(), realClock).Register(mgr) },
-		func() error { return addInventory(ctx, mgr, settings, recorder, kinds) },
-		func() error {
-			return local.New(local.Deps{Client: mgr.GetClient(), Live: live, Clock: realClock, Recorder: recorder,
-				Config: settings, Hub: mgr.GetConfig(), SystemNamespace: namespace}).Register(mgr)
-		},
-		func() error {
-			return clusterapi.New(clusterapi.Deps{Client: mgr.GetClient(), Recorder: recorder}).Register(mgr)
-		},
+		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
+		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Serve(metrics.Registry))) },
+		func() error { return liveness.WatchLeases(ctx, mgr.GetCache(), deps.Liveness) },
+		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
+		func() error { return deps.Config.Register(mgr) },
+		func() error { return token.New(deps).Register(ctx, mgr) },
+		func() error { return registration.New(registration.Deps{Deps: deps, Hub: address}).Register(ctx, mgr) },
+		func() error { return cluster.New(deps, moves, address).Register(mgr) },
+		func() error { return addImporter(ctx, mgr, deps) },
+		func() error { return member.New(deps, moves).Register(ctx, mgr) },
+		func() error { return addPlacement(ctx, mgr, deps) },
+		func() error { return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote}).Register(ctx, mgr) },
+		func() error { return agents.Register(mgr) },
+		func() error { return group.New(deps).Register(mgr) },
+		func() error { return unsupported.Register(mgr, deps.Clock) },
+		func() error { return addInventory(ctx, mgr, deps) },
+		func() error { return local.New(local.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
+		func() error { return clusterapi.New(deps).Register(mgr) },
 	} {
 		if err := register(); err != nil {
 			return err
@@ -189,8 +172,8 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	return nil
 }
 
-// addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own.
-func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judge, recorder events.EventRecorder, kinds *served.Kinds) error {
+// addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
+func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for any kind: %w", err)
@@ -199,31 +182,30 @@ func addPlacement(ctx context.Context, mgr manager.Manager, judge *liveness.Judg
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	controller := placer.New(placer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
-		Judge: judge, Dynamic: reader, Discovery: known, Kinds: kinds})
-	if err := mgr.Add(manager.RunnableFunc(controller.Serve(metrics.Registry))); err != nil {
+	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
+		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: deps.SystemNamespace}
+	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
+	if err := errors.Join(mgr.Add(manager.RunnableFunc(policies.Start)), mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry)))); err != nil {
 		return err
 	}
-	return controller.Register(ctx, mgr)
+	return placements.Register(ctx, mgr)
 }
 
 // addInventory adds the inventory if its kind is served.
-func addInventory(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, kinds *served.Kinds) error {
-	if served, err := servesProfiles(mgr); err != nil || !served {
+func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+	if served, err := servesProfiles(ctx, mgr); err != nil || !served {
 		return err
 	}
-	return inventory.New(inventory.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: recorder,
-		Config: settings, Kinds: kinds}).Register(ctx, mgr)
+	return inventory.New(deps).Register(ctx, mgr)
 }
 
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
-func addImporter(ctx context.Context, mgr manager.Manager, settings *config.Controller, recorder events.EventRecorder, namespace string) error {
+func addImporter(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
 	secrets, err := importer.NewSecretCache(mgr)
 	if err != nil {
 		return err
 	}
-	return importer.New(importer.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets, Clock: clock.RealClock{},
-		Recorder: recorder, Config: settings, SystemNamespace: namespace}).Register(ctx, mgr)
+	return importer.New(importer.Deps{Deps: deps, Secrets: secrets, Hub: mgr.GetConfig()}).Register(ctx, mgr)
 }
 
 // requireCRDs says what to do where the kinds of the fleet are not served.
@@ -237,11 +219,24 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		fleet.GroupVersion.WithKind("ClusterRegistration"),
 		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
 		fleet.GroupVersion.WithKind("Content"),
+		fleet.GroupVersion.WithKind("GitRepo"),
+		fleet.GroupVersion.WithKind("GitRepoRestriction"),
+		fleet.GroupVersion.WithKind("HelmOp"),
+		fleet.GroupVersion.WithKind("ImageScan"),
+		fleet.GroupVersion.WithKind("Policy"),
+		fleet.GroupVersion.WithKind("Schedule"),
 		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
 		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
 		placement.GroupVersion.WithKind("Work"),
 		placement.GroupVersion.WithKind("ClusterResourcePlacement"),
 		placement.GroupVersion.WithKind("ResourcePlacement"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacementStatus"),
+		placement.GroupVersion.WithKind("ClusterResourceOverride"),
+		placement.GroupVersion.WithKind("ResourceOverride"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacementDisruptionBudget"),
+		placement.GroupVersion.WithKind("ClusterStagedUpdateRun"),
+		placement.GroupVersion.WithKind("StagedUpdateRun"),
 	} {
 		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
 			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())
@@ -253,11 +248,11 @@ func requireCRDs(mapper meta.RESTMapper) error {
 }
 
 // servesProfiles says whether the hub cluster has the kind ClusterProfile, and in the log what it means if not.
-func servesProfiles(mgr manager.Manager) (bool, error) {
+func servesProfiles(ctx context.Context, mgr manager.Manager) (bool, error) {
 	gvk := inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
 	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		mgr.GetLogger().Info("No inventory: the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
+		logr.FromContextOrDiscard(ctx).Info("No inventory: the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
 			"; to have one install the fleet-crd chart and restart the hub")
 		return false, nil
 	}

@@ -2,11 +2,13 @@ package hub_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -29,20 +33,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Tests that run in parallel wait for silence most of the time, so there may be more of them than processors.
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	// A test waits most of the time, so there may be more of them than processors.
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(&logged, nil)))
-	os.Exit(testkube.Main(m, func() {
-		if running.stop != nil {
-			running.stop()
-		}
-	}))
+	for _, name := range []string{"alone-1", "alone-2", "alone-3"} {
+		alone <- name
+	}
+	ctrl.SetLogger(logger)
+	os.Exit(testkube.Main(m, stopShared))
 }
 
-// logged is all that hubs of this package have logged.
-var logged log
+// logged is all that the shared hub has logged with logger.
+var (
+	logged log
+	logger = logr.FromSlogHandler(slog.NewTextHandler(&logged, nil))
+)
 
 type log struct {
 	mu   sync.Mutex
@@ -61,58 +67,160 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// fixture is a hub on a real control plane and one workspace of its own.
+// lines returns the last lines that contain a text.
+func (l *log) lines(with string) string {
+	var found []string
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, with) {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found[max(0, len(found)-100):], "")
+}
+
+// fixture is a hub on a real control plane and a workspace of the test's own.
 type fixture struct {
 	client.Client
 	t         *testing.T
 	cluster   testkube.Cluster
 	workspace string
+	// hub is the process of a hub that no other test uses; nil for the shared hub.
+	hub *testkube.Program
 }
 
-// running is the one hub of this package, which tests share and may restart.
-var running struct {
-	config *rest.Config
-	stop   func()
-}
-
+// newFixture has the test run in parallel with others on the shared hub. Such a test may neither change the hub's settings nor stop the hub, and
+// changes no object of the cluster that other tests rely on: newAlone is for those.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
+	t.Parallel()
 	cluster := testkube.Start(t, "hub")
-	if running.config == nil {
-		running.config = cluster.InstallHub(t)
-	}
-	startHub()
-	f := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
+	shared.start.Do(func() { startShared(cluster.InstallHub(t)) })
+	f := fixture{t: t}.on(cluster)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the hub logged of this workspace:\n%s", logged.lines(f.workspace))
+		}
+	})
+	return f
+}
+
+// on is a new workspace on a control plane.
+func (f fixture) on(cluster testkube.Cluster) fixture {
+	f.t.Helper()
+	f.Client, f.cluster = cluster.Client(f.t), cluster
+	return f.neighbour()
+}
+
+// neighbour is another workspace of the same hub.
+func (f fixture) neighbour() fixture {
+	f.t.Helper()
 	f.workspace = f.namespace("clusters-")
 	return f
 }
 
-// startHub runs the hub unless it runs.
-func startHub() {
-	if running.stop != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
+// shared is the hub of most tests. It runs in the process of the tests, where the race detector sees it.
+var shared struct {
+	start sync.Once
+	stop  func()
+}
+
+func startShared(config *rest.Config) {
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logger))
 	done := make(chan error, 1)
 	go func() {
-		err := hub.Run(ctx, running.config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
+		err := hub.Run(ctx, config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
 		if err != nil && ctx.Err() == nil {
 			panic(fmt.Sprintf("the hub ended: %v", err)) // no test could go on
 		}
 		done <- err
 	}()
-	running.stop = func() {
+	shared.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
 			panic(err)
 		}
-		running.stop = nil
 	}
 }
 
+func stopShared() {
+	if shared.stop != nil {
+		shared.stop()
+	}
+}
+
+// alone has the names of the control planes on which no test of newAlone runs at the moment.
+var alone = make(chan string, 3)
+
+// newAlone has the test run in parallel with others, on a control plane where it has a hub of its own until it ends: a process with these
+// settings, or those of HubSettings. What the test leaves there must not hinder the next one.
+func newAlone(t *testing.T, settings string, flags ...string) fixture {
+	t.Helper()
+	t.Parallel()
+	name := <-alone
+	t.Cleanup(func() { alone <- name })
+	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
+}
+
+// newUndefining is newAlone on the control plane of those tests that delete definitions, with all objects of these kinds.
+func newUndefining(t *testing.T) fixture {
+	t.Helper()
+	t.Parallel()
+	return newProcess(t, turn(t, "definitions"), "", "--leader-elect=false")
+}
+
+// turns are the locks of control planes.
+var turns sync.Map
+
+// turn starts a control plane that the test has for itself until it ends.
+func turn(t *testing.T, name string) testkube.Cluster {
+	t.Helper()
+	lock, _ := turns.LoadOrStore(name, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	t.Cleanup(lock.(*sync.Mutex).Unlock)
+	return testkube.Start(t, name)
+}
+
+// newProcess runs a hub as a process with the rights that its chart gives it.
+func newProcess(t *testing.T, cluster testkube.Cluster, settings string, flags ...string) fixture {
+	t.Helper()
+	rights := cluster.InstallHub(t)
+	f := fixture{t: t}.on(cluster)
+	f.configure(cmp.Or(settings, testkube.HubSettings))
+	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(cluster.Dir, "kubeconfig"))
+	f.check(err)
+	for _, user := range kubeconfig.AuthInfos {
+		user.Impersonate = rights.Impersonate.UserName
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	f.check(clientcmd.WriteToFile(*kubeconfig, path))
+	f.hub = testkube.Run(t, "muster-hub", append([]string{"--kubeconfig", path, "--namespace", naming.SystemNamespace,
+		"--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, flags...)...)
+	return f
+}
+
 func (f fixture) restartHub() {
-	running.stop()
-	startHub()
+	f.hub.Kill()
+	f.hub.Start()
+}
+
+// configured returns the hub's settings.
+func (f fixture) configured() *corev1.ConfigMap {
+	f.t.Helper()
+	settings := &corev1.ConfigMap{}
+	f.check(f.get(settings, naming.SystemNamespace, naming.HubConfigMap))
+	return settings
+}
+
+// configure writes the hub's settings, whether there are some or not.
+func (f fixture) configure(text string) *corev1.ConfigMap {
+	f.t.Helper()
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}}
+	_, err := controllerutil.CreateOrUpdate(context.Background(), f.Client, settings, func() error {
+		settings.Data = map[string]string{"config": text}
+		return nil
+	})
+	f.check(err)
+	return settings
 }
 
 func (f fixture) check(err error) {
@@ -162,7 +270,7 @@ func (f fixture) as(bearer string) client.Client {
 	f.t.Helper()
 	config := rest.AnonymousClientConfig(f.cluster.Config)
 	config.BearerToken, config.QPS = bearer, -1
-	made, err := client.New(config, client.Options{Scheme: f.Scheme()})
+	made, err := client.New(config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
 	f.check(err)
 	return made
 }

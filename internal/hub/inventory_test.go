@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +19,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub"
 	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 const inventoryNamespace = "fleet-inventory"
@@ -111,7 +108,7 @@ func TestTenBeatsCauseNoWriteOfAProfile(t *testing.T) {
 	m := f.register("beats")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	before := f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
-	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme()})
+	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
 	f.check(err)
 	changes, err := watching.Watch(context.Background(), &inventory.ClusterProfileList{}, &client.ListOptions{
 		Namespace: inventoryNamespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", m.name),
@@ -174,7 +171,7 @@ func TestProfileOfAnotherManagerIsNeverTouched(t *testing.T) {
 }
 
 func TestProfileEditedOrDeletedByHandIsHealed(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	m := f.register("edited")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	wanted := f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
@@ -220,12 +217,12 @@ func TestProfileEditedOrDeletedByHandIsHealed(t *testing.T) {
 }
 
 func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	m := f.register("move")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
 	elsewhere := f.namespace("kueue-")
-	f.settings(fmt.Sprintf(`{"inventory":{"namespace":%q}}`, elsewhere))
+	f.configure(fmt.Sprintf(`{"inventory":{"namespace":%q}}`, elsewhere))
 	f.untilNoProfile(inventoryNamespace, m.name)
 	f.eventually("it is elsewhere", func() error { return f.get(&inventory.ClusterProfile{}, elsewhere, m.name) })
 	f.eventually("an event says which labels are missing", func() error {
@@ -254,55 +251,33 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 }
 
 func TestProfileOfARecordThatWentUnseenIsRemovedWhenTheHubStarts(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	m := f.register("unseen")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
-	running.stop()
+	f.hub.Kill()
 	mc := m.record()
 	f.check(f.Patch(context.Background(), &mc, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
 	f.check(f.Delete(context.Background(), &mc))
-	startHub()
+	f.hub.Start()
 	f.untilNoProfile(inventoryNamespace, m.name)
 }
 
 func TestHubWithoutTheKindRunsWithoutAnInventoryAndSaysSo(t *testing.T) {
-	if running.stop != nil {
-		running.stop() // two hubs in one process would serve the same metrics
-	}
-	cluster := testkube.Start(t, "bare")
-	config := cluster.InstallHub(t)
-	f := fixture{Client: cluster.Client(t), t: t, cluster: cluster, workspace: "clusters-bare"}
-	apiextensions, err := client.New(cluster.Config, client.Options{})
-	f.check(err)
-	f.check(apiextensionsv1.AddToScheme(apiextensions.Scheme()))
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "clusterprofiles.multicluster.x-k8s.io"}}
-	f.check(apiextensions.Delete(context.Background(), crd))
+	f := newAlone(t, "")
+	f.hub.Kill()
+	t.Cleanup(func() { f.cluster.InstallCRDs(t) })
+	f.undefine("clusterprofiles.multicluster.x-k8s.io")
 	f.eventually("the kind is gone", func() error {
-		if err := f.List(context.Background(), &inventory.ClusterProfileList{}); err == nil {
-			return errors.New("it is served")
+		if err := f.List(context.Background(), &inventory.ClusterProfileList{}); !meta.IsNoMatchError(err) {
+			return gone(err)
 		}
 		return nil
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- hub.Run(ctx, config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
-	}()
-	defer cancel()
-	f.eventually("the hub runs", func() error {
-		select {
-		case err := <-ended:
-			t.Fatalf("the hub ended: %v", err)
-		default:
-		}
-		return f.get(&corev1.Namespace{}, "", naming.MemberSystemNamespace)
-	})
+	f.hub.Start()
 	m := f.register("member")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
-	if want := "No inventory: the hub cluster does not serve multicluster.x-k8s.io/v1alpha1 ClusterProfile"; !strings.Contains(logged.String(), want) {
+	if want := "No inventory: the hub cluster does not serve multicluster.x-k8s.io/v1alpha1 ClusterProfile"; !strings.Contains(f.hub.Log(), want) {
 		t.Errorf("the log does not say %q", want)
 	}
-	cancel()
-	f.check(<-ended)
 }

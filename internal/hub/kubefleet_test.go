@@ -37,12 +37,12 @@ type kubefleet struct {
 func (f fixture) kubefleet(prefix string) *kubefleet {
 	f.t.Helper()
 	cluster := testkube.Start(f.t, "delivered")
-	cluster.InstallCRDs(f.t)
+	cluster.ServeFleet(f.t)
 	k := &kubefleet{registered: f.register(prefix), on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster}}
 	k.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	config := rest.AnonymousClientConfig(f.cluster.Config)
 	config.BearerToken, config.QPS = k.bearer(k.name), -1
-	watching, err := client.NewWithWatch(config, client.Options{Scheme: f.Scheme()})
+	watching, err := client.NewWithWatch(config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
 	f.check(err)
 	f.eventually("it watches its Works", func() error {
 		k.events, err = watching.Watch(context.Background(), &placement.WorkList{}, client.InNamespace(k.namespaceName()))
@@ -55,8 +55,8 @@ func (f fixture) kubefleet(prefix string) *kubefleet {
 	return k
 }
 
-// hears returns the next Work that its watch tells of and that is as asked for.
-func (k *kubefleet) hears(what string, is func(*placement.Work) bool) *placement.Work {
+// receives returns the next Work from the agent's watch for which the function returns true.
+func (k *kubefleet) receives(what string, is func(*placement.Work) bool) *placement.Work {
 	k.t.Helper()
 	deadline := time.After(time.Minute)
 	for {
@@ -66,13 +66,13 @@ func (k *kubefleet) hears(what string, is func(*placement.Work) bool) *placement
 				return work
 			}
 		case <-deadline:
-			k.t.Fatalf("the agent did not hear of a Work that is %s", what)
+			k.t.Fatalf("the agent did not receive a Work that is %s", what)
 		}
 	}
 }
 
-// claims adds its finalizer, by an update of the whole Work.
-func (k *kubefleet) claims(work *placement.Work) {
+// addsFinalizer adds the agent's finalizer, by an update of the whole Work.
+func (k *kubefleet) addsFinalizer(work *placement.Work) {
 	k.t.Helper()
 	work.Finalizers = append(work.Finalizers, "kubernetes-fleet.io/work-cleanup")
 	k.check(k.agent.Update(context.Background(), work))
@@ -154,7 +154,7 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 	is := func(name string) func(*placement.Work) bool {
 		return func(w *placement.Work) bool { return w.Name == name }
 	}
-	work := k.hears("placed", is(crp.Name+"-work"))
+	work := k.receives("placed", is(crp.Name+"-work"))
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "1 members picked")
 	f.untilSays(crp, "Applied", metav1.ConditionUnknown, k.name+": waiting for the member's agent")
 	want := map[string]string{
@@ -168,7 +168,7 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || got["kubernetes-fleet.io/parent-resource-binding"] == "" || len(work.OwnerReferences) > 0 {
 		t.Errorf("owners %v, labels (-want +got):\n%s", work.OwnerReferences, diff)
 	}
-	k.claims(work)
+	k.addsFinalizer(work)
 	k.failing = "settings"
 	k.applies(work)
 	f.untilSays(crp, "Applied", metav1.ConditionFalse, fmt.Sprintf("%s: ConfigMap %s/settings: drifts between the two sides", k.name, shop))
@@ -186,13 +186,13 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 	f.check(k.on.get(&corev1.ConfigMap{}, shop, "settings"))
 
 	f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "more"}}))
-	changed := k.hears("changed", func(w *placement.Work) bool { return w.Generation > work.Generation })
+	changed := k.receives("changed", func(w *placement.Work) bool { return w.Generation > work.Generation })
 	f.untilSays(crp, "Applied", metav1.ConditionUnknown, "waiting for the member's agent")
 	k.applies(changed)
 	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
 
 	f.check(f.Delete(context.Background(), crp))
-	k.removes(k.hears("deleted", func(w *placement.Work) bool { return w.DeletionTimestamp != nil }))
+	k.removes(k.receives("deleted", func(w *placement.Work) bool { return w.DeletionTimestamp != nil }))
 	f.eventually("the placement is gone", func() error {
 		if err := f.get(crp, "", crp.Name); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading it: %v", err)
@@ -202,8 +202,8 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 
 	// It leaves with a Work, off which it takes nothing but its finalizer; what it applied stays.
 	crp = f.crp(strings.ReplaceAll(prodOnly, "$SHOP", f.shop()))
-	work = k.hears("placed once more", func(w *placement.Work) bool { return w.DeletionTimestamp == nil && len(w.Finalizers) == 0 })
-	k.claims(work)
+	work = k.receives("placed once more", func(w *placement.Work) bool { return w.DeletionTimestamp == nil && len(w.Finalizers) == 0 })
+	k.addsFinalizer(work)
 	k.applies(work)
 	f.untilSays(crp, "Available", metav1.ConditionTrue, "")
 	record := k.record()

@@ -48,7 +48,7 @@ func (f fixture) upstreamAgent(values map[string]string, clientID string) *upstr
 	return u
 }
 
-// next is the next BundleDeployment that the watch tells of, as it came, once it is as wanted.
+// next is the next BundleDeployment from the watch, as it came, for which the function returns true.
 func (u *upstream) next(what string, wanted func(spec map[string]any) bool) *unstructured.Unstructured {
 	u.t.Helper()
 	timeout := time.After(30 * time.Second)
@@ -61,7 +61,7 @@ func (u *upstream) next(what string, wanted func(spec map[string]any) bool) *uns
 				}
 			}
 		case <-timeout:
-			u.t.Fatalf("the watch told of nothing for 30 s: %s", what)
+			u.t.Fatalf("the watch had no event for 30 s: %s", what)
 		}
 	}
 }
@@ -162,7 +162,7 @@ targets: [{clusterGroup: devs}]
 	}
 	options := spec["options"].(map[string]any)
 	if got := fmt.Sprintln(options["defaultNamespace"], options["helm"], spec["dependsOn"]); got != "shop map[releaseName:app takeOwnership:true timeoutSeconds:60] [map[name:base]]\n" {
-		t.Errorf("it is told %s", got)
+		t.Errorf("it is sent %s", got)
 	}
 	resources, filled := u.read(d)
 	if len(resources) != 1 || resources[0].Name != "cm.yaml" || !strings.Contains(resources[0].Content, f.workspace) || filled != `{"env":"dev"}` {
@@ -178,7 +178,7 @@ targets: [{clusterGroup: devs}]
 	d = u.next("another deployment", func(now map[string]any) bool { return now["deploymentID"] != spec["deploymentID"] })
 	spec = d.Object["spec"].(map[string]any)
 	if got := fmt.Sprint(spec["correctDrift"], spec["options"].(map[string]any)["forceSyncGeneration"]); got != "map[enabled:true force:true] 1" {
-		t.Errorf("it is told %s", got)
+		t.Errorf("it is sent %s", got)
 	}
 	if resources, _ = u.read(d); !strings.Contains(resources[0].Content, "other") {
 		t.Errorf("it reads %+v", resources)
@@ -199,7 +199,7 @@ targets: [{clusterGroup: devs}]
 	u.report(d, func(s map[string]any) {
 		s["conditions"] = []any{map[string]any{"type": "Installed", "status": "False", "message": "another release has it"}}
 	})
-	f.untilBundle("app", "Ready", corev1.ConditionFalse, "ErrApplied(1) [Cluster c1: another release has it]")
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "NotReady(1) [Cluster c1: another release has it]")
 	u.report(d, func(s map[string]any) { s["syncGeneration"] = 1 })
 	f.allReady("c1", "devs")
 	u.mayDoNoMore(d)
@@ -228,6 +228,6 @@ func (u *upstream) mayDoNoMore(d *unstructured.Unstructured) {
 	u.refused("it lists Contents", u.Client.List(ctx, &fleet.ContentList{}))
 	u.refused("it lists the Secrets of its namespace", u.Client.List(ctx, &corev1.SecretList{}, namespace))
 	u.refused("it lists BundleDeployments of all", u.Client.List(ctx, &fleet.BundleDeploymentList{}))
-	u.refused("it changes what it is told", u.Client.Patch(ctx, d.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))))
+	u.refused("it changes what it is sent", u.Client.Patch(ctx, d.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))))
 	u.refused("it deletes it", u.Client.Delete(ctx, d.DeepCopy()))
 }

@@ -52,7 +52,7 @@ func TestUpstreamAgentsOfBothGenerationsJoinAndBeat(t *testing.T) {
 			t.Errorf("%s: status.agent is %+v", id, cluster.Status.Agent)
 		}
 		f.eventually("the answer is gone", func() error {
-			secret := naming.CredentialSecret(id, "r4nd0m")
+			secret := naming.CredentialSecret(id, "r4nd0m-"+f.workspace)
 			for _, o := range []client.Object{&corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 				if err := f.get(o, values["systemRegistrationNamespace"], secret); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("%T: %v", o, err)
@@ -161,7 +161,7 @@ func (f fixture) refused(what string, err error) {
 }
 
 func TestSilentMemberIsShownAsLostAndComesBackWithOneBeat(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
 	m := f.join(values, map[string]any{"clientID": "silent"})
 	name := naming.Cluster("silent")
@@ -227,7 +227,7 @@ func TestWhatIsDeletedOfAMemberByMistakeHealsOrSaysWhatToDo(t *testing.T) {
 	f.untilReady(name, "IdentityMissing")
 	f.eventually("an event says so", func() error { return f.event("IdentityMissing", name, "new registration token") })
 	f.eventually("the agent says that it needs a registration token", func() error {
-		if state, reason, _ := m.agent.Standing(); state != agent.Waiting || !strings.Contains(reason, "new registration token") {
+		if state, reason, _ := m.agent.Status(); state != agent.Waiting || !strings.Contains(reason, "new registration token") {
 			return fmt.Errorf("it is %s: %s", state, reason)
 		}
 		return nil

@@ -265,7 +265,6 @@ func TestReportEditedByHandIsHealedAndRightsNarrowToTheNativeAgent(t *testing.T)
 
 func TestSilentMemberClusterIsShownAsLost(t *testing.T) {
 	f := newFixture(t)
-	t.Parallel()
 	m := f.register("silent")
 	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")

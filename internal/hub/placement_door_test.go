@@ -26,6 +26,7 @@ func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
 	cluster := f.untilReady(name, "Ready")
 	bearer, namespace := agent.credential()
 	agent.stop() // played by hand from here on
+	f.beating(f.as(bearer), namespace)
 	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() + "}]\npolicy: {placementType: PickFixed, clusterNames: [$TEST/" + name + "]}")
 	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, fmt.Sprintf("%s/%s: there is no MemberCluster, and no Cluster of a workspace that opts in", f.workspace, name))
 
@@ -54,44 +55,6 @@ func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func TestAMemberThatLeavesGetsNothingNewAndItsPlaceIsFilled(t *testing.T) {
-	f := newFixture(t)
-	a, b := f.joined("leave-a"), f.joined("leave-b")
-	crp := f.crp(`
-resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + f.shop() + `}]
-policy:
-  placementType: PickN
-  numberOfClusters: 1
-  affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {test: $TEST}}}]}}}
-`)
-	first, second := a, b
-	f.eventually("one of the two is picked", func() error {
-		works := f.works(crp)
-		if len(works) != 1 {
-			return fmt.Errorf("there are %d Works", len(works))
-		}
-		if works[0].Namespace == b.namespaceName() {
-			first, second = b, a
-		}
-		return nil
-	})
-	first.apply(crp.Name+"-work", "")
-	f.restartHub()
-	f.untilSays(crp, "Available", metav1.ConditionTrue, "on all 1 members")
-
-	record := first.record()
-	f.check(f.Delete(context.Background(), &record))
-	f.eventually("the other has it, too", func() error {
-		if works := f.works(crp); !slices.ContainsFunc(works, func(w placement.Work) bool { return w.Namespace == second.namespaceName() }) {
-			return fmt.Errorf("it is in %d namespaces", len(works))
-		}
-		return nil
-	})
-	f.eventually("the agent answers", func() error { return first.answer(metav1.ConditionFalse, "v1") })
-	first.untilGone()
-	f.untilOn(crp, second)
 }
 
 func TestAResourcePlacementPlacesOfItsOwnNamespaceOnly(t *testing.T) {

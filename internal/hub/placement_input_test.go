@@ -23,7 +23,6 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 		{"nothing selected", "", `resourceSelectors: []`, "should have at least 1 items"},
 		{"name and labels", "", `resourceSelectors: [{group: "", version: v1, kind: Namespace, name: x, labelSelector: {matchLabels: {a: b}}}]`, "name and labelSelector exclude each other"},
 		{"a scope of something else", "", `resourceSelectors: [{group: apps, version: v1, kind: Deployment, name: x, selectionScope: NamespaceOnly}]`, "selectionScope is for the kind Namespace only"},
-		{"fixed without names", "", all + "\npolicy: {placementType: PickFixed}", "clusterNames is for PickFixed only, which needs it"},
 		{"names without fixed", "", all + "\npolicy: {placementType: PickAll, clusterNames: [a]}", "clusterNames is for PickFixed only"},
 		{"fixed with affinity", "", all + "\npolicy: {placementType: PickFixed, clusterNames: [a], tolerations: [{key: a, operator: Exists}]}", "PickFixed takes clusterNames only"},
 		{"N without a number", "", all + "\npolicy: {placementType: PickN}", "numberOfClusters is for PickN only, which needs it"},
@@ -52,7 +51,7 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 			read(c.before)
 			f.check(f.Create(context.Background(), crp))
 			f.t.Cleanup(func() { f.dispose(crp) })
-			f.eventually("the hub has claimed it", func() error {
+			f.eventually("the hub has added its finalizer", func() error {
 				f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
 				read(c.spec)
 				if err = f.Update(context.Background(), crp); apierrors.IsConflict(err) {
@@ -68,6 +67,22 @@ func TestTheAPIServerRefusesWhatCannotBeMeant(t *testing.T) {
 			t.Errorf("%s: %v, want it refused with %q", c.name, err, c.want)
 		}
 	}
+}
+
+func TestPickFixedOfNobodyIsAllowedAndTakesEverythingAway(t *testing.T) {
+	f := newFixture(t)
+	m := f.joined("nobody")
+	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() + "}]\npolicy: {placementType: PickFixed}")
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "spec.policy asks for no member")
+	f.untilOn(crp)
+	name := func(names ...string) {
+		f.change(crp, func() { crp.Spec.Policy.ClusterNames = names })
+	}
+	name(m.name)
+	f.untilOn(crp, m)
+	name([]string{}...)
+	f.untilOn(crp)
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "spec.policy asks for no member")
 }
 
 func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
@@ -107,8 +122,9 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 			crp.Spec.Policy = policy
 			return f.Update(context.Background(), crp)
 		})
-		f.untilSays(crp, c.kind, metav1.ConditionFalse, c.want)
-		if strings.Contains(c.want, "select nothing") {
+		nothing := strings.Contains(c.want, "select nothing")
+		f.untilSays(crp, c.kind, map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[nothing], c.want)
+		if nothing {
 			f.eventually("the member holds nothing", func() error {
 				if works := f.works(crp); len(works) != 1 || len(works[0].Spec.Workload.Manifests) > 0 {
 					return fmt.Errorf("it has %d Works, with %d manifests", len(works), len(works[0].Spec.Workload.Manifests))

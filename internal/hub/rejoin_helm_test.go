@@ -8,20 +8,18 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/cli"
 	helmkube "helm.sh/helm/v4/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster: Helm waits to see the Secret that it makes, and the agent, which runs all the
 // time, deletes it; the clientID comes with the ConfigMap, which Helm writes later.
 func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
-	f, g := newFixture(t), newFixture(t)
-	// Other tests install the chart on the hub's own cluster, and some of what is in it has no namespace.
-	cluster := testkube.Start(t, "delivered")
+	f := newFixture(t)
+	g := f.neighbour()
+	cluster := turn(t, "migrated") // some of what the chart makes has no namespace
 	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	m := &member{fixture: on, agentNamespace: on.namespace("agent-")}
 	settings := cli.New()
@@ -57,11 +55,7 @@ func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
 	install.WaitStrategy = helmkube.HookOnlyStrategy
 	_, err = install.Run(chart, values(first, "by-helm"))
 	f.check(err)
-	t.Cleanup(func() {
-		if _, err := action.NewUninstall(configuration).Run("fleet-agent"); err != nil && !apierrors.IsNotFound(err) {
-			t.Log(err)
-		}
-	})
+	f.uninstallLater(configuration)
 	m.start()
 	here := naming.Cluster("by-helm")
 	uid := f.untilReady(here, "Ready").UID

@@ -18,14 +18,13 @@ import (
 // TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot lets a hub live through a restore: the objects that it has written since the
 // snapshot are there as they were before, with lower resource versions than those that it remembers.
 func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
-	t.Parallel()
-	f, _ := newProcessFixture(t, "restored", "", "--leader-elect=false") // a Lease that cannot be renewed would end the process
+	f := newAlone(t, "")
 	a := f.place("a", nil)
 	bundle := f.bundle("app", configMap+everywhere)
 	old := a.deployment("app", there)
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(1)")
 	before := bundle.ResourceVersion
-	restore := testkube.Snapshot(t, "restored")
+	restore := testkube.Snapshot(t, f.cluster.Name())
 	f.age(2000)
 	f.change(bundle, func() { bundle.Spec.Resources[0].Content += "\n# changed" })
 	newer := a.deployment("app", func(d fleet.BundleDeployment) error {

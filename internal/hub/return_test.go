@@ -24,7 +24,7 @@ import (
 func (m *member) untilState(want agent.State, says string) {
 	m.t.Helper()
 	m.eventually(fmt.Sprintf("the agent is %s", want), func() error {
-		if state, reason, _ := m.agent.Standing(); state != want || !strings.Contains(reason, says) {
+		if state, reason, _ := m.agent.Status(); state != want || !strings.Contains(reason, says) {
 			return fmt.Errorf("it is %s: %s", state, reason)
 		}
 		return nil
@@ -32,8 +32,7 @@ func (m *member) untilState(want agent.State, says string) {
 }
 
 func TestMemberWhoseAgentIsAwayIsMadeToLeaveAndJoinsAgainUnderItsName(t *testing.T) {
-	t.Parallel()
-	f, _ := newProcessFixture(t, "patient", `{"forceDeleteWaitTime":"30s"}`)
+	f := newAlone(t, `{"forceDeleteWaitTime":"30s"}`)
 	r := f.register("forced", every(10))
 	m := r.serve(f)
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
@@ -73,7 +72,7 @@ func TestMemberWhoseAgentIsAwayIsMadeToLeaveAndJoinsAgainUnderItsName(t *testing
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 }
 
-// TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack: nobody has to tell the agent; its token is that of the identity.
+// TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack: the agent needs no new settings; its token is that of the identity.
 func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 	f := newFixture(t)
 	r := f.register("recreated", every(10))
@@ -83,7 +82,7 @@ func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 	first := r.record()
 	r.check(r.Delete(context.Background(), &first))
 	r.until("Joined", metav1.ConditionTrue, "Leaving")
-	m.start() // it hears of it only now, and answers
+	m.start() // the agent is asked only now, and answers
 	m.untilState(agent.Left, "this cluster has left the fleet")
 	m.stop()
 	r.untilGone()
@@ -97,8 +96,7 @@ func TestMemberRecreatedWhileItsAgentIsAwayTakesItsAgentBack(t *testing.T) {
 
 func TestSecondAgentOfAMemberWaitsAndTakesOverFromOneThatStops(t *testing.T) {
 	f := newFixture(t)
-	t.Parallel()
-	spare := testkube.Start(t, "spare")
+	spare := testkube.Start(t, "delivered")
 	elsewhere := fixture{Client: spare.Client(t), t: t, cluster: spare}
 	r := f.register("twice", every(1))
 	first := r.serve(f)
@@ -106,7 +104,7 @@ func TestSecondAgentOfAMemberWaitsAndTakesOverFromOneThatStops(t *testing.T) {
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	second := r.serve(elsewhere)
 	second.untilState(agent.Standby, "beats for this member; this one waits")
-	if _, reason, joined := second.agent.Standing(); joined {
+	if _, reason, joined := second.agent.Status(); joined {
 		t.Errorf("the second agent is ready: %s", reason)
 	}
 	lease := leaseOf(r.namespaceName())

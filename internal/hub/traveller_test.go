@@ -22,27 +22,6 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// settings returns the hub's, which are these while the test runs.
-func (f fixture) settings(text string) *corev1.ConfigMap {
-	f.t.Helper()
-	settings := f.configure(text)
-	f.t.Cleanup(func() {
-		f.configure("{}")
-		f.restartHub() // with the defaults that other tests expect
-	})
-	return settings
-}
-
-// configure writes the settings, whether there are some or not.
-func (f fixture) configure(text string) *corev1.ConfigMap {
-	f.t.Helper()
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": text},
-	}
-	f.check(kube.Ensure(context.Background(), f.Client, settings))
-	return settings
-}
-
 // moveTo is what helm upgrade of the hub's chart does.
 func (f fixture) moveTo(settings *corev1.ConfigMap, url, ca, mode string) {
 	f.t.Helper()
@@ -76,7 +55,7 @@ func (t *traveller) start() {
 	}()
 	t.stop = func() { cancel(); <-done }
 	t.eventually(t.name+" has joined", func() error {
-		if state, reason, joined := running.Standing(); !joined {
+		if state, reason, joined := running.Status(); !joined {
 			return fmt.Errorf("%s: %s", state, reason)
 		}
 		return nil
@@ -195,13 +174,6 @@ func (f fixture) byMembership() *traveller {
 	}
 	t.start()
 	return t
-}
-
-func (t *traveller) period() time.Duration {
-	t.t.Helper()
-	var report clusterv1beta1.InternalMemberCluster
-	t.check(t.get(&report, t.namespace, t.name))
-	return report.HeartbeatPeriod()
 }
 
 func (f fixture) ca() string { return string(f.cluster.Config.CAData) }

@@ -1,4 +1,4 @@
-// Package kube is the little that every controller needs to write to the Kubernetes API.
+// Package kube is what every controller needs to write to the Kubernetes API, and to know its own writes in the cache.
 //
 // Its invariant: every function can be called again after a crash at any line and has the same effect.
 package kube
@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,14 +20,17 @@ import (
 // FieldOwner is the field manager of everything that the hub writes.
 const FieldOwner = client.FieldOwner("muster-hub")
 
-// Ensure makes each object exist as given. It tries to create first, which is one cheap write for what is new, and applies
-// server-side what exists already. On return the objects carry what the server answered.
+// Ensure makes each object exist as given. A new object costs one write, because it is created first. An object that exists and is the hub's for
+// the same owner is applied server-side; another's of that name is left alone, and IsTaken is true for the error. On return the objects are as the
+// server answered.
 func Ensure(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
 		desired := object.DeepCopyObject().(client.Object)
 		err := c.Create(ctx, object, FieldOwner)
 		if apierrors.IsAlreadyExists(err) {
-			err = apply(ctx, c, desired, object)
+			if _, err = mine(ctx, c, desired); err == nil {
+				err = apply(ctx, c, desired, object)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", Describe(c.Scheme(), object), err)
@@ -35,8 +39,8 @@ func Ensure(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
-// Missing returns those of the objects that do not exist. Each is read in the given form, because a cache that holds only the
-// metadata of a kind, or only whole objects, must be asked for just that.
+// Missing returns those of the objects that do not exist. Each is read in the given form, because a cache that has only the metadata of a kind, or
+// only whole objects, must be asked for just that.
 func Missing(ctx context.Context, reader client.Reader, form func(client.Object) client.Object, objects ...client.Object) ([]client.Object, error) {
 	var missing []client.Object
 	for _, object := range objects {
@@ -83,14 +87,27 @@ func apply(ctx context.Context, c client.Client, desired, result client.Object) 
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, result)
 }
 
-// Delete removes each object that exists and is content with what is gone already.
+// Delete deletes each object that exists and is the hub's for the same owner. An object that is gone already is no error, and another's of that
+// name is left alone.
 func Delete(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
-		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+		uid, err := mine(ctx, c, object)
+		if apierrors.IsNotFound(err) || IsTaken(err) {
+			continue
+		}
+		if err == nil {
+			err = c.Delete(ctx, object, client.Preconditions{UID: &uid})
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting %s: %w", Describe(c.Scheme(), object), err)
 		}
 	}
 	return nil
+}
+
+// Patch writes the difference between two versions of an object. Patch fails with a conflict if somebody else wrote the object since before was read.
+func Patch(ctx context.Context, c client.Client, before, after client.Object) error {
+	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), FieldOwner)
 }
 
 // PatchStatus writes the difference between before and after to the status of after, if there is one. It fails with a conflict
@@ -120,6 +137,11 @@ func Describe(scheme *runtime.Scheme, object client.Object) string {
 		return kind + " " + object.GetName()
 	}
 	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+}
+
+// CoreMetadata returns an object that stands for only the metadata of a kind of the core group.
+func CoreMetadata(kind string) *metav1.PartialObjectMetadata {
+	return Metadata(corev1.SchemeGroupVersion.WithKind(kind))
 }
 
 // Metadata returns an object that stands for only the metadata of a kind.

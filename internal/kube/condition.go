@@ -38,7 +38,7 @@ func SetCondition(conditions []fleet.Condition, now time.Time, condition fleet.C
 	return append(conditions, condition)
 }
 
-// RemoveCondition takes the condition of a type out of the list.
+// RemoveCondition removes the condition of a type from the list.
 func RemoveCondition(conditions []fleet.Condition, kind string) []fleet.Condition {
 	return slices.DeleteFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind })
 }
@@ -51,4 +51,12 @@ func FindCondition(conditions []fleet.Condition, kind string) *fleet.Condition {
 		}
 	}
 	return nil
+}
+
+// ReasonOf returns the reason of the condition of a type, or "".
+func ReasonOf(conditions []fleet.Condition, kind string) string {
+	if condition := FindCondition(conditions, kind); condition != nil {
+		return condition.Reason
+	}
+	return ""
 }

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NotServed says whether a request failed because the API server does not serve the kind: its CustomResourceDefinition is gone, or was never
-// there. That says nothing about the object that was asked for, unlike any other "not found".
+// NotServed returns whether a request failed because the API server does not serve the kind: its CustomResourceDefinition was deleted, or never
+// installed. Unlike any other "not found", the error says nothing about the object that was asked for.
 func NotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

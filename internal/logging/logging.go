@@ -24,7 +24,7 @@ func New(debug bool) logr.Logger {
 	return log
 }
 
-// Libraries is the logger for controller-runtime, which tells of less than the program itself.
+// Libraries is the logger for controller-runtime, which logs less than the program itself.
 func Libraries(log logr.Logger) logr.Logger {
 	if log.V(1).Enabled() {
 		return log
@@ -32,7 +32,7 @@ func Libraries(log logr.Logger) logr.Logger {
 	return logr.FromSlogHandler(ownLines{logr.ToSlogHandler(log)})
 }
 
-// ownLines leaves out what controller-runtime tells of each watch and each worker that it starts. Errors pass, and so does all that is
+// ownLines leaves out what controller-runtime logs about each watch and each worker that it starts. Errors pass, and so does all that is
 // said in a reconcile: that is the controllers' own.
 type ownLines struct{ slog.Handler }
 

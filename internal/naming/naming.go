@@ -20,6 +20,8 @@ const (
 	MemberSystemNamespace = "fleet-system"
 	// AgentBootstrapSecret holds the registration token downstream until the agent has joined.
 	AgentBootstrapSecret = "fleet-agent-bootstrap"
+	// AgentKeySecret holds the key by which the hub knows the agent again, downstream.
+	AgentKeySecret = "fleet-agent-key"
 	// AgentSecret holds the agent's own credential downstream.
 	AgentSecret = "fleet-agent"
 	// AgentConfigMap holds the agent's settings downstream.
@@ -28,10 +30,12 @@ const (
 	AgentLease = "fleet-agent"
 	// MemberAgentLease is that of the agent of a MemberCluster.
 	MemberAgentLease = "member-agent"
-	// LearnedHubConfigMap holds where the hub told the agent of a MemberCluster to reach it, in the agent's namespace.
+	// LearnedHubConfigMap has the address at which the hub asked the agent of a MemberCluster to reach it, in the agent's namespace.
 	LearnedHubConfigMap = "member-agent-hub"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
+	// HubServiceAccount is who the hub acts as, in its system namespace.
+	HubServiceAccount = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
 	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
@@ -45,9 +49,9 @@ const (
 	memberClusterNamespacePrefix = "fleet-member-"
 	// MaxMemberClusterName is how long a MemberCluster's name may be for its member namespace to be a DNS label.
 	MaxMemberClusterName = maxName - len(memberClusterNamespacePrefix)
-	// maxName is one less than the 64 characters that a label value or namespace may not reach.
+	// maxName is how many characters a label value or the name of a namespace may have.
 	maxName = 63
-	// keyHashInput is how much of a string KeyHash looks at.
+	// keyHashInput is how many characters of a string KeyHash reads.
 	keyHashInput = 100
 )
 
@@ -59,12 +63,17 @@ func SafeConcat(parts ...string) string {
 	if len(full) <= maxName {
 		return full
 	}
-	sum := sha256.Sum256([]byte(full))
-	digest := hex.EncodeToString(sum[:])
+	digest := Digest([]byte(full))
 	if head := full[:57]; endsInAlphanumeric.MatchString(head) {
 		return head + "-" + digest[:5]
 	}
 	return strings.TrimRight(full[:56], "-") + "-" + digest[:6]
+}
+
+// Digest is the SHA-256 digest of data in hexadecimal digits.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // KeyHash is a 12 character digest of the first 100 characters of s.
@@ -72,11 +81,10 @@ func KeyHash(s string) string {
 	if len(s) > keyHashInput {
 		s = s[:keyHashInput]
 	}
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])[:12]
+	return Digest([]byte(s))[:12]
 }
 
-// Cluster is the name of the Cluster that is made for a client ID which no Cluster claims.
+// Cluster is the name of the Cluster that is created for a client ID which no Cluster has.
 func Cluster(clientID string) string { return "cluster-" + KeyHash(clientID) }
 
 // MemberNamespace is the member namespace of a Cluster.
@@ -87,17 +95,17 @@ func MemberNamespace(workspace, cluster string) string {
 // MemberClusterNamespace is the member namespace of a MemberCluster.
 func MemberClusterNamespace(name string) string { return memberClusterNamespacePrefix + name }
 
-// MemberClusterRole is what the identity of a MemberCluster may do in its member namespace.
+// MemberClusterRole is the Role of the identity of a MemberCluster, in its member namespace.
 func MemberClusterRole(name string) string { return "fleet-role-" + name }
 
-// MemberClusterRoleBinding gives it to the identity.
+// MemberClusterRoleBinding is the RoleBinding that gives the identity of a MemberCluster its Role.
 func MemberClusterRoleBinding(name string) string { return "fleet-rolebinding-" + name }
 
 // maxObjectName is how long the name of an object may be that is a DNS subdomain.
 const maxObjectName = 253
 
-// ClusterProfile is the name of the profile of a record; a MemberCluster has no workspace. Neither a MemberCluster's name nor a workspace
-// has a dot, so no two records have one name. If it would be too long its end is replaced by a hash of the whole.
+// ClusterProfile is the name of the profile of a record; a MemberCluster has no workspace. Neither a MemberCluster's name nor a workspace has a
+// dot, so no two records have one name. The end of a name that would be too long is replaced by a hash of the whole.
 func ClusterProfile(workspace, name string) string {
 	if workspace == "" {
 		return name
@@ -106,14 +114,12 @@ func ClusterProfile(workspace, name string) string {
 	if len(full) <= maxObjectName {
 		return full
 	}
-	sum := sha256.Sum256([]byte(full))
-	return strings.TrimRight(full[:maxObjectName-11], "-.") + "-" + hex.EncodeToString(sum[:])[:10]
+	return strings.TrimRight(full[:maxObjectName-11], "-.") + "-" + Digest([]byte(full))[:10]
 }
 
 // CredentialSecret is the Secret in the system registration namespace that answers a request of an upstream agent.
 func CredentialSecret(clientID, clientRandom string) string {
-	sum := sha256.Sum256([]byte(clientID + clientRandom))
-	return (credentialSecretPrefix + hex.EncodeToString(sum[:]))[:maxName]
+	return (credentialSecretPrefix + Digest([]byte(clientID+clientRandom)))[:maxName]
 }
 
 // RegistrationNamespace is the system registration namespace that goes with a system namespace.

@@ -12,13 +12,15 @@ func TestGoldenVectors(t *testing.T) {
 	importAccount := TokenServiceAccount("import-token-my-cluster", uid)
 	for _, c := range []struct{ name, got, want string }{
 		{"credential secret", CredentialSecret("really-random", "r4nd0m"), "c-5972a14060084785f480feae2f4cfa5f8ee791db1fb0fb96b40a934b95a0b"},
-		{"credential secret has no separator", CredentialSecret("really-randomr4", "nd0m"), "c-5972a14060084785f480feae2f4cfa5f8ee791db1fb0fb96b40a934b95a0b"},
+		{"credential secret has no separator", CredentialSecret("really-randomr4", "nd0m"),
+			"c-5972a14060084785f480feae2f4cfa5f8ee791db1fb0fb96b40a934b95a0b"},
 		{"key hash", KeyHash("really-random"), "08f9d8eb5b7d"},
 		{"cluster of a kube-system UID", Cluster(uid), "cluster-567e4f20bde8"},
 		{"member namespace", MemberNamespace("clusters", "my-cluster"), "cluster-clusters-my-cluster-bfd14deb5a00"},
 		{"member namespace of another workspace", MemberNamespace("fleet-default", "second"), "cluster-fleet-default-second-8923747ebd45"},
 		{"member namespace of the hub itself", MemberNamespace("fleet-local", "local"), "cluster-fleet-local-local-1a3d67d0a899"},
-		{"member namespace of a long name", MemberNamespace("clusters", "a-very-long-cluster-name-that-goes-on-and-on-for-ever-and-ever"), "cluster-clusters-a-very-long-cluster-name-that-goes-on-an-ac747"},
+		{"member namespace of a long name", MemberNamespace("clusters", "a-very-long-cluster-name-that-goes-on-and-on-for-ever-and-ever"),
+			"cluster-clusters-a-very-long-cluster-name-that-goes-on-an-ac747"},
 		{"member namespace of a MemberCluster", MemberClusterNamespace("member-1"), "fleet-member-member-1"},
 		{"role of a MemberCluster", MemberClusterRole("member-1"), "fleet-role-member-1"},
 		{"role binding of a MemberCluster", MemberClusterRoleBinding("member-1"), "fleet-rolebinding-member-1"},
@@ -43,7 +45,7 @@ func TestSafeConcatNeverDoublesTheDash(t *testing.T) {
 	}
 }
 
-func TestKeyHashLooksAtTheFirstHundredCharacters(t *testing.T) {
+func TestKeyHashReadsTheFirstHundredCharacters(t *testing.T) {
 	head := strings.Repeat("x", 100)
 	if KeyHash(head+"1") != KeyHash(head+"2") {
 		t.Error("strings that differ after 100 characters have different hashes")

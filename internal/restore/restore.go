@@ -1,7 +1,7 @@
 // Package restore makes watches survive that their API server was restored from an older snapshot.
 //
-// Its invariant: a watch goes on only from a version that the server has reached. It is linked by the agent, so that it imports nothing but
-// client-go.
+// Its invariant: a watch goes on only from a version that the server has reached. The agent links this package, which therefore imports
+// nothing but client-go.
 package restore
 
 import (
@@ -26,9 +26,9 @@ func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Dura
 }
 
 // Survive returns a ListerWatcher whose watches do not go on after an API server was restored from an older snapshot. Such a server has
-// lower resource versions than those that were seen: it accepts a watch from a version in its future, and then keeps every event to itself
-// until it gets there. So before a watch goes on that was broken off the server is asked how far it is, which costs a list of one object. A
-// watch that ended because its time was over is not asked about: nobody can restore a server without breaking its watches off.
+// lower resource versions than those that were observed: it accepts a watch from a version in its future, and then sends no event until it gets
+// there. So before a watch goes on that was interrupted, the server is asked for its version, which costs a list of one object. A watch that ended
+// because its time was over is not asked about: nobody can restore a server without interrupting its watches.
 func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return survive(lw, clock.RealClock{})
 }
@@ -47,7 +47,7 @@ type survivor struct {
 	ends time.Time
 	// listed is the version of the last list, until a watch was tried from there.
 	listed string
-	// restored says that the server is behind what was seen, so that everything has to be listed again as it is now.
+	// restored says that the server is behind what was observed, so that everything has to be listed again as it is now.
 	restored bool
 }
 
@@ -107,9 +107,9 @@ func (s *survivor) interrupted() {
 }
 
 // reached fails if the server is behind a version.
-func (s *survivor) reached(ctx context.Context, seen string) error {
+func (s *survivor) reached(ctx context.Context, observed string) error {
 	s.mu.Lock()
-	known := seen == "" || seen == "0" || seen == s.listed || !s.ends.IsZero() && !s.clock.Now().Before(s.ends)
+	known := observed == "" || observed == "0" || observed == s.listed || !s.ends.IsZero() && !s.clock.Now().Before(s.ends)
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -122,13 +122,13 @@ func (s *survivor) reached(ctx context.Context, seen string) error {
 	if err != nil {
 		return err
 	}
-	if order, err := resourceversion.CompareResourceVersion(now, seen); err != nil || order >= 0 {
+	if order, err := resourceversion.CompareResourceVersion(now, observed); err != nil || order >= 0 {
 		return nil //nolint:nilerr // what cannot be compared says nothing
 	}
 	s.mu.Lock()
 	s.restored = true
 	s.mu.Unlock()
-	return apierrors.NewResourceExpired(fmt.Sprintf("the API server was restored from an older snapshot: it is at resource version %s, after %s was seen", now, seen))
+	return apierrors.NewResourceExpired(fmt.Sprintf("the API server was restored from an older snapshot: it is at resource version %s, after %s was seen", now, observed))
 }
 
 func (s *survivor) isRestored() bool {

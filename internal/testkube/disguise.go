@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -24,7 +25,7 @@ import (
 )
 
 // Disguise makes the cluster look like another one, whose namespace kube-system has the given UID, at an address of its own. Before
-// each request it calls pass, if there is one.
+// each request there it calls pass, if there is one. Client is that of the cluster as it is.
 func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cluster {
 	t.Helper()
 	target, err := url.Parse(c.Config.Host)
@@ -40,6 +41,7 @@ func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cl
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1,
+		ErrorLog:      quiet,
 		ModifyResponse: func(response *http.Response) error {
 			if response.Request.URL.Path == "/api/v1/namespaces/kube-system" && response.StatusCode == http.StatusOK {
 				return replaceUID(response, uid)
@@ -47,17 +49,31 @@ func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cl
 			return nil
 		},
 	}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := ServeTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		if pass != nil {
 			pass(r)
 		}
 		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.CloseClientConnections)
+	})
 	c.Config = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}}
 	return c
+}
+
+// quiet forgets what a server has to say of connections that end early.
+var quiet = log.New(io.Discard, "", 0)
+
+// ServeTLS starts a server on a loopback address, whose connections end with the test.
+func ServeTLS(t testing.TB, answer http.HandlerFunc, prepare ...func(*httptest.Server)) *httptest.Server {
+	server := httptest.NewUnstartedServer(answer)
+	server.Config.ErrorLog = quiet
+	for _, change := range prepare {
+		change(server)
+	}
+	server.StartTLS()
+	t.Cleanup(server.CloseClientConnections)
+	return server
 }
 
 func replaceUID(response *http.Response, uid string) error {

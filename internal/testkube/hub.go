@@ -3,11 +3,15 @@ package testkube
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,23 +30,36 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Client returns an uncached client of the cluster for all kinds of the fleet.
-func (c Cluster) Client(t testing.TB) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
+// scheme has all kinds of the fleet, those of Kubernetes, and definitions of kinds.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	all := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme,
+	} {
+		if err := add(all); err != nil {
+			panic(err) // two types of one name
 		}
 	}
-	made, err := client.New(c.Config, client.Options{Scheme: scheme})
+	return all
+})
+
+// Client returns an uncached client of the cluster for all kinds of the fleet, which all tests of the package share.
+func (c Cluster) Client(t testing.TB) client.Client {
+	t.Helper()
+	shared, err := c.client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	return shared
 }
 
-// InstallCRDs makes the cluster serve the kinds of the fleet.
+// ServeFleet makes the cluster serve the kinds of the fleet, once for all tests of the package.
+func (c Cluster) ServeFleet(t testing.TB) {
+	t.Helper()
+	c.crds.Do(func() { c.InstallCRDs(t) })
+}
+
+// InstallCRDs makes the cluster serve the kinds of the fleet, again if they were deleted.
 func (c Cluster) InstallCRDs(t testing.TB) {
 	t.Helper()
 	ctx, cl := context.Background(), c.Client(t)
@@ -63,30 +80,66 @@ func (c Cluster) InstallCRDs(t testing.TB) {
 	}
 }
 
-// InstallHub installs what the charts fleet-crd and fleet install, but for the Deployment and with all settings at their defaults, and returns a configuration that acts as
-// the chart's ServiceAccount, so that a hub run with it has exactly the rights that it has in production.
+// HubSettings are the settings of a hub under test: the defaults, but for the clusters to import, which are on this machine.
+const HubSettings = `{"importLoopback":true}`
+
+// InstallHub installs, once for all tests of the package, what the charts fleet-crd and fleet install, but for the Deployment and with HubSettings. It returns
+// a configuration that acts as the chart's ServiceAccount, so that a hub run with it has exactly the rights that it has in production.
 func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 	t.Helper()
-	c.InstallCRDs(t)
+	c.hub.Do(func() { c.installHub(t) })
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"}
+	return config
+}
+
+func (c Cluster) installHub(t testing.TB) {
+	t.Helper()
+	c.ServeFleet(t)
 	ctx, cl := context.Background(), c.Client(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace}}
 	if err := cl.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	rbac, err := charts.FS.ReadFile("fleet/templates/rbac.yaml")
+	policies, err := fs.Glob(charts.FS, "fleet/templates/admission*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace, "{{ .Values.inventory.namespace | quote }}", `"fleet-inventory"`)
-	applyAll(ctx, t, cl, values.Replace(string(rbac)))
+	for _, path := range append(policies, "fleet/templates/flowcontrol.yaml", "fleet/templates/rbac.yaml") {
+		c.InstallTemplate(t, path)
+	}
+	awaitAuthors(ctx, t, cl)
 	allowPlacement(ctx, t, cl)
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": "{}"}}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": HubSettings}}
 	if err := cl.Create(ctx, settings); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller"}
-	return config
+}
+
+// InstallTemplate installs a template of the chart fleet that says little more than names.
+func (c Cluster) InstallTemplate(t testing.TB, path string) {
+	t.Helper()
+	text, err := charts.FS.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "{{") })
+	values := strings.NewReplacer("{{ .Release.Namespace }}", naming.SystemNamespace,
+		`{{ include "fleet.registrationNamespace" . }}`, naming.RegistrationNamespace(naming.SystemNamespace), "{{ $mutating }}", "v1")
+	applyAll(context.Background(), t, c.Client(t), values.Replace(strings.Join(lines, "\n")))
+}
+
+// awaitAuthors waits until the policy of placements has an effect, of which a test must not be ahead.
+func awaitAuthors(ctx context.Context, t testing.TB, cl client.Client) {
+	t.Helper()
+	Eventually(t, "placements have authors", func() error {
+		rp := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: "any"}}
+		rp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "any"}}
+		if err := cl.Create(ctx, rp, client.DryRunAll); err != nil || rp.Annotations["muster/author"] == "" {
+			return fmt.Errorf("this one has the annotations %v: %w", rp.Annotations, err)
+		}
+		return nil
+	})
 }
 
 // allowPlacement gives the hub the rights by which the chart lets placements select, with the chart's own values.

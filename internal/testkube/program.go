@@ -44,6 +44,9 @@ func Build(t testing.TB, name string) string {
 
 // Program is a program of this repository that runs as a process of its own.
 type Program struct {
+	// Env are variables of the next Start, as KEY=VALUE.
+	Env []string
+
 	t       testing.TB
 	command *exec.Cmd
 	exited  <-chan error
@@ -73,7 +76,7 @@ func (p *Program) Start() {
 	}
 	defer output.Close()
 	p.command = exec.Command(p.command.Path, p.command.Args[1:]...)
-	p.command.Stdout, p.command.Stderr = output, output
+	p.command.Stdout, p.command.Stderr, p.command.Env = output, output, append(os.Environ(), p.Env...)
 	p.exited = runUntilParentDies(p.command)
 	if p.command.Process == nil {
 		p.t.Fatalf("starting %s: %v", p.command.Path, <-p.exited)

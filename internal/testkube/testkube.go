@@ -1,7 +1,7 @@
 // Package testkube starts real Kubernetes control planes for tests, with localkube.
 //
 // Its invariant: a cluster lives as long as the test binary that asked for it and leaves nothing behind; a test that cannot have one
-// fails, it is never skipped.
+// fails: only go test -short skips those that need one.
 package testkube
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // startTimeout is how long a control plane may take on a busy machine.
@@ -29,9 +30,20 @@ const startTimeout = 2 * time.Minute
 type Cluster struct {
 	// Config acts as its administrator, without a client-side rate limit.
 	Config *rest.Config
-	// Dir is where localkube keeps it; audit.log and logs are there.
+	// Dir is where localkube keeps it; logs are there, and the audit.log of a benchmark.
 	Dir string
+
+	*made
 }
+
+// made is what tests of the package have made once for all on a control plane.
+type made struct {
+	client    func() (client.Client, error)
+	crds, hub sync.Once
+}
+
+// Name is the one that Start was given.
+func (c Cluster) Name() string { return filepath.Base(c.Dir) }
 
 var (
 	mu       sync.Mutex
@@ -39,11 +51,24 @@ var (
 )
 
 type entry struct {
+	start   sync.Once
 	cluster Cluster
 	// halt ends the control plane, resume starts it again on what it left, stop ends it and removes what it left.
 	halt, stop func()
 	resume     func() error
 	err        error
+}
+
+// entryOf is that of a name, which need not be started.
+func entryOf(name string) *entry {
+	mu.Lock()
+	defer mu.Unlock()
+	e, known := clusters[name]
+	if !known {
+		e = &entry{halt: func() {}, stop: func() {}}
+		clusters[name] = e
+	}
+	return e
 }
 
 // Main runs the tests of a package and stops what they started: first what the package itself has running, then the control planes. Call it
@@ -67,59 +92,61 @@ func Main(m *testing.M, stop ...func()) int {
 // Start returns the control plane of that name, which all tests of the package share. It has no nodes.
 func Start(t testing.TB, name string) Cluster {
 	t.Helper()
-	mu.Lock()
-	defer mu.Unlock()
-	e, known := clusters[name]
-	if !known {
-		e = start(name)
-		clusters[name] = e
+	if testing.Short() {
+		t.Skip("it needs a control plane")
 	}
+	e := entryOf(name)
+	_, audited := t.(*testing.B)
+	e.start.Do(func() { e.begin(name, audited) })
 	if e.err != nil {
 		t.Fatalf("starting control plane %s: %v", name, e.err)
 	}
 	return e.cluster
 }
 
-func start(name string) *entry {
-	e := &entry{halt: func() {}, stop: func() {}}
+func (e *entry) begin(name string, audited bool) {
 	binary, err := localkube()
 	if err != nil {
 		e.err = err
-		return e
+		return
 	}
 	dir, err := os.MkdirTemp("", "muster-test-")
 	if err != nil {
 		e.err = err
-		return e
+		return
 	}
-	e.resume = func() error { return e.up(binary, name, dir) }
+	e.resume = func() error { return e.up(binary, name, dir, audited) }
 	e.stop = func() {
 		e.halt()
 		_ = os.RemoveAll(dir) // a temporary directory
 	}
 	if e.err = e.resume(); e.err != nil {
 		e.stop()
-		return e
+		return
 	}
 	e.cluster.Dir = filepath.Join(dir, name)
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(e.cluster.Dir, "kubeconfig"))
 	if err != nil {
 		e.err = err
-		return e
+		return
 	}
 	config.QPS = -1
-	e.cluster.Config = config
-	return e
+	e.cluster.Config, e.cluster.made = config, &made{client: sync.OnceValues(func() (client.Client, error) {
+		return client.New(config, client.Options{Scheme: scheme()})
+	})}
 }
 
 // up starts the control plane and waits until it is ready.
-func (e *entry) up(binary, name, dir string) error {
+func (e *entry) up(binary, name, dir string, audited bool) error {
 	ready := filepath.Join(dir, "ready")
 	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var output strings.Builder
-	command := exec.Command(binary, "up", name, "--dir", dir, "--node=false", "--audit", "--ready-file", ready)
+	command := exec.Command(binary, "up", name, "--dir", dir, "--node=false", "--ready-file", ready)
+	if audited {
+		command.Args = append(command.Args, "--audit")
+	}
 	command.Stdout, command.Stderr = &output, &output
 	exited := runUntilParentDies(command)
 	e.halt = func() {
@@ -138,9 +165,7 @@ func (e *entry) up(binary, name, dir string) error {
 // versions go back, too. For each the control plane is away for some seconds; no other test may use it.
 func Snapshot(t testing.TB, name string) (restore func()) {
 	t.Helper()
-	mu.Lock()
-	e := clusters[name]
-	mu.Unlock()
+	e := entryOf(name)
 	data, copied := filepath.Join(e.cluster.Dir, "etcd"), filepath.Join(t.TempDir(), "etcd")
 	while := func(change func() error) {
 		t.Helper()

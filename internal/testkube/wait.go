@@ -11,7 +11,7 @@ const deadline = 3 * time.Minute
 // Eventually waits until the check returns no error, and fails the test with the last one if it never does.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	end := time.Now().Add(deadline)
+	end, pause := time.Now().Add(deadline), 20*time.Millisecond
 	for {
 		err := check()
 		if err == nil {
@@ -20,6 +20,7 @@ func Eventually(t testing.TB, what string, check func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not so after %s: %v", what, deadline, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(pause)
+		pause = min(pause*5/4, 200*time.Millisecond) // many tests that wait must not keep the machine busy with that
 	}
 }

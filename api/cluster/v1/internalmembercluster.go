@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/api/limits"
 )
 
 // InternalMemberCluster is the report of a member, in its member namespace on the hub. Its spec is what the hub asks of
@@ -90,41 +92,53 @@ type HubAddress struct {
 // FeatureManagedAgent says that the agent adopts its own release when a BundleDeployment with the label muster/agent-version says so.
 const FeatureManagedAgent = "ManagedAgent"
 
-// InternalMemberClusterStatus is written by the agent only.
+// InternalMemberClusterStatus is written by the agent only. Its maxima together keep it below 256 KiB; a message of a condition has at most 2048
+// characters, a reason or type 128.
 type InternalMemberClusterStatus struct {
 	// Conditions of the member's property provider.
 	// +optional
+	// +kubebuilder:validation:MaxItems=6
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Properties of the member by name, such as kubernetes-fleet.io/node-count.
+	// Properties of the member by name, such as kubernetes-fleet.io/node-count. A KubeFleet agent with a property provider of a cloud has some
+	// for every size of machine in use, which is dozens.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=128
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 253)",message="a key has more than 253 characters"
 	Properties map[string]PropertyValue `json:"properties,omitempty"`
 	// ResourceUsage of the member.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// Namespaces of the member and the works that own them.
+	// Namespaces of the member and the Works that own them, at most 200 of either system's agents; empty if the agent does not collect them.
 	// +optional
-	Namespaces map[string]string `json:"namespaces,omitempty"`
+	// +kubebuilder:validation:MaxProperties=224
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63)",message="a key has more than 63 characters"
+	Namespaces map[string]limits.Name `json:"namespaces,omitempty"`
 	// AgentStatus has an entry per agent, which that agent writes; Muster's own has the type MemberAgent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=4
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 	// Nodes summarises the member's nodes. A Muster addition.
 	// +optional
 	Nodes *NodeSummary `json:"nodes,omitempty"`
 	// KubernetesVersion of the member's API server, such as v1.36.3. A Muster addition.
 	// +optional
-	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	KubernetesVersion limits.Name `json:"kubernetesVersion,omitempty"`
 	// AgentVersion is the version of the agent that writes this report. A Muster addition.
 	// +optional
-	AgentVersion string `json:"agentVersion,omitempty"`
+	AgentVersion limits.Name `json:"agentVersion,omitempty"`
 	// Features are what the agent can do that agents of earlier versions, or with other settings, cannot. A Muster addition.
 	// +optional
 	// +listType=set
-	Features []string `json:"features,omitempty"`
+	// +kubebuilder:validation:MaxItems=32
+	Features []limits.Name `json:"features,omitempty"`
 	// AgentNamespace is where the agent runs on the member. A Muster addition.
 	// +optional
-	AgentNamespace string `json:"agentNamespace,omitempty"`
+	AgentNamespace limits.Name `json:"agentNamespace,omitempty"`
+	// AgentKey is the fingerprint of the key by which the hub knows the agent again when it registers anew. A Muster addition.
+	// +optional
+	AgentKey limits.Name `json:"agentKey,omitempty"`
 	// Hub is how the agent reaches the hub now. A Muster addition.
 	// +optional
 	Hub *HubInUse `json:"hub,omitempty"`
@@ -164,13 +178,14 @@ type NodeSummary struct {
 	Ready int32 `json:"ready"`
 	// Sample is the name of one node: the first ready one by name, else the first.
 	// +optional
-	Sample string `json:"sample,omitempty"`
+	Sample limits.Name `json:"sample,omitempty"`
 }
 
 // PropertyValue is the value of a property and when it was observed.
 type PropertyValue struct {
 	// Value, usually a Kubernetes quantity.
 	// +required
+	// +kubebuilder:validation:MaxLength=128
 	Value string `json:"value"`
 	// ObservationTime is when the agent observed it, by the member's clock.
 	// +required
@@ -181,12 +196,21 @@ type PropertyValue struct {
 type ResourceUsage struct {
 	// Capacity of all nodes together.
 	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=48
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// Allocatable resources of all nodes together.
 	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=48
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// Available is allocatable minus what pods request.
 	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=48
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 128)",message="a key has more than 128 characters"
 	Available corev1.ResourceList `json:"available,omitempty"`
 	// ObservationTime is when the agent observed it, by the member's clock.
 	// +optional
@@ -194,6 +218,8 @@ type ResourceUsage struct {
 }
 
 // AgentType names an agent of a member.
+//
+// +kubebuilder:validation:MaxLength=63
 type AgentType string
 
 // MemberAgent is the type of the agent that joins and reports.
@@ -208,6 +234,7 @@ type AgentStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=6
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// LastReceivedHeartbeat is a recent beat.
 	// +optional

@@ -29,6 +29,16 @@ const (
 	ReasonInternalMemberClusterLeft = "InternalMemberClusterLeft"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
+	// ConditionLeftoversRemoved is False while there is something that KubeFleet's hub left on a record or of a placement when Muster took over from
+	// it, and names it; else there is none. A Muster addition.
+	ConditionLeftoversRemoved = "LeftoversRemoved"
+	// ConditionNamespacesCollected says whether the namespaces of a report are all that the member has. It is absent if its agent does not
+	// collect them.
+	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
+	// ReasonNamespacesCollected and ReasonNamespacesDegraded are its reasons; the latter if there are more than a report names.
+	ReasonNamespacesCollected = "Succeeded"
+	ReasonNamespacesDegraded  = "Degraded"
+
 	// ConditionPruned is False while a release whose BundleDeployment is gone cannot be removed, or is kept because it is not sure that it should
 	// be; else there is none. On an agent's status and on the record of its member.
 	ConditionPruned = "Pruned"

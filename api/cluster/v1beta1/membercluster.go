@@ -95,7 +95,7 @@ type MemberClusterStatus struct {
 	// ResourceUsage of the member.
 	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
-	// Namespaces of the member and the works that own them.
+	// Namespaces of the member and the Works that own them, at most 200; empty if the agent does not collect them.
 	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// AgentStatus has an entry per agent.

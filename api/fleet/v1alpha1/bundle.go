@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/muster-fleet/muster/api/limits"
 )
 
 // Bundle is resources and the Clusters of its workspace that they are meant for.
@@ -35,31 +37,35 @@ type BundleSpec struct {
 	// +optional
 	// +nullable
 	RolloutStrategy *RolloutStrategy `json:"rolloutStrategy,omitempty"`
-	// Resources are the files of the Bundle.
+	// Resources are the files of the Bundle; together they may have what etcd stores, 1.5 MiB with all the rest of the Bundle.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=16384
 	Resources []BundleResource `json:"resources,omitempty"`
 	// Targets are the Clusters that the Bundle is meant for; none match where there is none.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=4096
 	Targets []BundleTarget `json:"targets,omitempty"`
 	// TargetCustomizationMode says whether the first target that matches a Cluster gives its options, or all that match, merged in
 	// order. FirstMatch (the default) or AllMatches.
 	// +optional
 	// +nullable
-	TargetCustomizationMode string `json:"targetCustomizationMode,omitempty"`
+	TargetCustomizationMode limits.Name `json:"targetCustomizationMode,omitempty"`
 	// TargetRestrictions, if there are any, of which one has to match a Cluster too.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=4096
 	TargetRestrictions []BundleTargetRestriction `json:"targetRestrictions,omitempty"`
 	// DependsOn are Bundles that have to be there on a Cluster first.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=1024
 	DependsOn []BundleRef `json:"dependsOn,omitempty"`
 	// ContentsID names resources that are kept elsewhere.
 	// +optional
 	// +nullable
-	ContentsID string `json:"contentsId,omitempty"`
+	ContentsID limits.Name `json:"contentsId,omitempty"`
 	// HelmOpOptions is set by a HelmOp.
 	// +optional
 	// +nullable
@@ -72,7 +78,7 @@ type BundleSpec struct {
 	// a JSON object. Until the Secret has these values, what is deployed stays as it is. `fleet apply` sets it.
 	// +optional
 	// +nullable
-	ValuesHash string `json:"valuesHash,omitempty"`
+	ValuesHash limits.Name `json:"valuesHash,omitempty"`
 }
 
 // BundleResource is a file of a Bundle.
@@ -80,15 +86,15 @@ type BundleResource struct {
 	// Name is the path of the file.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Line `json:"name,omitempty"`
 	// Content of the file, encoded as encoding says.
 	// +optional
 	// +nullable
-	Content string `json:"content,omitempty"`
+	Content limits.Document `json:"content,omitempty"`
 	// Encoding is empty for plain text, or `base64+gz`.
 	// +optional
 	// +nullable
-	Encoding string `json:"encoding,omitempty"`
+	Encoding limits.Name `json:"encoding,omitempty"`
 }
 
 // BundleTarget selects Clusters and overrides options for them. Of the four ways to select, all that are set have to match.
@@ -98,11 +104,11 @@ type BundleTarget struct {
 	// Name of the target, for people.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// ClusterName is the name of a Cluster, or its label `management.cattle.io/cluster-display-name`.
 	// +optional
 	// +nullable
-	ClusterName string `json:"clusterName,omitempty"`
+	ClusterName limits.Name `json:"clusterName,omitempty"`
 	// ClusterSelector selects by the labels of the Cluster; one that is empty matches all.
 	// +optional
 	// +nullable
@@ -110,7 +116,7 @@ type BundleTarget struct {
 	// ClusterGroup is the name of a ClusterGroup that the Cluster is in.
 	// +optional
 	// +nullable
-	ClusterGroup string `json:"clusterGroup,omitempty"`
+	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
 	// ClusterGroupSelector selects by the labels of a ClusterGroup that the Cluster is in.
 	// +optional
 	// +nullable
@@ -125,11 +131,11 @@ type BundleTargetRestriction struct {
 	// Name of the restriction, for people.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// ClusterName as in a target.
 	// +optional
 	// +nullable
-	ClusterName string `json:"clusterName,omitempty"`
+	ClusterName limits.Name `json:"clusterName,omitempty"`
 	// ClusterSelector as in a target.
 	// +optional
 	// +nullable
@@ -137,7 +143,7 @@ type BundleTargetRestriction struct {
 	// ClusterGroup as in a target.
 	// +optional
 	// +nullable
-	ClusterGroup string `json:"clusterGroup,omitempty"`
+	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
 	// ClusterGroupSelector as in a target.
 	// +optional
 	// +nullable
@@ -171,6 +177,7 @@ type RolloutStrategy struct {
 	// Partitions go out one after the other, in this order.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=1024
 	Partitions []Partition `json:"partitions,omitempty"`
 }
 
@@ -179,7 +186,7 @@ type Partition struct {
 	// Name of the partition, for people.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// MaxUnavailable in this partition. Default that of the strategy.
 	// +optional
 	// +nullable
@@ -187,7 +194,7 @@ type Partition struct {
 	// ClusterName as in a target.
 	// +optional
 	// +nullable
-	ClusterName string `json:"clusterName,omitempty"`
+	ClusterName limits.Name `json:"clusterName,omitempty"`
 	// ClusterSelector as in a target.
 	// +optional
 	// +nullable
@@ -195,7 +202,7 @@ type Partition struct {
 	// ClusterGroup as in a target.
 	// +optional
 	// +nullable
-	ClusterGroup string `json:"clusterGroup,omitempty"`
+	ClusterGroup limits.Name `json:"clusterGroup,omitempty"`
 	// ClusterGroupSelector as in a target.
 	// +optional
 	// +nullable
@@ -207,7 +214,7 @@ type BundleRef struct {
 	// Name of a Bundle.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// Selector of Bundles by label.
 	// +optional
 	// +nullable
@@ -215,6 +222,7 @@ type BundleRef struct {
 	// AcceptedStates are the bundle states that will do. Default Ready.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=16
 	AcceptedStates []BundleState `json:"acceptedStates,omitempty"`
 }
 

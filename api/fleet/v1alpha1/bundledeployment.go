@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-fleet/muster/api/limits"
 )
 
 // BundleDeployment is one Bundle on one Cluster, in the member namespace, under the Bundle's name.
@@ -37,17 +39,18 @@ type BundleDeploymentSpec struct {
 	// StagedDeploymentID is the deployment ID of what the Bundle wants.
 	// +optional
 	// +nullable
-	StagedDeploymentID string `json:"stagedDeploymentID,omitempty"`
+	StagedDeploymentID limits.Name `json:"stagedDeploymentID,omitempty"`
 	// Options are what the agent deploys with. Their values are in the Secret of the BundleDeployment's name.
 	// +optional
 	Options BundleDeploymentOptions `json:"options,omitempty"`
 	// DeploymentID is what the agent deploys: the name of a Content, `:`, and the hash of the options.
 	// +optional
 	// +nullable
-	DeploymentID string `json:"deploymentID,omitempty"`
+	DeploymentID limits.Name `json:"deploymentID,omitempty"`
 	// DependsOn are Bundles that have to be there on this Cluster first.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=1024
 	DependsOn []BundleRef `json:"dependsOn,omitempty"`
 	// CorrectDrift undoes changes made downstream.
 	// +optional
@@ -66,7 +69,7 @@ type BundleDeploymentSpec struct {
 	// ValuesHash is the hash of the values in the Secret of the BundleDeployment's name; empty if there is no such Secret.
 	// +optional
 	// +nullable
-	ValuesHash string `json:"valuesHash,omitempty"`
+	ValuesHash limits.Name `json:"valuesHash,omitempty"`
 	// DownstreamResourcesGeneration changes when what is to be copied downstream did.
 	// +optional
 	DownstreamResourcesGeneration int64 `json:"downstreamResourcesGeneration,omitempty"`
@@ -78,20 +81,23 @@ type BundleDeploymentSpec struct {
 	WaitingForValues bool `json:"waitingForValues,omitempty"`
 }
 
-// BundleDeploymentStatus is written by the agent. The hub shows it and decides the rollout by it, and trusts nothing else in it.
+// BundleDeploymentStatus is written by the agent, all but display. The hub shows it and decides the rollout by it, and trusts nothing else in it.
+// Its maxima are well above what agents write, and do not keep it small: an agent of Rancher Fleet lists every resource of a release, and patches
+// that may be as long as an object. What etcd stores, 1.5 MiB, does.
 type BundleDeploymentStatus struct {
-	// Conditions: Installed, Deployed, Monitored, Ready.
+	// Conditions: Installed, Deployed, Monitored, Ready. Deployed is False if the deployment failed, and Unknown while it is under way.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []Condition `json:"conditions,omitempty"`
 	// AppliedDeploymentID is the deployment ID that was deployed last.
 	// +optional
 	// +nullable
-	AppliedDeploymentID string `json:"appliedDeploymentID,omitempty"`
+	AppliedDeploymentID limits.Name `json:"appliedDeploymentID,omitempty"`
 	// Release is the Helm release downstream, as `namespace/name:version`.
 	// +optional
 	// +nullable
-	Release string `json:"release,omitempty"`
+	Release limits.Line `json:"release,omitempty"`
 	// Ready says that all resources are ready.
 	// +optional
 	// +nullable
@@ -103,16 +109,18 @@ type BundleDeploymentStatus struct {
 	// NonReadyStatus names resources that are not ready.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=32
 	NonReadyStatus []NonReadyStatus `json:"nonReadyStatus,omitempty"`
 	// ModifiedStatus names resources that were changed downstream.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=32
 	ModifiedStatus []ModifiedStatus `json:"modifiedStatus,omitempty"`
 	// IncompleteState says that the two lists were cut off.
 	// +optional
 	// +nullable
 	IncompleteState bool `json:"incompleteState,omitempty"`
-	// Display is what the columns of `kubectl get` show.
+	// Display is what the columns of `kubectl get` show. The hub computes it from the rest of the status.
 	// +optional
 	// +nullable
 	Display BundleDeploymentDisplay `json:"display,omitempty"`
@@ -123,6 +131,7 @@ type BundleDeploymentStatus struct {
 	// Resources that were deployed.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=8192
 	Resources []DeployedResource `json:"resources,omitempty"`
 	// ResourceCounts counts them by state.
 	// +optional
@@ -136,18 +145,18 @@ type BundleDeploymentStatus struct {
 
 // BundleDeploymentDisplay is made for the columns of `kubectl get bundledeployments`.
 type BundleDeploymentDisplay struct {
-	// Deployed is the status of the condition Deployed, and its message if it is not True.
+	// Deployed is the status of the condition Deployed, and its message if it has one.
 	// +optional
 	// +nullable
-	Deployed string `json:"deployed,omitempty"`
-	// Monitored is the status of the condition Monitored, and its message if it is not True.
+	Deployed limits.Message `json:"deployed,omitempty"`
+	// Monitored is the status of the condition Monitored, and its message if it has one.
 	// +optional
 	// +nullable
-	Monitored string `json:"monitored,omitempty"`
+	Monitored limits.Message `json:"monitored,omitempty"`
 	// State is a bundle state.
 	// +optional
 	// +nullable
-	State string `json:"state,omitempty"`
+	State limits.Name `json:"state,omitempty"`
 }
 
 // DeployedResource is a resource of a release.
@@ -155,23 +164,23 @@ type DeployedResource struct {
 	// Kind of the resource.
 	// +optional
 	// +nullable
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// APIVersion of the resource.
 	// +optional
 	// +nullable
-	APIVersion string `json:"apiVersion,omitempty"`
+	APIVersion limits.Name `json:"apiVersion,omitempty"`
 	// Namespace of the resource.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// Name of the resource.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// CreatedAt is the RFC 3339 time at which it was created.
 	// +optional
 	// +nullable
-	CreatedAt string `json:"createdAt,omitempty"`
+	CreatedAt limits.Name `json:"createdAt,omitempty"`
 }
 
 // BundleDeploymentList is a list of BundleDeployments.

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// BundleNamespaceMapping lets Bundles of its namespace target Clusters of other namespaces.
+// BundleNamespaceMapping lets Bundles of its namespace target Clusters of other namespaces that consent by the annotation muster/bundles-from.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,6 +20,19 @@ type BundleNamespaceMapping struct {
 	// +optional
 	// +nullable
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// Status is set by the hub.
+	// +optional
+	Status BundleNamespaceMappingStatus `json:"status,omitempty"`
+}
+
+// BundleNamespaceMappingStatus says what became of a mapping. A Muster addition.
+type BundleNamespaceMappingStatus struct {
+	// Conditions: Ready, which is False while a selector is invalid or a namespace that is selected does not consent; its message has the command
+	// that consents. Set by the hub.
+	// +optional
+	// +nullable
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // BundleNamespaceMappingList is a list of BundleNamespaceMappings.

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-fleet/muster/api/limits"
 )
 
 // Cluster is the record of a member that came in by registration, in its workspace.
@@ -36,30 +38,31 @@ type ClusterSpec struct {
 	// kubeConfigSecret is set, the identity is the UID of this object.
 	// +optional
 	// +nullable
-	ClientID string `json:"clientID,omitempty"`
+	ClientID limits.Name `json:"clientID,omitempty"`
 	// KubeConfigSecret names a Secret with a kubeconfig under `value`; its presence selects manager-initiated registration.
 	// +optional
 	// +nullable
-	KubeConfigSecret string `json:"kubeConfigSecret,omitempty"`
+	KubeConfigSecret limits.Name `json:"kubeConfigSecret,omitempty"`
 	// KubeConfigSecretNamespace is the namespace of that Secret, by default the Cluster's own.
 	// +optional
 	// +nullable
-	KubeConfigSecretNamespace string `json:"kubeConfigSecretNamespace,omitempty"`
+	KubeConfigSecretNamespace limits.Name `json:"kubeConfigSecretNamespace,omitempty"`
 	// RedeployAgentGeneration re-imports a manager-initiated cluster whenever it changes.
 	// +optional
 	RedeployAgentGeneration int64 `json:"redeployAgentGeneration,omitempty"`
 	// AgentEnvVars are appended to the agent's environment.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=256
 	AgentEnvVars []corev1.EnvVar `json:"agentEnvVars,omitempty"`
 	// AgentNamespace is the namespace of the agent downstream, by default the name of the hub's system namespace.
 	// +optional
 	// +nullable
-	AgentNamespace string `json:"agentNamespace,omitempty"`
+	AgentNamespace limits.Name `json:"agentNamespace,omitempty"`
 	// PrivateRepoURL is a registry prefix for the agent's image.
 	// +optional
 	// +nullable
-	PrivateRepoURL string `json:"privateRepoURL,omitempty"`
+	PrivateRepoURL limits.Line `json:"privateRepoURL,omitempty"`
 	// TemplateValues are available to Bundles as `.ClusterValues`.
 	// +optional
 	// +nullable
@@ -70,6 +73,7 @@ type ClusterSpec struct {
 	// AgentTolerations of the agent's pod.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=256
 	AgentTolerations []corev1.Toleration `json:"agentTolerations,omitempty"`
 	// AgentAffinity of the agent's pod.
 	// +optional
@@ -90,6 +94,7 @@ type ClusterSpec struct {
 	// AgentPullSecrets are references only; null propagates the hub's own list.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=256
 	AgentPullSecrets *[]corev1.LocalObjectReference `json:"agentPullSecrets,omitempty"`
 }
 
@@ -110,6 +115,8 @@ type PriorityClassSpec struct {
 	Value int `json:"value,omitempty"`
 	// PreemptionPolicy is PreemptLowerPriority or Never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=63
 	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
 }
 
@@ -117,15 +124,15 @@ type PriorityClassSpec struct {
 type PodDisruptionBudgetSpec struct {
 	// MinAvailable is a number or a percentage.
 	// +optional
-	MinAvailable string `json:"minAvailable,omitempty"`
+	MinAvailable limits.Name `json:"minAvailable,omitempty"`
 	// MaxUnavailable is a number or a percentage.
 	// +optional
-	MaxUnavailable string `json:"maxUnavailable,omitempty"`
+	MaxUnavailable limits.Name `json:"maxUnavailable,omitempty"`
 }
 
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
-	// Conditions: Ready, Processed, HubConfigured, Imported, AgentUpToDate, Reconciled.
+	// Conditions: Ready, Processed, LabelsAccepted, HubConfigured, Imported, AgentUpToDate, Reconciled.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.
@@ -271,7 +278,7 @@ type AgentStatus struct {
 	// Namespace of the agent downstream.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// ReadyNodes is the number of ready nodes; written by upstream agents up to 0.9.
 	// +optional
 	ReadyNodes int `json:"readyNodes,omitempty"`
@@ -281,22 +288,29 @@ type AgentStatus struct {
 	// ReadyNodeNames are at most three names; written by upstream agents up to 0.9.
 	// +optional
 	// +nullable
-	ReadyNodeNames []string `json:"readyNodeNames,omitempty"`
+	// +kubebuilder:validation:MaxItems=128
+	ReadyNodeNames []limits.Name `json:"readyNodeNames,omitempty"`
 	// NonReadyNodeNames are at most three names; written by upstream agents up to 0.9.
 	// +optional
 	// +nullable
-	NonReadyNodeNames []string `json:"nonReadyNodeNames,omitempty"`
+	// +kubebuilder:validation:MaxItems=128
+	NonReadyNodeNames []limits.Name `json:"nonReadyNodeNames,omitempty"`
 	// Version of the agent.
 	// +optional
-	Version string `json:"version,omitempty"`
+	Version limits.Name `json:"version,omitempty"`
 	// KubernetesVersion of the member. A Muster addition.
 	// +optional
-	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	KubernetesVersion limits.Name `json:"kubernetesVersion,omitempty"`
 	// ClockSkewSeconds is by how many seconds the member's clock is ahead of the hub's, negative if it is behind, as recent beats
 	// showed it. It is written with the rest of the status, or when it moved by more than 30 s. Nothing is judged by it. Not set of
 	// upstream agents. A Muster addition.
 	// +optional
 	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
+	// Account is the UID of the ServiceAccount that the hub made for a Rancher Fleet agent and with whose credential an agent of Muster
+	// goes on. That agent writes it when it takes over; a beat of the Rancher Fleet agent removes it. Empty if there is no such
+	// agent. A Muster addition.
+	// +optional
+	Account limits.Name `json:"account,omitempty"`
 }
 
 // ClusterList is a list of Clusters.

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
 
 // ClusterRegistration is the request of an agent to be a Cluster of its namespace, the workspace.
 //
@@ -24,24 +28,35 @@ type ClusterRegistration struct {
 
 // ClusterRegistrationSpec is written once, by the agent.
 type ClusterRegistrationSpec struct {
-	// ClientID says which Cluster the agent wants to be: the one with the same spec.clientID, else a new one.
+	// ClientID says which Cluster the agent wants to be: the one with the same spec.clientID, else a new one. A request with more than 4096
+	// characters is denied.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxLength=8192
 	ClientID string `json:"clientID,omitempty"`
 	// ClientRandom makes the name of the answer's Secret unguessable.
 	// +optional
 	// +nullable
-	ClientRandom string `json:"clientRandom,omitempty"`
+	ClientRandom limits.Name `json:"clientRandom,omitempty"`
 	// ClusterLabels become the labels of the Cluster if this request creates it.
 	// +optional
 	// +nullable
-	ClusterLabels map[string]string `json:"clusterLabels,omitempty"`
+	ClusterLabels limits.Labels `json:"clusterLabels,omitempty"`
 	// AnswerKey is the HPKE public key (RFC 9180, DHKEM X25519) to which the hub seals the credential in
 	// status.answer. Its private half never leaves the agent. An agent that sends none is answered with a
 	// Secret, as upstream agents expect. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AnswerKey []byte `json:"answerKey,omitempty"`
+	// AgentKey is the Ed25519 public key of the agent, which it keeps for good: the hub pins the key to the Cluster, and the same key is the same
+	// cluster. An agent without one cannot prove that. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	AgentKey []byte `json:"agentKey,omitempty"`
+	// Signature by AgentKey covers the namespace, clientID, clientRandom, the label with the token's name, and answerKey. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Signature []byte `json:"signature,omitempty"`
 	// RequestedAt is when the agent asked, by its own clock. Of two requests for one cluster that were created in the same second, the
 	// later one is the newer. A Muster addition.
 	// +optional
@@ -55,6 +70,8 @@ type RegistrationState string
 const (
 	// RegistrationWaiting: the hub is preparing the member namespace, or cannot, and says why.
 	RegistrationWaiting RegistrationState = "Waiting"
+	// RegistrationPending: somebody has to approve the request.
+	RegistrationPending RegistrationState = "Pending"
 	// RegistrationConflict: the request collides with another Cluster; a person has to resolve it.
 	RegistrationConflict RegistrationState = "Conflict"
 	// RegistrationDenied: final; the message says why and what to do.
@@ -85,6 +102,18 @@ type ClusterRegistrationStatus struct {
 	// upstream agents get. Worthless to anybody but the agent that asked. A Muster addition.
 	// +optional
 	Answer []byte `json:"answer,omitempty"`
+	// DroppedLabels are those of spec.clusterLabels that the Cluster did not get, each as `key: why`; if there are many, the last entry counts
+	// the rest. A Muster addition.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=17
+	DroppedLabels []string `json:"droppedLabels,omitempty"`
+	// ApprovedReason is the reason for which the request was Pending when somebody approved it; empty if nobody has. A Muster addition.
+	// +optional
+	ApprovedReason string `json:"approvedReason,omitempty"`
+	// ApprovedGeneration is the metadata.generation of the request then; zero if nobody has. A Muster addition.
+	// +optional
+	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
 }
 
 // ClusterRegistrationList is a list of ClusterRegistrations.

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-fleet/muster/api/limits"
 )
 
 // BundleDeploymentOptions is how the resources of a Bundle become a release downstream. Every field is omitted when empty: the
@@ -11,12 +13,12 @@ type BundleDeploymentOptions struct {
 	// DefaultNamespace is where resources go that name no namespace, and the release itself. Default `default`.
 	// +optional
 	// +nullable
-	DefaultNamespace string `json:"defaultNamespace,omitempty"`
+	DefaultNamespace limits.Name `json:"defaultNamespace,omitempty"`
 	// TargetNamespace (`namespace`) forces all resources into one namespace; a cluster-scoped resource is then an error, also
 	// one of a hook or of a chart's directory crds/.
 	// +optional
 	// +nullable
-	TargetNamespace string `json:"namespace,omitempty"`
+	TargetNamespace limits.Name `json:"namespace,omitempty"`
 	// Kustomize says which kustomization to build.
 	// +optional
 	// +nullable
@@ -29,7 +31,7 @@ type BundleDeploymentOptions struct {
 	// own. Default `fleet-default` if there is one, else the agent's own.
 	// +optional
 	// +nullable
-	ServiceAccount string `json:"serviceAccount,omitempty"`
+	ServiceAccount limits.Name `json:"serviceAccount,omitempty"`
 	// CreateNamespace says whether the release's namespace is created; default true.
 	// +optional
 	// +nullable
@@ -63,21 +65,23 @@ type BundleDeploymentOptions struct {
 	// NamespaceLabels are put on the release's namespace.
 	// +optional
 	// +nullable
-	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+	NamespaceLabels limits.Labels `json:"namespaceLabels,omitempty"`
 	// NamespaceAnnotations are put on the release's namespace.
 	// +optional
 	// +nullable
-	NamespaceAnnotations map[string]string `json:"namespaceAnnotations,omitempty"`
+	NamespaceAnnotations limits.Annotations `json:"namespaceAnnotations,omitempty"`
 	// DeleteCRDResources lets an upgrade or removal delete CustomResourceDefinitions and with them their objects.
 	// +optional
 	DeleteCRDResources bool `json:"deleteCRDResources,omitempty"`
 	// DownstreamResources are Secrets and ConfigMaps of the Bundle's namespace to copy downstream.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=1024
 	DownstreamResources []DownstreamResource `json:"downstreamResources,omitempty"`
 	// Overwrites are other releases' resources that this one may take.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=8192
 	Overwrites []OverwrittenResource `json:"overwrites,omitempty"`
 	// AllowedTargetNamespaceSelector limits the namespaces downstream that may be deployed to.
 	// +optional
@@ -90,7 +94,8 @@ type YAMLOptions struct {
 	// Overlays are directories below `overlays/` whose files replace or patch those of the Bundle, in order.
 	// +optional
 	// +nullable
-	Overlays []string `json:"overlays,omitempty"`
+	// +kubebuilder:validation:MaxItems=1024
+	Overlays []limits.Line `json:"overlays,omitempty"`
 }
 
 // KustomizeOptions is for Bundles with a kustomization.
@@ -98,7 +103,7 @@ type KustomizeOptions struct {
 	// Dir is the directory of the kustomization, relative to the Bundle; default its root.
 	// +optional
 	// +nullable
-	Dir string `json:"dir,omitempty"`
+	Dir limits.Line `json:"dir,omitempty"`
 }
 
 // HelmOptions is how a release is made.
@@ -106,13 +111,14 @@ type HelmOptions struct {
 	// Chart is the directory of the chart in the Bundle, its name in repo, or its address: an oci:// one or that of an archive.
 	// +optional
 	// +nullable
-	Chart string `json:"chart,omitempty"`
+	Chart limits.Line `json:"chart,omitempty"`
 	// Repo is the URL of the chart repository, for a chart that is not in the Bundle; the agent fetches it without credentials.
 	// +optional
 	// +nullable
-	Repo string `json:"repo,omitempty"`
-	// ReleaseName of the release; default derived from the Bundle's name. One that another Bundle has, or that somebody installed with
-	// Helm in the agent's namespace, is refused, as is `fleet-agent`.
+	Repo limits.Line `json:"repo,omitempty"`
+	// ReleaseName of the release; default derived from the BundleDeployment's name. One that another Bundle has in the same namespace, or that
+	// somebody installed there with Helm, is refused, as is `fleet-agent` in the agent's namespace. If it changes, the release is uninstalled and
+	// installed under the new name, or with takeOwnership goes on under it with all its objects.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=53
@@ -120,7 +126,7 @@ type HelmOptions struct {
 	// Version of a chart that is fetched, or a range of versions, of which the newest is taken; default the newest.
 	// +optional
 	// +nullable
-	Version string `json:"version,omitempty"`
+	Version limits.Line `json:"version,omitempty"`
 	// TimeoutSeconds, in seconds, that the release may take to become ready; default 0: it is not waited for.
 	// +optional
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
@@ -134,15 +140,18 @@ type HelmOptions struct {
 	// TemplateValues are values whose text is a template; the result is parsed as YAML.
 	// +optional
 	// +nullable
-	TemplateValues map[string]string `json:"templateValues,omitempty"`
+	// +kubebuilder:validation:MaxProperties=1024
+	TemplateValues map[string]limits.Value `json:"templateValues,omitempty"`
 	// ValuesFrom names ConfigMaps and Secrets downstream with further values, which win over values; later ones over earlier ones.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=256
 	ValuesFrom []ValuesFrom `json:"valuesFrom,omitempty"`
-	// ValuesFiles are values files of the Bundle, in order.
+	// ValuesFiles are values files of the Bundle, in order. One that is not among its resources was merged into the values by fleet apply, and is ignored.
 	// +optional
 	// +nullable
-	ValuesFiles []string `json:"valuesFiles,omitempty"`
+	// +kubebuilder:validation:MaxItems=256
+	ValuesFiles []limits.Line `json:"valuesFiles,omitempty"`
 	// Force replaces what cannot be updated.
 	// +optional
 	Force bool `json:"force,omitempty"`
@@ -167,7 +176,7 @@ type HelmOptions struct {
 	// SkipSchemaValidation does not check values against the chart's schema.
 	// +optional
 	SkipSchemaValidation bool `json:"skipSchemaValidation,omitempty"`
-	// DisableDependencyUpdate does not download charts that the chart depends on.
+	// DisableDependencyUpdate deploys the chart without the charts that it depends on and lacks; otherwise that is an error. Nothing is downloaded.
 	// +optional
 	DisableDependencyUpdate bool `json:"disableDependencyUpdate,omitempty"`
 }
@@ -189,15 +198,15 @@ type KeySelector struct {
 	// Name of the object.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// Namespace of the object; default the release's.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// Key in the object; default `values.yaml`.
 	// +optional
 	// +nullable
-	Key string `json:"key,omitempty"`
+	Key limits.Name `json:"key,omitempty"`
 }
 
 // DiffOptions says which differences are no drift.
@@ -205,6 +214,7 @@ type DiffOptions struct {
 	// ComparePatches are applied to both sides before they are compared.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=1024
 	ComparePatches []ComparePatch `json:"comparePatches,omitempty"`
 }
 
@@ -213,27 +223,29 @@ type ComparePatch struct {
 	// Kind of the resource.
 	// +optional
 	// +nullable
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// APIVersion of the resource.
 	// +optional
 	// +nullable
-	APIVersion string `json:"apiVersion,omitempty"`
+	APIVersion limits.Name `json:"apiVersion,omitempty"`
 	// Namespace of the resource.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Line `json:"namespace,omitempty"`
 	// Name of the resource.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
-	// Operations of a JSON patch; `ignore` alone leaves the whole resource out.
+	Name limits.Line `json:"name,omitempty"`
+	// Operations of a JSON patch; `ignore` lets the resource be missing downstream.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:MaxItems=256
 	Operations []Operation `json:"operations,omitempty"`
 	// JSONPointers to leave out.
 	// +optional
 	// +nullable
-	JSONPointers []string `json:"jsonPointers,omitempty"`
+	// +kubebuilder:validation:MaxItems=1024
+	JSONPointers []limits.Line `json:"jsonPointers,omitempty"`
 }
 
 // Operation is one of a JSON patch.
@@ -241,15 +253,15 @@ type Operation struct {
 	// Op is `remove`, `add`, `replace` or `ignore`.
 	// +optional
 	// +nullable
-	Op string `json:"op,omitempty"`
+	Op limits.Name `json:"op,omitempty"`
 	// Path is a JSON pointer.
 	// +optional
 	// +nullable
-	Path string `json:"path,omitempty"`
+	Path limits.Line `json:"path,omitempty"`
 	// Value for `add` and `replace`, as text.
 	// +optional
 	// +nullable
-	Value string `json:"value,omitempty"`
+	Value limits.Value `json:"value,omitempty"`
 }
 
 // IgnoreOptions says what does not count against readiness.
@@ -257,7 +269,9 @@ type IgnoreOptions struct {
 	// Conditions are matched field by field against those of a resource; one that matches is left out.
 	// +optional
 	// +nullable
-	Conditions []map[string]string `json:"conditions,omitempty"`
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxProperties=64
+	Conditions []map[string]limits.Line `json:"conditions,omitempty"`
 }
 
 // CorrectDrift undoes changes made downstream.
@@ -268,7 +282,7 @@ type CorrectDrift struct {
 	// Force replaces what cannot be corrected in place.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// KeepFailHistory keeps the revisions of failed corrections. Muster's corrections make none.
+	// KeepFailHistory notes a correction that failed as a failed revision in the history of the release, once until one succeeds.
 	// +optional
 	KeepFailHistory bool `json:"keepFailHistory,omitempty"`
 }
@@ -278,11 +292,11 @@ type DownstreamResource struct {
 	// Kind is Secret or ConfigMap.
 	// +optional
 	// +nullable
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// Name of it.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 }
 
 // OverwrittenResource is a resource of another release that this one may take.
@@ -290,13 +304,13 @@ type OverwrittenResource struct {
 	// Kind of the resource.
 	// +optional
 	// +nullable
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// Namespace of the resource.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// Name of the resource.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 }

@@ -22,6 +22,12 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&BundleDeployment{}, &BundleDeploymentList{},
 		&BundleNamespaceMapping{}, &BundleNamespaceMappingList{},
 		&Content{}, &ContentList{},
+		&GitRepo{}, &GitRepoList{},
+		&GitRepoRestriction{}, &GitRepoRestrictionList{},
+		&HelmOp{}, &HelmOpList{},
+		&ImageScan{}, &ImageScanList{},
+		&Policy{}, &PolicyList{},
+		&Schedule{}, &ScheduleList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

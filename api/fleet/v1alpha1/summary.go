@@ -1,8 +1,14 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
 
 // BundleState is how a Bundle stands on one Cluster, or at worst on several.
+//
+// +kubebuilder:validation:MaxLength=63
 type BundleState string
 
 // The bundle states, the worst first.
@@ -84,19 +90,19 @@ type ModifiedStatus struct {
 	// Kind of the resource.
 	// +optional
 	// +nullable
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// APIVersion of the resource.
 	// +optional
 	// +nullable
-	APIVersion string `json:"apiVersion,omitempty"`
+	APIVersion limits.Name `json:"apiVersion,omitempty"`
 	// Namespace of the resource.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// Name of the resource.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// Create (`missing`) says that the resource is gone downstream.
 	// +optional
 	// +nullable
@@ -112,7 +118,7 @@ type ModifiedStatus struct {
 	// Patch is what would undo the change, as JSON.
 	// +optional
 	// +nullable
-	Patch string `json:"patch,omitempty"`
+	Patch limits.Document `json:"patch,omitempty"`
 }
 
 // NonReadyStatus is a resource that is not ready.
@@ -120,23 +126,25 @@ type NonReadyStatus struct {
 	// UID of the resource.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=253
 	UID types.UID `json:"uid,omitempty"`
 	// Kind of the resource.
 	// +optional
 	// +nullable
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// APIVersion of the resource.
 	// +optional
 	// +nullable
-	APIVersion string `json:"apiVersion,omitempty"`
+	APIVersion limits.Name `json:"apiVersion,omitempty"`
 	// Namespace of the resource.
 	// +optional
 	// +nullable
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// Name of the resource.
 	// +optional
 	// +nullable
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 	// Summary says why.
 	// +optional
 	// +nullable
@@ -148,7 +156,7 @@ type ReadinessSummary struct {
 	// State is a word for it.
 	// +optional
 	// +nullable
-	State string `json:"state,omitempty"`
+	State limits.Name `json:"state,omitempty"`
 	// Error says that it will not become ready by itself.
 	// +optional
 	// +nullable
@@ -160,7 +168,8 @@ type ReadinessSummary struct {
 	// Message says why.
 	// +optional
 	// +nullable
-	Message []string `json:"message,omitempty"`
+	// +kubebuilder:validation:MaxItems=64
+	Message []limits.Message `json:"message,omitempty"`
 }
 
 // ResourceCounts counts deployed resources by state.

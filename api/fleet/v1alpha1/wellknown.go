@@ -20,12 +20,34 @@ const (
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
 	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there. A Muster addition.
 	LabelClusterAPI = "muster/cluster-api"
+	// AnnotationBundlesFrom on a Namespace consents to the BundleNamespaceMappings of other namespaces, which it lists with commas between them. A Muster
+	// addition.
+	AnnotationBundlesFrom = "muster/bundles-from"
+	// AnnotationKubeconfigFor on a kubeconfig Secret lists, with commas between them, who of other namespaces may use it: a workspace for all of its
+	// Clusters, or workspace/cluster for one. A Muster addition.
+	AnnotationKubeconfigFor = "muster/kubeconfig-for"
 	// LabelAgent on a Bundle and its BundleDeployment says that it is the agent of the Cluster itself, and in which version. A Muster addition.
 	LabelAgent = "muster/agent-version"
 	// LabelNonManagedAgent, with any value, keeps the hub's hands off the agent of a Cluster.
 	LabelNonManagedAgent = "fleet.cattle.io/non-managed-agent"
+	// AnnotationEarlierError on a BundleDeployment is the digest of the error that its status had when the hub wrote another deployment ID: as long
+	// as the status says nothing else, the error is one of the deployment before. A Muster addition.
+	AnnotationEarlierError = "muster/earlier-error"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
+	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it.
+	AnnotationAgentKey = "muster/agent-key"
+	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false").
+	AnnotationApproved = "muster/approved"
+	// LabelPrefixStamped begins the keys of labels that no request may bring: a ClusterRegistrationToken stamps them, or an admin sets them. A
+	// Muster addition.
+	LabelPrefixStamped = "stamped.muster/"
+	// AnnotationRegistrationLabels on a Cluster says, as JSON, which of its labels a token has stamped, and which labels were asked for and
+	// dropped. The hub writes it, and no agent can. A Muster addition.
+	AnnotationRegistrationLabels = "muster/registration-labels"
+	// AnnotationCreatedByToken on a Cluster says that the hub made it for a request, and with which ClusterRegistrationToken that was made; empty if
+	// the request did not say. A Muster addition.
+	AnnotationCreatedByToken = "muster/created-by-token"
 	// FinalizerCluster on a Cluster lets the hub clean up before the Cluster goes.
 	FinalizerCluster = "fleet.cattle.io/cluster-finalizer"
 	// LabelClusterDisplayName on a Cluster is another name by which targets may call it.
@@ -90,7 +112,8 @@ const (
 	ConditionReady = "Ready"
 	// ConditionProcessed on a Bundle or ClusterGroup says whether the hub could make sense of it.
 	ConditionProcessed = "Processed"
-	// ConditionSupported on a Bundle is False if it uses a field that Muster does not implement, and names it.
+	// ConditionSupported on a Bundle is False if it uses a field that Muster does not implement, and names it; on a kind that Muster does nothing
+	// with it is always False, and says what to use instead.
 	ConditionSupported = "Supported"
 	// ConditionInstalled on a BundleDeployment says whether the release is installed.
 	ConditionInstalled = "Installed"
@@ -103,6 +126,9 @@ const (
 	ConditionImported = "Imported"
 	// ConditionAgentUpToDate on a Cluster says whether its agent is as the hub wants it, and if not, why. A Muster addition.
 	ConditionAgentUpToDate = "AgentUpToDate"
+	// ConditionLabelsAccepted on a Cluster is False if labels that its agent asked for were dropped, and says which and why; True if its token has
+	// stamped labels and none was dropped; absent if there is nothing to say. A Muster addition.
+	ConditionLabelsAccepted = "LabelsAccepted"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 )

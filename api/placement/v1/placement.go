@@ -2,7 +2,11 @@
 
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
 
 // ClusterResourcePlacement places resources of the hub on members: cluster-scoped ones, and namespaces with what is in them.
 //
@@ -91,16 +95,31 @@ type PlacementSpec struct {
 	// Strategy says how what changes is brought to the members.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
-	// RevisionHistoryLimit is accepted; Muster keeps no old revisions, and says so if another number than the default is asked for.
+	// RevisionHistoryLimit is accepted and has no effect: Muster keeps no old revisions.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// StatusReportingScope is accepted; status is reported on the placement only, and Muster says so if another scope is asked for.
+	// StatusReportingScope says where the status is shown: on the placement, or also in a ClusterResourcePlacementStatus in the one Namespace that
+	// a ClusterResourcePlacement selects. Default: ClusterScopeOnly.
 	// +optional
-	StatusReportingScope string `json:"statusReportingScope,omitempty"`
+	// +kubebuilder:default=ClusterScopeOnly
+	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
+
+// StatusReportingScope says where the status of a placement is shown.
+//
+// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
+type StatusReportingScope string
+
+// Where the status of a placement is shown.
+const (
+	// ClusterScopeOnly shows it on the placement only.
+	ClusterScopeOnly StatusReportingScope = "ClusterScopeOnly"
+	// NamespaceAccessible shows a copy in the Namespace that the placement selects, too.
+	NamespaceAccessible StatusReportingScope = "NamespaceAccessible"
+)
 
 // SelectionScope is what selecting a Namespace brings.
 //
@@ -128,7 +147,7 @@ type ResourceSelector struct {
 	Group string `json:"group"`
 	// Version of the API.
 	// +required
-	Version string `json:"version"`
+	Version limits.Name `json:"version"`
 	// Kind of the resources.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
@@ -159,7 +178,7 @@ type PlacementStatus struct {
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`
 	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or DiffReported instead of the last two,
-	// each behind ClusterResourcePlacement or ResourcePlacement, and Supported.
+	// each behind ClusterResourcePlacement or ResourcePlacement, as is ResourceSelected while selectors cannot be meant; and Supported.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -195,6 +214,24 @@ type ResourceIdentifier struct {
 	// Namespace of the resource, empty if its kind has none.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// Envelope that the resource is wrapped in; none if it was selected itself.
+	// +optional
+	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
+}
+
+// EnvelopeIdentifier names the envelope that a resource is wrapped in.
+type EnvelopeIdentifier struct {
+	// Name of the envelope.
+	// +required
+	Name string `json:"name"`
+	// Namespace of the envelope, empty if its kind has none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Type is the kind of the envelope. ConfigMap is accepted because older releases of KubeFleet wrote it; Muster never does.
+	// +optional
+	// +kubebuilder:default=ConfigMap
+	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
+	Type string `json:"type,omitempty"`
 }
 
 // PerClusterStatus says how a placement is on one member, or why it is not there.
@@ -205,6 +242,13 @@ type PerClusterStatus struct {
 	// ObservedResourceIndex is which selection of resources the member was asked for.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
+	// ApplicableResourceOverrides are the ResourceOverrides that change what the member gets, each with a number that counts its changes from 0;
+	// of both kinds at most a thousand of all members.
+	// +optional
+	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
+	// ApplicableClusterResourceOverrides are the ClusterResourceOverrides that change what the member gets, named likewise.
+	// +optional
+	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
 	// FailedPlacements are the resources that are not applied or not available there, at most ten.
 	// +optional
 	FailedPlacements []FailedPlacement `json:"failedPlacements,omitempty"`

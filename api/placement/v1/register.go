@@ -20,6 +20,12 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&AppliedWork{}, &AppliedWorkList{},
 		&ClusterResourcePlacement{}, &ClusterResourcePlacementList{},
 		&ResourcePlacement{}, &ResourcePlacementList{},
+		&ClusterResourcePlacementStatus{}, &ClusterResourcePlacementStatusList{},
+		&ResourceOverride{}, &ResourceOverrideList{},
+		&ClusterResourceOverride{}, &ClusterResourceOverrideList{},
+		&ClusterStagedUpdateRun{}, &ClusterStagedUpdateRunList{}, &StagedUpdateRun{}, &StagedUpdateRunList{},
+		&ClusterStagedUpdateStrategy{}, &ClusterStagedUpdateStrategyList{}, &StagedUpdateStrategy{}, &StagedUpdateStrategyList{},
+		&ClusterApprovalRequest{}, &ClusterApprovalRequestList{}, &ApprovalRequest{}, &ApprovalRequestList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -1,6 +1,10 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
 
 // PlacementType is how members are picked.
 //
@@ -20,7 +24,7 @@ const (
 // PlacementPolicy says which members are picked.
 //
 // +kubebuilder:validation:XValidation:rule="self.placementType == oldSelf.placementType",message="placementType cannot be changed; create another placement"
-// +kubebuilder:validation:XValidation:rule="self.placementType == 'PickFixed' ? has(self.clusterNames) && size(self.clusterNames) > 0 : !has(self.clusterNames)",message="clusterNames is for PickFixed only, which needs it"
+// +kubebuilder:validation:XValidation:rule="self.placementType == 'PickFixed' || !has(self.clusterNames)",message="clusterNames is for PickFixed only"
 // +kubebuilder:validation:XValidation:rule="self.placementType == 'PickN' ? has(self.numberOfClusters) : !has(self.numberOfClusters)",message="numberOfClusters is for PickN only, which needs it"
 // +kubebuilder:validation:XValidation:rule="self.placementType == 'PickN' || !has(self.topologySpreadConstraints)",message="topologySpreadConstraints is for PickN only"
 // +kubebuilder:validation:XValidation:rule="self.placementType != 'PickFixed' || !has(self.affinity) && !has(self.tolerations)",message="PickFixed takes clusterNames only"
@@ -30,7 +34,7 @@ type PlacementPolicy struct {
 	// +optional
 	// +kubebuilder:default=PickAll
 	PlacementType PlacementType `json:"placementType,omitempty"`
-	// ClusterNames are the members that PickFixed picks: the names of MemberClusters, and <workspace>/<name> of Clusters.
+	// ClusterNames are the members that PickFixed picks: the names of MemberClusters, and <workspace>/<name> of Clusters. None is nobody.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
@@ -119,7 +123,7 @@ type PropertySelectorRequirement struct {
 	// Name of the property: one that members report, such as kubernetes-fleet.io/node-count, or
 	// resources.kubernetes-fleet.io/{total,allocatable,available}-<resource>.
 	// +required
-	Name string `json:"name"`
+	Name limits.Name `json:"name"`
 	// Operator is Gt, Ge, Eq, Ne, Lt or Le.
 	// +required
 	Operator PropertySelectorOperator `json:"operator"`
@@ -127,7 +131,7 @@ type PropertySelectorRequirement struct {
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1
-	Values []string `json:"values"`
+	Values []limits.Name `json:"values"`
 }
 
 // PropertySortOrder says which end is best.
@@ -147,7 +151,7 @@ const (
 type PropertySorter struct {
 	// Name of the property.
 	// +required
-	Name string `json:"name"`
+	Name limits.Name `json:"name"`
 	// SortOrder is Ascending, the least is best, or Descending, the most is best.
 	// +required
 	SortOrder PropertySortOrder `json:"sortOrder"`
@@ -189,6 +193,7 @@ type TopologySpreadConstraint struct {
 	// TopologyKey is the label.
 	// +required
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey"`
 	// WhenUnsatisfiable is DoNotSchedule or ScheduleAnyway.
 	// +optional

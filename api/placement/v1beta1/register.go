@@ -18,6 +18,16 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&AppliedWork{}, &AppliedWorkList{},
 		&ClusterResourcePlacement{}, &ClusterResourcePlacementList{},
 		&ResourcePlacement{}, &ResourcePlacementList{},
+		&ClusterResourcePlacementStatus{}, &ClusterResourcePlacementStatusList{},
+		&ResourceEnvelope{}, &ResourceEnvelopeList{}, // v1beta1 only
+		&ClusterResourceEnvelope{}, &ClusterResourceEnvelopeList{}, // v1beta1 only
+		&ResourceOverride{}, &ResourceOverrideList{},
+		&ClusterResourceOverride{}, &ClusterResourceOverrideList{},
+		&ClusterResourcePlacementEviction{}, &ClusterResourcePlacementEvictionList{}, // v1beta1 only
+		&ClusterResourcePlacementDisruptionBudget{}, &ClusterResourcePlacementDisruptionBudgetList{}, // v1beta1 only
+		&ClusterStagedUpdateRun{}, &ClusterStagedUpdateRunList{}, &StagedUpdateRun{}, &StagedUpdateRunList{},
+		&ClusterStagedUpdateStrategy{}, &ClusterStagedUpdateStrategyList{}, &StagedUpdateStrategy{}, &StagedUpdateStrategyList{},
+		&ClusterApprovalRequest{}, &ClusterApprovalRequestList{}, &ApprovalRequest{}, &ApprovalRequestList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

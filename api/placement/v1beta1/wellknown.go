@@ -12,6 +12,14 @@ const (
 	LabelResourceIndex = "kubernetes-fleet.io/parent-resource-snapshot-index"
 	// AnnotationResourceSnapshot on a Work names the selection of resources that it holds a part of.
 	AnnotationResourceSnapshot = "kubernetes-fleet.io/parent-resource-snapshot-name"
+	// AnnotationClusterOverrides and AnnotationOverrides on a Work identify the ClusterResourceOverrides and ResourceOverrides that changed it.
+	AnnotationClusterOverrides = "kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash"
+	AnnotationOverrides        = "kubernetes-fleet.io/parent-resource-override-snapshot-hash"
+	// AnnotationEvicted on a Work is the UID of the eviction that removes it: it is not written again before it is gone. A Muster addition.
+	AnnotationEvicted = "muster/evicted-by"
+	// AnnotationRemoved on a Work, "true", says that the hub deletes it: its agent removes at once what it applied. Of a Work that the hub placed and
+	// somebody else deletes, the agent waits whether the hub writes it again. A Muster addition.
+	AnnotationRemoved = "muster/removed-by-hub"
 	// FinalizerWork on a Work lets the member's agent remove what it applied first. The agent sets it.
 	FinalizerWork = "kubernetes-fleet.io/work-cleanup"
 	// AnnotationRetains on a Work, "true", says that what is applied stays if somebody takes FinalizerWork off before the agent does, and
@@ -42,12 +50,20 @@ const (
 	// ConditionScheduled on an entry of placementStatuses says whether the member is picked, and why. On the placement itself this and the
 	// other types stand behind ClusterResourcePlacement or ResourcePlacement.
 	ConditionScheduled = "Scheduled"
+	// ConditionResourceSelected on a placement is False while its selectors cannot be meant, and absent otherwise.
+	ConditionResourceSelected = "ResourceSelected"
 	// ConditionRolloutStarted says whether the member was asked for the resources as they are now.
 	ConditionRolloutStarted = "RolloutStarted"
-	// ConditionOverridden is always true: nothing is overridden.
+	// ConditionOverridden says whether the overrides for the member could be applied to its resources; true if there are none.
 	ConditionOverridden = "Overridden"
 	// ConditionWorkSynchronized says whether the Works of the member are written.
 	ConditionWorkSynchronized = "WorkSynchronized"
+	// ConditionLeftoversRemoved on a placement is False while there is something of it that KubeFleet's hub left when Muster took over from it, and
+	// names it; else there is none. A Muster addition.
+	ConditionLeftoversRemoved = "LeftoversRemoved"
+	// ConditionStatusSynced on a ClusterResourcePlacement whose statusReportingScope is NamespaceAccessible says whether the copy of its status is
+	// written.
+	ConditionStatusSynced = "StatusSynced"
 	// ConditionSupported on a placement is False while it asks for something that Muster does not do, and names the fields.
 	ConditionSupported = "Supported"
 )

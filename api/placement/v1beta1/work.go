@@ -3,6 +3,8 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-fleet/muster/api/limits"
 )
 
 // Work is what a member has to apply, in its member namespace on the hub. Its spec, labels and annotations are the hub's, its status and
@@ -56,7 +58,8 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// WorkStatus is written by the member's agent only.
+// WorkStatus is written by the member's agent only. Its maxima are well above what agents write, and do not keep it small: it has an entry for
+// every manifest, with messages and differences as long as what the API server of the member says. What etcd stores, 1.5 MiB, does.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type WorkStatus struct {
@@ -64,9 +67,11 @@ type WorkStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// ManifestConditions has an entry per manifest.
 	// +optional
+	// +kubebuilder:validation:MaxItems=8192
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
 }
 
@@ -81,6 +86,7 @@ type ManifestCondition struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// DriftDetails is in what the object on the member has departed from the manifest since it was applied.
 	// +optional
@@ -105,6 +111,7 @@ type DriftDetails struct {
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime,omitempty"`
 	// ObservedDrifts are the differences; Muster's agent names at most 20.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1024
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
@@ -123,6 +130,7 @@ type DiffDetails struct {
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime,omitempty"`
 	// ObservedDiffs are the differences; Muster's agent names at most 20.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1024
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }
 
@@ -132,13 +140,13 @@ type DiffDetails struct {
 type PatchDetail struct {
 	// Path of the field as a JSON pointer, / if the object is not there at all.
 	// +optional
-	Path string `json:"path,omitempty"`
+	Path limits.Line `json:"path,omitempty"`
 	// ValueInHub is what the manifest says; empty if it says nothing. Of a Secret it is not shown.
 	// +optional
-	ValueInHub string `json:"valueInHub,omitempty"`
+	ValueInHub limits.Document `json:"valueInHub,omitempty"`
 	// ValueInMember is what the object says; empty if it says nothing. Of a Secret it is not shown.
 	// +optional
-	ValueInMember string `json:"valueInMember,omitempty"`
+	ValueInMember limits.Document `json:"valueInMember,omitempty"`
 }
 
 // WorkResourceIdentifier names the object of a manifest.
@@ -148,22 +156,22 @@ type WorkResourceIdentifier struct {
 	Ordinal int `json:"ordinal"`
 	// Group of the API, empty for core.
 	// +optional
-	Group string `json:"group,omitempty"`
+	Group limits.Name `json:"group,omitempty"`
 	// Version of the API.
 	// +optional
-	Version string `json:"version,omitempty"`
+	Version limits.Name `json:"version,omitempty"`
 	// Kind of the object.
 	// +optional
-	Kind string `json:"kind,omitempty"`
+	Kind limits.Name `json:"kind,omitempty"`
 	// Resource is the plural by which the API serves it; empty if the member does not serve the kind.
 	// +optional
-	Resource string `json:"resource,omitempty"`
+	Resource limits.Name `json:"resource,omitempty"`
 	// Namespace of the object, empty if its kind has none.
 	// +optional
-	Namespace string `json:"namespace,omitempty"`
+	Namespace limits.Name `json:"namespace,omitempty"`
 	// Name of the object.
 	// +optional
-	Name string `json:"name,omitempty"`
+	Name limits.Name `json:"name,omitempty"`
 }
 
 // WorkList is a list of Works.

@@ -1,8 +1,32 @@
-{{/* The image, with the registry in front if there is one. */}}
+{{/* The image, with the registry in front if there is one. Values that Helm reused of the chart of Rancher Fleet name the image of its agent. */}}
 {{- define "fleet-agent.image" -}}
 {{- $registry := dig "cattle" "systemDefaultRegistry" "" (.Values.global | default dict) -}}
 {{- if $registry }}{{ trimSuffix "/" $registry }}/{{ end -}}
-{{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
+{{- if include "fleet-agent.upstreamImage" . }}muster-agent:{{ .Chart.AppVersion -}}
+{{- else }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end }}
+
+{{/* Not empty if the values name the image of Rancher Fleet's agent, which cannot run here. */}}
+{{- define "fleet-agent.upstreamImage" -}}
+{{- if regexMatch "(^|/)rancher/fleet-agent$" (toString .Values.image.repository) }}{{ .Values.image.repository }}{{ end -}}
+{{- end }}
+
+{{/* Not empty if the agent deploys. Values that Helm reused of another chart do not have this one. */}}
+{{- define "fleet-agent.delivery" -}}
+{{- if and (hasKey .Values.fleetAgent "delivery") (not .Values.fleetAgent.delivery) }}{{ else }}delivery{{ end -}}
+{{- end }}
+
+{{/* The resources of the container. Values that Helm reused of another chart do not have them. */}}
+{{- define "fleet-agent.resources" -}}
+{{- if hasKey .Values.fleetAgent "resources" -}}
+{{- with .Values.fleetAgent.resources }}{{ toYaml . }}{{ end -}}
+{{- else -}}
+requests:
+  cpu: 10m
+  memory: 48Mi
+limits:
+  memory: 512Mi
+{{- end -}}
 {{- end }}
 
 {{/* The names of the pull secrets, given as names or as objects. */}}

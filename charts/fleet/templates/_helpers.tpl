@@ -25,3 +25,22 @@
 {{- else if contains "-----BEGIN CERTIFICATE-----" $decoded }}{{ $decoded | trim }}
 {{- end }}
 {{- end }}
+
+{{/* The namespace with the answers to agents of Rancher Fleet, as the hub derives it from its own. */}}
+{{- define "fleet.registrationNamespace" -}}
+{{- $parts := splitn "-system" 2 .Release.Namespace -}}
+{{ $parts._0 }}-clusters-system{{ $parts._1 }}
+{{- end }}
+
+{{/* Whether the cluster has ValidatingAdmissionPolicies. Rendering without a cluster, as "helm template" does, knows only its version. */}}
+{{- define "fleet.admissionPolicies" -}}
+{{- if or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}yes{{ end -}}
+{{- end }}
+
+{{/* The version of MutatingAdmissionPolicies that the cluster serves; empty if none. */}}
+{{- define "fleet.mutatingPolicies" -}}
+{{- $api := .Capabilities.APIVersions -}}
+{{- if $api.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}v1
+{{- else if $api.Has "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy" }}v1beta1
+{{- end }}
+{{- end }}

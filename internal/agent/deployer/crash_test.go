@@ -124,7 +124,7 @@ func TestSuspects(t *testing.T) {
 				s.clear(step.survived)
 				continue
 			}
-			s.crashed(step.underWay, "it ran out of memory", now)
+			s.add(step.underWay, "it ran out of memory", now)
 		}
 		got := map[string]time.Duration{}
 		for _, suspect := range s.list() {
@@ -150,7 +150,7 @@ func TestLastWordsSayWhyButQuoteNoLibrary(t *testing.T) {
 		"panic: the password is s3cret\n":                             "it panicked, and the agent's log says why",
 		"all is well\n":                                               "",
 	} {
-		words := &lastWords{to: io.Discard}
+		words := &crashReader{to: io.Discard}
 		for _, half := range []string{text[:len(text)/2], text[len(text)/2:]} {
 			if _, err := words.Write([]byte(half)); err != nil {
 				t.Fatal(err)

@@ -8,113 +8,114 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// Placed is the store that a watch of the metadata of one kind keeps up to date: the names of what is placed on the member.
+// Placed is the store of a watch of the metadata of one kind: the objects that the hub placed on the member, by name.
 type Placed struct {
-	// Kind is what the program calls it.
+	// Kind is the kind in orders and replies.
 	Kind Kind
-	// Report tells those that are placed why nothing comes of them. It gets their generations by name.
+	// Report writes into the status of the objects, given by name and generation, why they are not deployed.
 	Report func(ctx context.Context, placed map[string]int64, sentence string) error
-	// Changed tells that there are others than before, or that the hub lets the member see them now; its buffer is 1.
-	Changed chan struct{}
+	// Store signals that the objects changed, or that the hub gives the right to see them now.
+	kubeclient.Store[*metav1.PartialObjectMetadata]
 
 	known chan struct{}
 	once  sync.Once
-	mu    sync.Mutex
 	names map[string]int64
-	// rested are the generations of those that the program has said need nothing more.
-	rested map[string]int64
-	// told is what those that are placed were told last, and in which generation, since somebody else may have written there.
-	told map[string]telling
-	// listed says that the hub has let the member see them.
-	listed bool
+	// idle are the generations of objects that need nothing more from the program.
+	idle map[string]int64
+	// reported is what was reported last of each object, with the generation: the program may have written the status since.
+	reported map[string]notice
 }
 
-// telling is what one was told.
-type telling struct {
+// notice is a report about one object.
+type notice struct {
 	generation int64
 	sentence   string
 }
 
 // NewPlaced makes an empty store.
 func NewPlaced(kind Kind, changed chan struct{}) *Placed {
-	return &Placed{Kind: kind, Changed: changed, known: make(chan struct{}), names: map[string]int64{}, told: map[string]telling{}}
+	p := &Placed{Kind: kind, known: make(chan struct{}), names: map[string]int64{}, reported: map[string]notice{}}
+	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset}
+	return p
 }
 
-// Followed takes note of how an attempt to watch ended. A hub that serves no such kind, or gives no right to it, has placed nothing.
+// Followed takes the result of an attempt to watch. A hub that does not serve the kind, or gives no right to it, has placed nothing.
 func (p *Placed) Followed(err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		p.once.Do(func() { close(p.known) })
 	}
 }
 
-// Offered says whether the hub lets the member see them.
+// Offered says whether the hub gives the right to see the objects.
 func (p *Placed) Offered() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.listed
+	p.Lock()
+	defer p.Unlock()
+	return p.Listed
 }
 
-// Placed are the generations of all by name.
+// Placed are the generations of all objects by name.
 func (p *Placed) Placed() map[string]int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	return maps.Clone(p.names)
 }
 
-// Tell tells those that are placed why nothing comes of them, unless they were told just that.
-func (p *Placed) Tell(ctx context.Context, sentence string) error {
-	p.mu.Lock()
+// ReportReason reports why the objects are not deployed, where that was not reported before.
+func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
+	p.Lock()
 	fresh := map[string]int64{}
 	for name, generation := range p.names {
-		if p.told[name] != (telling{generation, sentence}) {
+		if p.reported[name] != (notice{generation, sentence}) {
 			fresh[name] = generation
 		}
 	}
-	p.mu.Unlock()
+	p.Unlock()
 	if len(fresh) == 0 {
 		return nil
 	}
 	if err := p.Report(ctx, fresh, sentence); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	for name, generation := range fresh {
-		p.told[name] = telling{generation, sentence}
+		p.reported[name] = notice{generation, sentence}
 	}
 	return nil
 }
 
-// untold has all of them told again: somebody else may write there now.
-func (p *Placed) untold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.told)
+// forgetReports has everything reported again, because the program writes the statuses now.
+func (p *Placed) forgetReports() {
+	p.Lock()
+	defer p.Unlock()
+	clear(p.reported)
 }
 
-// rest takes note of what needs nothing more in the generation given.
-func (p *Placed) rest(generations map[string]int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rested = generations
+// setIdle stores which objects need nothing more, by generation.
+func (p *Placed) setIdle(generations map[string]int64) {
+	p.Lock()
+	defer p.Unlock()
+	p.idle = generations
 }
 
-// wanted says whether anything is placed that does not rest.
-func (p *Placed) wanted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// needsProgram says whether an object needs the program.
+func (p *Placed) needsProgram() bool {
+	p.Lock()
+	defer p.Unlock()
 	for name, generation := range p.names {
-		if rested, rests := p.rested[name]; !rests || rested != generation {
+		if idle, rests := p.idle[name]; !rests || idle != generation {
 			return true
 		}
 	}
 	return false
 }
 
-// await returns when it is known what is placed, or false when ctx ends.
-func (p *Placed) await(ctx context.Context) bool {
+// waitListed returns true when the objects are listed, or false when ctx ends.
+func (p *Placed) waitListed(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -123,20 +124,24 @@ func (p *Placed) await(ctx context.Context) bool {
 	}
 }
 
-func (p *Placed) change(change func()) error {
-	p.mu.Lock()
-	change()
-	p.mu.Unlock()
-	select {
-	case p.Changed <- struct{}{}:
-	default:
-	}
-	return nil
+// put stores an object. An update is a change only if the object was idle before it.
+func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
+	_, known := p.names[object.Name]
+	idle := p.idle[object.Name]
+	p.names[object.Name] = object.Generation
+	return !known || idle != 0 && idle != object.Generation
 }
 
-func (p *Placed) put(obj any) {
-	metadata := obj.(*metav1.PartialObjectMetadata)
-	p.names[metadata.Name] = metadata.Generation
+func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
+	delete(p.names, object.Name)
+	delete(p.idle, object.Name)
+	delete(p.reported, object.Name)
+}
+
+func (p *Placed) reset() {
+	p.idle = nil
+	clear(p.names)
+	p.once.Do(func() { close(p.known) })
 }
 
 // Transformer implements cache.TransformingStore.
@@ -150,43 +155,3 @@ func (*Placed) Transformer() cache.TransformFunc {
 		return obj, nil
 	}
 }
-
-// Add implements cache.ReflectorStore.
-func (p *Placed) Add(obj any) error { return p.change(func() { p.put(obj) }) }
-
-// Update implements cache.ReflectorStore.
-func (p *Placed) Update(obj any) error {
-	metadata := obj.(*metav1.PartialObjectMetadata)
-	p.mu.Lock()
-	rested := p.rested[metadata.Name]
-	p.put(obj)
-	p.mu.Unlock()
-	if rested == 0 || rested == metadata.Generation {
-		return nil
-	}
-	return p.change(func() {})
-}
-
-// Delete implements cache.ReflectorStore.
-func (p *Placed) Delete(obj any) error {
-	name := obj.(*metav1.PartialObjectMetadata).Name
-	return p.change(func() {
-		delete(p.names, name)
-		delete(p.rested, name)
-		delete(p.told, name)
-	})
-}
-
-// Replace implements cache.ReflectorStore.
-func (p *Placed) Replace(list []any, _ string) error {
-	defer p.once.Do(func() { close(p.known) })
-	return p.change(func() {
-		p.listed, p.rested, p.names = true, nil, make(map[string]int64, len(list))
-		for _, obj := range list {
-			p.put(obj)
-		}
-	})
-}
-
-// Resync implements cache.ReflectorStore.
-func (*Placed) Resync() error { return nil }

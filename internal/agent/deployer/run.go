@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// run runs the program once. It returns no error if the program found nothing to do, and whether it emptied the member. When ctx ends the program
-// is asked to end, which it does when what is under way has ended.
+// run runs the program once, and returns whether the program emptied the member; no error if the program found nothing to do. When ctx ends the
+// program is asked to end, which takes until Helm has ended.
 func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	if _, err := os.Stat(s.Path); err != nil {
 		return false, fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
@@ -24,27 +24,27 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("starting %s: %w", Program, err)
 	}
-	dog, words := newWatchdog(s.Clock, cmp.Or(s.Silence, silence)), &lastWords{to: os.Stderr}
-	var hearing sync.WaitGroup
-	said, err := hear(&hearing, func(answers io.Reader) {
-		Hear(answers, func(answer Answer) {
-			dog.take(answer)
-			emptied = emptied || answer.Emptied
-			s.heed(ctx, answer)
-			dog.listens()
+	watchdog, stderr := newWatchdog(s.Clock, cmp.Or(s.Silence, silence)), &crashReader{to: os.Stderr}
+	var reading sync.WaitGroup
+	stdout, err := readPipe(&reading, func(replies io.Reader) {
+		readReplies(replies, func(reply Reply) {
+			watchdog.observe(reply)
+			emptied = emptied || reply.Emptied
+			s.handleReply(ctx, reply)
+			watchdog.handled()
 		})
 	})
 	if err != nil {
 		return false, err
 	}
-	complained, err := hear(&hearing, func(from io.Reader) { _, _ = io.Copy(words, from) }) // to the end, whatever it was
+	stderrPipe, err := readPipe(&reading, func(from io.Reader) { _, _ = io.Copy(stderr, from) }) // to the end, whatever it was
 	if err != nil {
-		_ = said.Close() // nobody writes
+		_ = stdout.Close() // nobody writes
 		return false, err
 	}
-	command.Stdout, command.Stderr = said, complained
+	command.Stdout, command.Stderr = stdout, stderrPipe
 	exited := start(command)
-	_, _ = said.Close(), complained.Close() // the program has its own
+	_, _ = stdout.Close(), stderrPipe.Close() // the program has its own
 	if command.Process == nil {
 		return false, fmt.Errorf("starting %s: %w", s.Path, <-exited)
 	}
@@ -54,16 +54,16 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	defer stop()
 	s.Log.Info("deployer started", "pid", command.Process.Pid)
 	for _, placed := range s.Placed {
-		placed.untold()
+		placed.forgetReports()
 	}
 	watched, ended := context.WithCancel(context.WithoutCancel(ctx))
 	defer ended()
-	go dog.run(watched, func() { _ = command.Process.Kill() }) // it may have ended by itself
-	err = s.instruct(orders, exited)
+	go watchdog.run(watched, func() { _ = command.Process.Kill() }) // it may have ended by itself
+	err = s.sendOrders(orders, exited)
 	stop()
-	hearing.Wait()
+	reading.Wait()
 	if err != nil {
-		return false, s.crashed(err, dog, words.cause)
+		return false, s.crashed(err, watchdog, stderr.cause)
 	}
 	if ctx.Err() == nil {
 		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
@@ -71,21 +71,21 @@ func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
 	return emptied, nil
 }
 
-// hear has what is written into a pipe read, until its other end is closed.
-func hear(hearing *sync.WaitGroup, read func(io.Reader)) (into *os.File, err error) {
+// readPipe makes a pipe whose output is read until its input is closed.
+func readPipe(reading *sync.WaitGroup, read func(io.Reader)) (into *os.File, err error) {
 	from, into, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", Program, err)
 	}
-	hearing.Go(func() {
+	reading.Go(func() {
 		read(from)
 		_ = from.Close() // nobody writes any more
 	})
 	return into, nil
 }
 
-// crashed finds out on what the program ended.
-func (s *Supervisor) crashed(err error, dog *watchdog, words string) error {
+// crashed says on which BundleDeployment the program crashed, if that is known.
+func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error {
 	var status *exec.ExitError
 	if !errors.As(err, &status) {
 		return fmt.Errorf("running %s: %w", Program, err)
@@ -93,23 +93,23 @@ func (s *Supervisor) crashed(err error, dog *watchdog, words string) error {
 	if status.ExitCode() == ExitLeaseLost {
 		return &crash{explained: true, cause: fmt.Errorf("%s lost the Lease by which one deployer at a time deploys on this cluster, and is started again", Program)}
 	}
-	underWay, stuck := dog.under()
-	cause := cmp.Or(stuck, words, status.Error())
-	if culprit := s.suspects.crashed(underWay, cause, s.Clock.Now()); culprit != "" {
+	inFlight, stuck := watchdog.inFlightOrOverdue()
+	cause := cmp.Or(stuck, stderr, status.Error())
+	if culprit := s.suspects.add(inFlight, cause, s.Clock.Now()); culprit != "" {
 		s.Log.Info("deployer ended on a BundleDeployment, which is delayed", "deployment", culprit, "reason", cause)
 	}
-	return &crash{explained: len(underWay) > 0, cause: fmt.Errorf(
+	return &crash{explained: len(inFlight) > 0, cause: fmt.Errorf(
 		"what deploys on this cluster, %s, ended unexpectedly (%s) and is started again; the agent's log says why", Program, cause)}
 }
 
-// instruct sends the credential and each that replaces it, until the program has ended.
-func (s *Supervisor) instruct(orders io.WriteCloser, exited <-chan error) error {
+// sendOrders sends the order, and again when the credential is renewed, until the program ended.
+func (s *Supervisor) sendOrders(orders io.WriteCloser, exited <-chan error) error {
 	defer func() { _ = orders.Close() }() // the program has ended
 	for {
 		order := s.Order()
 		order.Suspects = s.suspects.list()
 		if err := order.Send(orders); err != nil {
-			// It ended; why, it says when it is waited for.
+			// The program ended; the reason comes with its exit.
 			return <-exited
 		}
 		select {

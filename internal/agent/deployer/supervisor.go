@@ -15,15 +15,15 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 const (
-	// proven is how long the program has to live for a crash not to count as one of a series.
-	proven = 2 * time.Minute
-	// unexplained is how many crashes in a series, with nothing under way that they could come from, say that nothing is deployed any more.
-	unexplained = 3
-	// silence is how long the program may say nothing.
+	// stableAfter is how long the program has to live for a crash not to count as one of a series.
+	stableAfter = 2 * time.Minute
+	// crashLimit is how many crashes in a series, without an action that explains them, are reported on all objects.
+	crashLimit = 3
+	// silence is how long the program may send no reply.
 	silence = 45 * time.Second
 )
 
@@ -32,25 +32,25 @@ type Supervisor struct {
 	// Path is where the program is, Arguments how it reaches the member.
 	Path      string
 	Arguments []string
-	// Order is the order of now, whose token counts until renewed tells of another.
+	// Order returns the current order, which is sent again when Renewed signals another credential.
 	Order func() Order
-	// Renewed tells that there is another token.
+	// Renewed signals that the credential or the address of the hub changed.
 	Renewed <-chan struct{}
-	// Placed keep what is placed, kind by kind; Changed tells of their changes.
+	// Placed are the stores of the placed objects, kind by kind; Changed signals their changes.
 	Placed  []*Placed
 	Changed <-chan struct{}
-	// Left says whether anything is left of what was placed on this member.
+	// Left says whether releases or AppliedWorks are left on this member.
 	Left func(context.Context) (bool, error)
-	// Leaves says whether the member leaves, and how; Empty takes how far it is with being emptied.
+	// Leaves says whether the member leaves, and how; Empty is called with what is left while all is removed.
 	Leaves func() clusterv1beta1.LeavePolicy
 	Empty  func(left string, emptied bool)
-	// Block takes what keeps something from being removed, or that nothing does. It may be nil.
+	// Block is called with what keeps a release from being removed; empty if nothing does. May be nil.
 	Block func(Blocked)
-	// Count takes what the program has counted. It may be nil.
+	// Count is called with each Tally. May be nil.
 	Count func(Tally)
 	Log   logr.Logger
 	Clock clock.Clock
-	// Silence is how long the program may say nothing before it counts as stuck; the usual time if 0.
+	// Silence is how long the program may send no reply before it is killed; the usual time if 0.
 	Silence time.Duration
 
 	suspects suspects
@@ -58,17 +58,17 @@ type Supervisor struct {
 
 var errLeft = errors.New("not all that was placed on this cluster could be removed: releases or AppliedWorks are left whose kind the hub does not show to this member")
 
-// crash is an end of the program that nobody asked for.
+// crash is an unexpected end of the program.
 type crash struct {
 	cause error
-	// explained says that it was at work on something, which is looked into, or that it is no fault at all.
+	// explained says that an action was in flight, which becomes a suspect, or that the Lease was lost.
 	explained bool
 }
 
 func (c *crash) Error() string { return c.cause.Error() }
 func (c *crash) Unwrap() error { return c.cause }
 
-// Beside is where the program is, if it was installed as it should be.
+// Beside is the path of the program in the directory of the agent's own.
 func Beside() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -80,23 +80,23 @@ func Beside() (string, error) {
 // Run goes on until ctx ends, and ends the program with it.
 func (s *Supervisor) Run(ctx context.Context) {
 	for _, placed := range s.Placed {
-		if !placed.await(ctx) {
+		if !placed.waitListed(ctx) {
 			return
 		}
 	}
 	left, emptied, series := s.left(ctx), false, 0
-	for pace := retry.Unreachable(); ctx.Err() == nil; {
+	for backoff := retry.Unreachable(); ctx.Err() == nil; {
 		emptied = emptied && s.emptying()
 		if s.emptying() && !emptied {
-			// What was applied of Works may be left though they are gone.
+			// AppliedWorks may be left although their Works are gone.
 			left = s.left(ctx)
-			emptied = !left && !s.wanted()
+			emptied = !left && !s.needsProgram()
 		}
 		if emptied {
 			s.Empty("", true)
 		}
-		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.wanted() {
-			// It was idle when it ended: what comes next comes as one of the kinds that are followed.
+		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.needsProgram() {
+			// The program was idle when it ended: the next change of a placed object starts it.
 			select {
 			case <-ctx.Done():
 			case <-s.Changed:
@@ -118,16 +118,16 @@ func (s *Supervisor) Run(ctx context.Context) {
 			if s.Block != nil {
 				s.Block(Blocked{})
 			}
-			left, pace, series = false, retry.Unreachable(), 0
+			left, backoff, series = false, retry.Unreachable(), 0
 			continue
-		case explained, s.Clock.Since(begun) > proven:
-			// Whoever is the cause is delayed, and the others are not.
-			pace, series = retry.Unreachable(), 0
+		case explained, s.Clock.Since(begun) > stableAfter:
+			// The suspect is delayed, and the others are not.
+			backoff, series = retry.Unreachable(), 0
 		}
 		series++
-		wait := pace.Step()
+		wait := backoff.Step()
 		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
-		if s.emptying() || crashed == nil || !explained && series >= unexplained {
+		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
 			s.report(ctx, err.Error())
 		}
 		if retry.Wait(ctx, s.Clock, wait) != nil {
@@ -138,48 +138,48 @@ func (s *Supervisor) Run(ctx context.Context) {
 
 func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
 
-// wanted says whether anything is placed that needs the program.
-func (s *Supervisor) wanted() bool {
-	return slices.ContainsFunc(s.Placed, (*Placed).wanted)
+// needsProgram says whether anything is placed that needs the program.
+func (s *Supervisor) needsProgram() bool {
+	return slices.ContainsFunc(s.Placed, (*Placed).needsProgram)
 }
 
-// report tells everybody who waits why nothing happens.
+// report reports why nothing is deployed, on all placed objects and to the member that leaves.
 func (s *Supervisor) report(ctx context.Context, sentence string) {
 	if s.emptying() {
 		s.Empty(sentence, false)
 	}
 	for _, placed := range s.Placed {
-		s.tell(ctx, placed, sentence)
+		s.reportReason(ctx, placed, sentence)
 	}
 }
 
-func (s *Supervisor) tell(ctx context.Context, placed *Placed, sentence string) {
-	if err := placed.Tell(ctx, sentence); err != nil && ctx.Err() == nil {
+func (s *Supervisor) reportReason(ctx context.Context, placed *Placed, sentence string) {
+	if err := placed.ReportReason(ctx, sentence); err != nil && ctx.Err() == nil {
 		s.Log.Info("reporting that nothing is deployed failing", "kind", placed.Kind, "reason", err.Error())
 	}
 }
 
-// heed takes over what the program says.
-func (s *Supervisor) heed(ctx context.Context, answer Answer) {
-	if answer.Ended != nil && answer.Ended.Survived {
-		s.suspects.clear(answer.Ended.Name)
+// handleReply handles a reply of the program.
+func (s *Supervisor) handleReply(ctx context.Context, reply Reply) {
+	if reply.Ended != nil && reply.Ended.Survived {
+		s.suspects.clear(reply.Ended.Name)
 	}
-	if s.emptying() && (answer.Left != "" || answer.Failing != "") {
-		s.Empty(cmp.Or(answer.Left, answer.Failing), false)
+	if s.emptying() && (reply.Left != "" || reply.Failing != "") {
+		s.Empty(cmp.Or(reply.Left, reply.Failing), false)
 	}
-	if s.Block != nil && answer.Blocked != nil {
-		s.Block(*answer.Blocked)
+	if s.Block != nil && reply.Blocked != nil {
+		s.Block(*reply.Blocked)
 	}
-	if s.Count != nil && answer.Tally != nil {
-		s.Count(*answer.Tally)
+	if s.Count != nil && reply.Tally != nil {
+		s.Count(*reply.Tally)
 	}
 	for _, placed := range s.Placed {
 		switch {
-		case placed.Kind != answer.Kind:
-		case answer.Failing != "":
-			s.tell(ctx, placed, answer.Failing)
-		case answer.Rested != nil:
-			placed.rest(answer.Rested)
+		case placed.Kind != reply.Kind:
+		case reply.Failing != "":
+			s.reportReason(ctx, placed, reply.Failing)
+		case reply.Idle != nil:
+			placed.setIdle(reply.Idle)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (s *Supervisor) left(ctx context.Context) bool {
 	left, err := s.Left(ctx)
 	if err != nil {
 		s.Log.Info("looking for releases failing", "reason", err.Error())
-		// Whoever may not look for releases may not deploy any either; but to be unable to look is not to find nothing.
+		// An agent without the right to list releases cannot deploy any; but a member that leaves must not take that for empty.
 		return s.emptying() || !apierrors.IsForbidden(err)
 	}
 	return left

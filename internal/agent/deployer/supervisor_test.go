@@ -110,7 +110,7 @@ func (f *fixture) eventually(what string, check func() error) {
 	f.t.Fatalf("%s: %v", what, err)
 }
 
-// idles returns when the supervisor has found nothing to do after everything that it was told: it reads the second note only then.
+// idles returns when the supervisor has found nothing to do after everything that was signalled: it reads the second note only then.
 func (f *fixture) idles() {
 	f.t.Helper()
 	for range 2 {
@@ -212,7 +212,7 @@ func TestProgramThatIsDoneIsStartedAgainWithTheNextDeployment(t *testing.T) {
 }
 
 func TestLineThatIsNoOrderIsNotQuoted(t *testing.T) {
-	err := Receive(strings.NewReader(`{"token":"s3cret"`+"\n"), func(Order) { t.Error("it was taken") })
+	err := ReadOrders(strings.NewReader(`{"token":"s3cret"`+"\n"), func(Order) { t.Error("it was taken") })
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}

@@ -26,7 +26,7 @@ type suspect struct {
 	times int
 }
 
-// list is what the program is told.
+// list returns the suspects for the next order.
 func (s *suspects) list() []Suspect {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,31 +38,31 @@ func (s *suspects) list() []Suspect {
 	return list
 }
 
-// clear forgets one that the program survived.
+// clear drops a suspect that the program survived.
 func (s *suspects) clear(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byName, name)
 }
 
-// crashed takes note of what the program was at work on when it ended, and returns who is found out, if that is one.
-func (s *suspects) crashed(underWay []Action, cause string, now time.Time) (culprit string) {
+// add adds what the program was at work on when it ended, and returns the culprit, if that is known.
+func (s *suspects) add(inFlight []Action, cause string, now time.Time) (culprit string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byName == nil {
 		s.byName = map[string]*suspect{}
 	}
-	// Only to render and to look at things takes a program down; to wait for a hook does not.
-	if busy := slices.DeleteFunc(slices.Clone(underWay), func(a Action) bool { return a.Rendered }); len(busy) > 0 {
-		underWay = busy
+	// A program ends while it renders or compares; to wait for a hook does not end it.
+	if busy := slices.DeleteFunc(slices.Clone(inFlight), func(a Action) bool { return a.Rendered }); len(busy) > 0 {
+		inFlight = busy
 	}
-	for _, action := range underWay {
+	for _, action := range inFlight {
 		one := s.byName[action.Name]
 		if one == nil || one.UID != action.UID || one.Generation != action.Generation {
 			one = &suspect{Suspect: Suspect{Name: action.Name, UID: action.UID, Generation: action.Generation}}
 			s.byName[action.Name] = one
 		}
-		if len(underWay) > 1 {
+		if len(inFlight) > 1 {
 			one.RetryAt = time.Time{} // it has to be found out which of them it is
 			continue
 		}

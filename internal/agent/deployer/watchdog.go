@@ -13,63 +13,62 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// watchdog follows one run of the program: what it is at work on, until when it has to be done with that, and when it was heard last.
+// watchdog watches one run of the program: its actions with their deadlines, and its last reply.
 type watchdog struct {
 	clock clock.Clock
 	// silence is how long the program may say nothing.
 	silence time.Duration
 
-	mu    sync.Mutex
-	heard time.Time
-	// deaf says that an answer is being acted on, so that the next ones are not heard.
-	deaf     bool
-	underWay map[string]timed
-	// changed tells that a deadline may have; its buffer is 1.
+	mu        sync.Mutex
+	lastReply time.Time
+	// handling says that a reply is being handled, so that later replies are not read yet.
+	handling bool
+	inFlight map[string]deadline
+	// changed signals that a deadline may have changed; its buffer is 1.
 	changed chan struct{}
-	// overdue is what took too long, stuck why the program was killed.
+	// overdue is the action that missed its deadline, stuck the reason for which the program was killed.
 	overdue *Action
 	stuck   string
 }
 
-type timed struct {
+type deadline struct {
 	Action
 	until time.Time
 }
 
 func newWatchdog(clk clock.Clock, silence time.Duration) *watchdog {
-	return &watchdog{clock: clk, silence: silence, heard: clk.Now(), underWay: map[string]timed{}, changed: make(chan struct{}, 1)}
+	return &watchdog{clock: clk, silence: silence, lastReply: clk.Now(), inFlight: map[string]deadline{}, changed: make(chan struct{}, 1)}
 }
 
-// listens says that the next answers are heard again.
-func (w *watchdog) listens() {
+// handled marks the reply as handled.
+func (w *watchdog) handled() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard, w.deaf = w.clock.Now(), false
+	w.lastReply, w.handling = w.clock.Now(), false
 }
 
-// take takes note of what the program says, and that nothing else is heard until listens is called.
-func (w *watchdog) take(answer Answer) {
+// observe takes in a reply, which is being handled until handled is called.
+func (w *watchdog) observe(reply Reply) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard, w.deaf = w.clock.Now(), true
-	if answer.Begun != nil {
-		w.underWay[answer.Begun.Name] = timed{*answer.Begun, w.heard.Add(answer.Begun.Within)}
+	w.lastReply, w.handling = w.clock.Now(), true
+	if reply.Begun != nil {
+		w.inFlight[reply.Begun.Name] = deadline{*reply.Begun, w.lastReply.Add(reply.Begun.Within)}
 	}
-	if answer.Ended != nil {
-		delete(w.underWay, answer.Ended.Name)
+	if reply.Ended != nil {
+		delete(w.inFlight, reply.Ended.Name)
 	}
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
+	kubeclient.Notify(w.changed)
 }
 
 // run calls kill when the program makes no progress, and returns then or when ctx ends.
 func (w *watchdog) run(ctx context.Context, kill func()) {
 	for {
-		wait := w.look()
+		wait := w.remaining()
 		if wait <= 0 {
 			kill()
 			return
@@ -86,20 +85,20 @@ func (w *watchdog) run(ctx context.Context, kill func()) {
 	}
 }
 
-// look is how long the program may go on without a word; if that is over it notes why.
-func (w *watchdog) look() time.Duration {
+// remaining is how long the program may go on without a reply. If that is over, stuck says why.
+func (w *watchdog) remaining() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
-	if w.deaf {
-		return w.silence // what it says in the meantime is not known yet
+	if w.handling {
+		return w.silence // later replies are not read yet
 	}
-	wait := w.heard.Add(w.silence).Sub(now)
+	wait := w.lastReply.Add(w.silence).Sub(now)
 	if wait <= 0 {
 		w.stuck = fmt.Sprintf("it gave no sign of life for %s and was killed", w.silence)
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.underWay)) {
-		action := w.underWay[name]
+	for _, name := range slices.Sorted(maps.Keys(w.inFlight)) {
+		action := w.inFlight[name]
 		left := action.until.Sub(now)
 		if left <= 0 && w.overdue == nil {
 			w.overdue = &action.Action
@@ -110,30 +109,30 @@ func (w *watchdog) look() time.Duration {
 	return wait
 }
 
-// under is what the program was at work on, or what took too long, and why it was killed, if it was.
-func (w *watchdog) under() (actions []Action, stuck string) {
+// inFlightOrOverdue are the actions of the program, or only the overdue one, and why the program was killed, if it was.
+func (w *watchdog) inFlightOrOverdue() (actions []Action, stuck string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.overdue != nil {
 		return []Action{*w.overdue}, w.stuck
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.underWay)) {
-		actions = append(actions, w.underWay[name].Action)
+	for _, name := range slices.Sorted(maps.Keys(w.inFlight)) {
+		actions = append(actions, w.inFlight[name].Action)
 	}
 	return actions, w.stuck
 }
 
-// lastWords passes on what the program says on its standard error, and remembers why Go's runtime ended it.
-type lastWords struct {
+// crashReader passes on the program's standard error, and keeps the line in which Go's runtime says why it ended the program.
+type crashReader struct {
 	to    io.Writer
 	cause string
 	line  []byte
 }
 
-// longest is how much of a line is looked at.
+// longest is how much of a line is read.
 const longest = 200
 
-func (l *lastWords) Write(text []byte) (int, error) {
+func (l *crashReader) Write(text []byte) (int, error) {
 	for rest := text; len(rest) > 0; {
 		line, more, ends := bytes.Cut(rest, []byte("\n"))
 		l.line = append(l.line, line[:min(len(line), max(0, longest-len(l.line)))]...)
@@ -146,8 +145,8 @@ func (l *lastWords) Write(text []byte) (int, error) {
 	return l.to.Write(text)
 }
 
-// read knows the sentences of the runtime. What a library panics with may hold what was in a Secret.
-func (l *lastWords) read(line string) {
+// read keeps only the messages of the runtime: a library's may contain the values of a Secret.
+func (l *crashReader) read(line string) {
 	why, fatal := strings.CutPrefix(line, "fatal error: ")
 	panicked, ok := strings.CutPrefix(line, "panic: ")
 	switch {

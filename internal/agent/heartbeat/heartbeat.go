@@ -1,8 +1,8 @@
 // Package heartbeat proves to the hub that the agent is alive: it renews one Lease.
 //
 // Its invariant: one agent at a time writes the Lease's renewTime and holderIdentity, by one patch per period that the hub refuses
-// if another agent beat in between. A beat that fails never ends the heartbeat; what a failure means is for others to judge.
-// renewTime is the member's own clock, as wrong as it may be: the hub shows by how much, and nobody judges a beat by it.
+// if another agent beat in between. A beat that fails never ends the heartbeat; what a failure means is for others to decide.
+// renewTime is the member's own clock, as wrong as it may be: the hub shows by how much, and nobody decides by it whether a beat was late.
 package heartbeat
 
 import (
@@ -15,18 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // Heartbeat beats until its context ends.
 type Heartbeat struct {
 	// Beat renews the Lease.
 	Beat func(ctx context.Context, now time.Time, period time.Duration) error
-	// Period is the one to begin with; Periods tells whenever there is another one. While it is 0 there are no beats.
-	Period  time.Duration
-	Periods <-chan time.Duration
-	// Outcome is told how each beat went, nil for accepted.
-	Outcome func(error)
+	// Period is how often to beat, 0 for not at all; PeriodChanged wakes the heartbeat when the period may have changed.
+	Period        func() time.Duration
+	PeriodChanged <-chan struct{}
+	// Result takes how each beat went, nil for accepted.
+	Result func(error)
 	// Explain words an error for the log.
 	Explain func(error) string
 	Clock   clock.Clock
@@ -35,73 +35,76 @@ type Heartbeat struct {
 // Run beats at once and then every period.
 func (h *Heartbeat) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
-	period, beating := h.Period, true
-	pace := retry.Unreachable()
+	accepted, backoff := true, retry.Unreachable()
 	for {
-		for period == 0 {
+		period := h.Period()
+		if period == 0 {
 			select {
 			case <-ctx.Done():
 				return
-			case period = <-h.Periods:
+			case <-h.PeriodChanged:
 			}
+			continue
 		}
 		err := h.Beat(ctx, h.Clock.Now(), period)
 		if ctx.Err() != nil {
 			return
 		}
-		h.Outcome(err)
-		var rival *Rival
-		if failing := err != nil && !errors.As(err, &rival); beating == failing {
-			beating = !failing
-			if beating {
+		h.Result(err)
+		var held *HeldError
+		if failing := err != nil && !errors.As(err, &held); accepted == failing {
+			accepted = !failing
+			if accepted {
 				log.Info("heartbeat accepted again")
 			} else {
 				log.Info("heartbeat failing", "reason", h.Explain(err))
 			}
 		}
 		if err == nil {
-			pace = retry.Unreachable()
+			backoff = retry.Unreachable()
 		}
-		if period = h.pause(ctx, err, period, &pace); ctx.Err() != nil {
+		if h.pause(ctx, err, period, &backoff); ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// pause waits until the next beat is due, or the period becomes 0, and returns the period that counts then.
-func (h *Heartbeat) pause(ctx context.Context, err error, period time.Duration, pace *wait.Backoff) time.Duration {
+// pause waits until the next beat is due, or the period becomes 0.
+func (h *Heartbeat) pause(ctx context.Context, err error, period time.Duration, backoff *wait.Backoff) {
 	last := h.Clock.Now()
-	delay := next(err, period, pace, 2*rand.Float64()-1)
+	delay := next(err, period, backoff, 2*rand.Float64()-1)
 	for {
 		timer := h.Clock.NewTimer(last.Add(delay).Sub(h.Clock.Now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return period
-		case period = <-h.Periods:
+			return
+		case <-h.PeriodChanged:
 			timer.Stop()
-			if period == 0 {
-				return period
+			now := h.Period()
+			if now == 0 {
+				return
 			}
-			if err == nil {
-				delay = next(nil, period, pace, 2*rand.Float64()-1)
+			if now != period && err == nil {
+				delay = next(nil, now, backoff, 2*rand.Float64()-1)
 			}
+			period = now
 		case <-timer.C():
-			return period
+			return
 		}
 	}
 }
 
 // next is how long to wait after a beat: the period, moved by spread (-1 to 1) times 5 %, or the back-off after a failure, which
-// never exceeds the period. A rival says itself when to look again.
-func next(err error, period time.Duration, pace *wait.Backoff, spread float64) time.Duration {
+// never exceeds the period. An agent that does not hold the Lease reads it again when the error says.
+func next(err error, period time.Duration, backoff *wait.Backoff, spread float64) time.Duration {
 	regular := period + time.Duration(spread*0.05*float64(period))
-	var rival *Rival
+	var held *HeldError
 	switch {
 	case err == nil:
 		return regular
-	case errors.As(err, &rival):
-		return rival.Wait
+	case errors.As(err, &held):
+		return held.RetryAfter
 	}
-	return min(pace.Step(), regular)
+	return min(backoff.Step(), regular)
 }

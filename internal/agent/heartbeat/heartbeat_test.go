@@ -3,6 +3,7 @@ package heartbeat
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lease records beats and answers as told.
+// lease records beats and answers as the test says.
 type lease struct {
 	beats []time.Duration
 	start time.Time
@@ -24,6 +25,20 @@ func run(t *testing.T, l *lease, period time.Duration, periods chan time.Duratio
 	sink := funcr.New(func(_, line string) { log = append(log, line) }, funcr.Options{})
 	ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logr.New(sink.GetSink())))
 	l.start = time.Now()
+	var current atomic.Int64
+	current.Store(int64(period))
+	changed := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case p := <-periods:
+				current.Store(int64(p))
+				changed <- struct{}{}
+			}
+		}
+	}()
 	beating := Heartbeat{
 		Beat: func(_ context.Context, now time.Time, _ time.Duration) error {
 			l.beats = append(l.beats, now.Sub(l.start))
@@ -32,8 +47,8 @@ func run(t *testing.T, l *lease, period time.Duration, periods chan time.Duratio
 			}
 			return nil
 		},
-		Period: period, Periods: periods,
-		Outcome: func(error) {}, Explain: func(err error) string { return err.Error() }, Clock: clock.RealClock{},
+		Period: func() time.Duration { return time.Duration(current.Load()) }, PeriodChanged: changed,
+		Result: func(error) {}, Explain: func(err error) string { return err.Error() }, Clock: clock.RealClock{},
 	}
 	done := make(chan struct{})
 	go func() {
@@ -102,7 +117,7 @@ func TestNewPeriodHoldsAtOnce(t *testing.T) {
 			periods <- 10 * time.Second
 		}()
 		run(t, &l, 10*time.Minute, periods, 45*time.Second)
-		// The period has passed already when it is told, so a beat is due at once.
+		// The period has passed already when the heartbeat is woken, so a beat is due at once.
 		if len(l.beats) != 3 || l.beats[1] != 30*time.Second {
 			t.Errorf("beats at %v, want them at 0, 30 s and about 40 s", l.beats)
 		}

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,9 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-fleet/muster/internal/agent/identity"
-	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
 // The keys of Secret fleet-agent-bootstrap.
@@ -65,6 +65,12 @@ func digest(texts ...string) string {
 	return hex.EncodeToString(whole.Sum(nil))
 }
 
+// IsOfAnotherChart says whether a bootstrap Secret is an ordinary object of a Helm release, as in the chart of Rancher Fleet, and not the hook of our
+// own chart: it is there for the agent that this chart installs, which comes up while the one before still runs.
+func IsOfAnotherChart(secret *corev1.Secret) bool {
+	return secret.Labels["app.kubernetes.io/managed-by"] == "Helm" && len(secret.Data[keyConfigDigest]) == 0
+}
+
 // ParseBootstrap reads the Secret. Its errors name the key and what to set, and never quote a value that may be the token.
 func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	get, err := reader(secret)
@@ -89,11 +95,11 @@ func ParseBootstrap(secret *corev1.Secret) (Bootstrap, error) {
 	if strings.ContainsAny(token, " \t\r\n") {
 		return Bootstrap{}, fmt.Errorf("its key %s holds white space, so it was cut or pasted together: copy it again from the values.yaml", keyToken)
 	}
-	claims := identity.ReadClaims(token)
+	claims := credential.ClaimsOf(token)
 	b := Bootstrap{
 		Server: server, CA: ca, Token: token, Claims: claims,
-		TokenName: firstOf(get(keyTokenName), tokenName(claims.Account)),
-		Workspace: firstOf(get(keyWorkspace), claims.Namespace), ConfigDigest: get(keyConfigDigest),
+		TokenName: cmp.Or(get(keyTokenName), tokenName(claims.Account)),
+		Workspace: cmp.Or(get(keyWorkspace), claims.Namespace), ConfigDigest: get(keyConfigDigest),
 	}
 	if b.Workspace == "" {
 		return Bootstrap{}, missing(keyWorkspace, "the namespace of the ClusterRegistrationToken, which this token does not tell")
@@ -131,13 +137,6 @@ func missing(key, what string) error {
 	return fmt.Errorf("its key %s is missing or empty: set %s, %s", key, key, what)
 }
 
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // Config is what ConfigMap fleet-agent says.
 type Config struct {
 	// Labels become those of a new Cluster.
@@ -145,14 +144,14 @@ type Config struct {
 	// ClientID says which Cluster this is; empty for the UID of kube-system.
 	ClientID string
 	// Mode says whether only the given CA counts.
-	Mode trust.Mode
+	Mode hubclient.TLSMode
 	// Digest is that of the text that says all this; empty without one.
 	Digest string
 }
 
 // Trust is whom this agent trusts, in the words of the chart fleet-agent.
-func (c Config) Trust() trust.Policy {
-	return trust.Policy{Mode: c.Mode, Settings: trust.Settings{URL: keyServer, SetCA: "set " + keyCA + " to the CA of the hub"}}
+func (c Config) Trust() hubclient.Trust {
+	return hubclient.Trust{Mode: c.Mode, Settings: hubclient.Settings{URL: keyServer, SetCA: "set " + keyCA + " to the CA of the hub"}}
 }
 
 // ParseConfig reads the ConfigMap; nil and a missing key are the defaults, keys it does not know are ignored.
@@ -167,7 +166,7 @@ func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 			return Config{}, fmt.Errorf("its key %s is not the JSON object that the agent expects: %s", keyConfig, describeJSON(err))
 		}
 	}
-	mode, err := trust.ParseMode(raw.AgentTLSMode)
+	mode, err := hubclient.ParseTLSMode(raw.AgentTLSMode)
 	if err != nil {
 		return Config{}, err
 	}

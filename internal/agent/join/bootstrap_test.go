@@ -10,9 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-fleet/muster/internal/agent/trust"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
 const (
@@ -138,14 +139,14 @@ func TestConfig(t *testing.T) {
 		data map[string]string
 		want Config
 	}{
-		"no ConfigMap":    {nil, Config{Mode: trust.SystemStore}},
-		"no key":          {map[string]string{}, Config{Mode: trust.SystemStore}},
-		"an empty key":    {map[string]string{"config": "\n"}, Config{Mode: trust.SystemStore}},
-		"an empty one":    {map[string]string{"config": "{}"}, Config{Mode: trust.SystemStore}},
-		"null everywhere": {map[string]string{"config": `{"labels":null,"clientID":null,"agentTLSMode":null}`}, Config{Mode: trust.SystemStore}},
+		"no ConfigMap":    {nil, Config{Mode: hubclient.TLSSystemStore}},
+		"no key":          {map[string]string{}, Config{Mode: hubclient.TLSSystemStore}},
+		"an empty key":    {map[string]string{"config": "\n"}, Config{Mode: hubclient.TLSSystemStore}},
+		"an empty one":    {map[string]string{"config": "{}"}, Config{Mode: hubclient.TLSSystemStore}},
+		"null everywhere": {map[string]string{"config": `{"labels":null,"clientID":null,"agentTLSMode":null}`}, Config{Mode: hubclient.TLSSystemStore}},
 		"everything, and keys that it does not know": {
 			map[string]string{"config": `{"labels":{"env":"dev"},"clientID":"x","agentTLSMode":"strict","garbageCollectionInterval":"15m","more":[1]}`},
-			Config{Labels: map[string]string{"env": "dev"}, ClientID: "x", Mode: trust.Strict},
+			Config{Labels: map[string]string{"env": "dev"}, ClientID: "x", Mode: hubclient.TLSStrict},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,6 +180,25 @@ func TestBadConfigSaysWhere(t *testing.T) {
 		_, err := ParseConfig(&corev1.ConfigMap{Data: map[string]string{"config": in}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", in, err, want)
+		}
+	}
+}
+
+func TestABootstrapSecretThatIsAnOrdinaryObjectOfAReleaseIsAnotherCharts(t *testing.T) {
+	helm := map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	for name, row := range map[string]struct {
+		labels map[string]string
+		digest string
+		want   bool
+	}{
+		"made by hand":                      {nil, "", false},
+		"the hook of our chart":             {helm, "d", false},
+		"an ordinary object of Helm's":      {helm, "", true},
+		"made by somebody else's programme": {map[string]string{"app.kubernetes.io/managed-by": "x"}, "", false},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: row.labels}, Data: map[string][]byte{"configDigest": []byte(row.digest)}}
+		if got := IsOfAnotherChart(secret); got != row.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -14,11 +14,10 @@ import (
 	"k8s.io/utils/clock"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/identity"
 	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/retry"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // Refusal is an answer of the hub that asking again soon does not change.
@@ -32,7 +31,7 @@ type Refusal struct {
 // Error is the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// errGone tells that somebody deleted the request.
+// errGone says that somebody deleted the request, or that the hub has not let the agent read it for so long that it may be gone.
 var errGone = errors.New("the request was deleted")
 
 // Joiner asks one hub with one token.
@@ -42,15 +41,17 @@ type Joiner struct {
 	// Bootstrap and Config are what it was given.
 	Bootstrap Bootstrap
 	Config    Config
+	// Key is the agent's own; nil if it cannot keep one.
+	Key *credential.AgentKey
 	// Hostname is that of the agent's Pod.
 	Hostname string
 	Clock    clock.Clock
-	// Progress is told where the join stands, in a sentence; it may be told the same again.
+	// Progress takes how far the join is, in a sentence, maybe the same one again.
 	Progress func(string)
 }
 
 // Join returns a session with a credential that works. Its error is a *Refusal, the context's, or tells that hub or member cannot be reached.
-func (j *Joiner) Join(ctx context.Context) (*remote.Session, error) {
+func (j *Joiner) Join(ctx context.Context) (*hubclient.Session, error) {
 	clientID := j.Config.ClientID
 	if clientID == "" {
 		var err error
@@ -58,29 +59,29 @@ func (j *Joiner) Join(ctx context.Context) (*remote.Session, error) {
 			return nil, err
 		}
 	}
-	hub, err := remote.Dial(j.target(), j.Bootstrap.Token, j.Clock)
+	hub, err := hubclient.Dial(j.target(), j.Bootstrap.Token, j.Clock)
 	if err != nil {
 		return nil, &Refusal{Message: fmt.Sprintf("secret %s: %v", j.secret(), err), Final: true}
 	}
 	defer hub.Close()
-	for pace := retry.Unreachable(); ; {
+	for backoff := retry.Unreachable(); ; {
 		found, err := j.ask(ctx, hub, clientID)
 		if !errors.Is(err, errGone) {
 			return found, err
 		}
-		j.Progress("the request was deleted on the hub before it was answered; asking again")
-		if err := retry.Wait(ctx, j.Clock, pace.Step()); err != nil {
+		j.Progress("the request was deleted on the hub before it was answered, or never looked at; asking again")
+		if err := retry.Wait(ctx, j.Clock, backoff.Step()); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (j *Joiner) target() remote.Target {
-	return remote.Target{Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Trust: j.Config.Trust()}
+func (j *Joiner) target() hubclient.Target {
+	return hubclient.Target{Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Trust: j.Config.Trust()}
 }
 
-// ask makes one request and sees it through.
-func (j *Joiner) ask(ctx context.Context, hub *remote.Hub, clientID string) (*remote.Session, error) {
+// ask makes one request and waits for the answer to it.
+func (j *Joiner) ask(ctx context.Context, hub *hubclient.Hub, clientID string) (*hubclient.Session, error) {
 	registrations, err := hub.Registrations(j.Bootstrap.Workspace)
 	if err != nil {
 		return nil, err
@@ -99,6 +100,9 @@ func (j *Joiner) ask(ctx context.Context, hub *remote.Hub, clientID string) (*re
 	if err != nil {
 		return nil, err
 	}
+	if dropped := w.dropped; len(dropped) > 0 {
+		logr.FromContextOrDiscard(ctx).Info("the hub dropped labels that this agent asked for", "request", w.name(), "dropped", dropped)
+	}
 	answer, err := key.Open(string(request.UID), sealed)
 	if err != nil {
 		return nil, fmt.Errorf("the hub's answer is unusable: %w", err)
@@ -106,9 +110,9 @@ func (j *Joiner) ask(ctx context.Context, hub *remote.Hub, clientID string) (*re
 	return j.accept(ctx, answer)
 }
 
-// accept tries the credential before anybody relies on it.
-func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*remote.Session, error) {
-	found := identity.Credential{
+// accept verifies the credential before anybody relies on it.
+func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*hubclient.Session, error) {
+	found := hubclient.Credential{
 		Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Token: answer.Token,
 		MemberNamespace: answer.DeploymentNamespace, Workspace: answer.ClusterNamespace, Cluster: answer.ClusterName,
 		JoinedWith: j.Bootstrap.Digest(j.Config.ClientID), JoinedAs: DigestOfClientID(j.Config.ClientID),
@@ -116,15 +120,15 @@ func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*remote.
 	if found.Token == "" || found.MemberNamespace == "" || found.Workspace == "" || found.Cluster == "" {
 		return nil, errors.New("the hub's answer is incomplete: it lacks a token, a member namespace, a workspace or a cluster name")
 	}
-	session, err := remote.NewSession(found, j.Config.Trust(), j.Clock)
+	session, err := hubclient.NewSession(found, j.Config.Trust(), j.Clock)
 	if err != nil {
 		return nil, err
 	}
-	verdict, err := session.Prove(ctx, func(err error) { j.Progress("granted; trying the credential: " + session.Explain(err)) })
-	switch verdict {
-	case remote.Accepted:
+	result, err := session.Verify(ctx, func(err error) { j.Progress("granted; trying the credential: " + session.Explain(err)) })
+	switch result {
+	case hubclient.Accepted:
 		return session, nil
-	case remote.Unreachable:
+	case hubclient.Unreachable:
 		err = j.unreachable(ctx, session.Hub, err)
 	default:
 		err = &Refusal{Message: fmt.Sprintf(
@@ -135,26 +139,26 @@ func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*remote.
 }
 
 func (j *Joiner) create(
-	ctx context.Context, hub *remote.Hub, registrations *remote.Registrations, request *fleet.ClusterRegistration,
+	ctx context.Context, hub *hubclient.Hub, registrations *hubclient.Registrations, request *fleet.ClusterRegistration,
 ) (*fleet.ClusterRegistration, error) {
 	var created *fleet.ClusterRegistration
-	verdict, err := remote.Persist(ctx, j.Clock, func(ctx context.Context) error {
+	result, err := hubclient.Persist(ctx, j.Clock, func(ctx context.Context) error {
 		var err error
 		created, err = post(ctx, registrations, request)
 		return err
-	}, func(err error) { j.Progress(j.refused(hub, remote.Classify(err), err)) })
-	switch verdict {
-	case remote.Accepted:
+	}, func(err error) { j.Progress(j.refused(hub, hubclient.Classify(err), err)) })
+	switch result {
+	case hubclient.Accepted:
 		return created, nil
-	case remote.Unreachable:
+	case hubclient.Unreachable:
 		return nil, j.unreachable(ctx, hub, err)
 	default:
-		return nil, &Refusal{Message: j.refused(hub, verdict, err)}
+		return nil, &Refusal{Message: j.refused(hub, result, err)}
 	}
 }
 
 // unreachable keeps the context's own error recognisable.
-func (j *Joiner) unreachable(ctx context.Context, hub *remote.Hub, err error) error {
+func (j *Joiner) unreachable(ctx context.Context, hub *hubclient.Hub, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

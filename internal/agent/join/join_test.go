@@ -15,8 +15,8 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/local"
-	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
 // joiner has the registration token clusters/new-token, which expires at 4000.
@@ -156,7 +156,7 @@ func TestHubsAnswerIsRead(t *testing.T) {
 			j := joiner(t, nil)
 			j.Progress = func(sentence string) { said = sentence }
 			w := waiter{Joiner: j, request: &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "r"}}}
-			sealed, done, err := w.judge(row.status)
+			sealed, done, err := w.answer(row.status)
 			if string(sealed) != row.sealed || done != row.done || !strings.HasPrefix(said, row.said) || (row.said == "") != (said == "") {
 				t.Errorf("got %q, %v, %v, said %q", sealed, done, err, said)
 			}
@@ -169,11 +169,11 @@ func TestHubsAnswerIsRead(t *testing.T) {
 }
 
 func TestVerdictsOnARequestAreWorded(t *testing.T) {
-	hub, err := remote.Dial(remote.Target{Server: "https://hub"}, "t", clock.RealClock{})
+	hub, err := hubclient.Dial(hubclient.Target{Server: "https://hub"}, "t", clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := joiner(t, nil).refused(hub, remote.NotFound, errors.New("x")); !strings.Contains(got, "workspace clusters does not exist on the hub at https://hub: set clusterNamespace") {
+	if got := joiner(t, nil).refused(hub, hubclient.NotFound, errors.New("x")); !strings.Contains(got, "workspace clusters does not exist on the hub at https://hub: set clusterNamespace") {
 		t.Errorf("got %q", got)
 	}
 }

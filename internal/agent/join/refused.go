@@ -1,24 +1,25 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
-	"github.com/muster-fleet/muster/internal/agent/remote"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // refused says why the hub does not take a request, and what to do.
-func (j *Joiner) refused(hub *remote.Hub, verdict remote.Verdict, err error) string {
-	switch verdict {
-	case remote.Unauthorized:
+func (j *Joiner) refused(hub *hubclient.Hub, result hubclient.Result, err error) string {
+	switch result {
+	case hubclient.Unauthorized:
 		return j.badToken(hub.Now())
-	case remote.Forbidden:
+	case hubclient.Forbidden:
 		return j.badWorkspace()
-	case remote.NotFound:
+	case hubclient.NotFound:
 		return fmt.Sprintf("workspace %s does not exist on the hub at %s: set clusterNamespace to the namespace of the ClusterRegistrationToken",
 			j.Bootstrap.Workspace, hub.Server())
-	case remote.Invalid:
+	case hubclient.Invalid:
 		return fmt.Sprintf("%s; correct clientID or labels in the chart's values", hub.Explain(err))
 	default:
 		return hub.Explain(err)
@@ -50,8 +51,8 @@ func (j *Joiner) badWorkspace() string {
 
 // token names the ClusterRegistrationToken, as well as it is known.
 func (j *Joiner) token() string {
-	namespace := firstOf(j.Bootstrap.Claims.Namespace, j.Bootstrap.Workspace)
-	if name := firstOf(j.Bootstrap.TokenName, j.Bootstrap.Claims.Account); name != "" {
+	namespace := cmp.Or(j.Bootstrap.Claims.Namespace, j.Bootstrap.Workspace)
+	if name := cmp.Or(j.Bootstrap.TokenName, j.Bootstrap.Claims.Account); name != "" {
 		return namespace + "/" + name
 	}
 	return "in secret " + j.secret()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/remote"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
 const (
@@ -42,6 +42,12 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 	if subject := j.Bootstrap.Claims.Subject; subject != "" {
 		request.Annotations = map[string]string{fleet.AnnotationRequester: subject}
 	}
+	if j.Key != nil {
+		request.Spec.AgentKey = j.Key.Public()
+		request.Spec.Signature = j.Key.Sign(credential.Claim{
+			Workspace: request.Namespace, ClientID: clientID, Nonce: request.Spec.ClientRandom, Token: request.Labels[fleet.LabelRegistrationToken], AnswerKey: key.Public(),
+		})
+	}
 	return request
 }
 
@@ -57,13 +63,13 @@ func random() string {
 	return string(letters)
 }
 
-func post(ctx context.Context, registrations *remote.Registrations, request *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
+func post(ctx context.Context, registrations *hubclient.Registrations, request *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return registrations.Create(ctx, request, metav1.CreateOptions{})
 }
 
-func get(ctx context.Context, registrations *remote.Registrations, name string) (*fleet.ClusterRegistration, error) {
+func get(ctx context.Context, registrations *hubclient.Registrations, name string) (*fleet.ClusterRegistration, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return registrations.Get(ctx, name, metav1.GetOptions{})

@@ -1,96 +1,110 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/client"
-	"github.com/muster-fleet/muster/internal/agent/remote"
-	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// unseenAfter is when a hub that has granted no reading right is called absent.
-const unseenAfter = 10 * time.Second
+const (
+	// unreadAfter is when a hub that has not granted the right to read the request is called absent.
+	unreadAfter = 10 * time.Second
+	// renewAfter is when a request that the agent may not read is made anew: the agent cannot tell a request that is gone from a hub that has
+	// not looked at it.
+	renewAfter = 10 * time.Minute
+)
 
 // waiter waits for the answer to one request.
 type waiter struct {
 	*Joiner
-	hub           *remote.Hub
-	registrations *remote.Registrations
+	hub           *hubclient.Hub
+	registrations *hubclient.Registrations
 	request       *fleet.ClusterRegistration
+	// dropped are the labels that the hub did not take, with the reasons.
+	dropped []string
 }
 
 // wait returns the sealed answer.
 func (w *waiter) wait(ctx context.Context) ([]byte, error) {
-	for {
-		seen, err := w.firstLook(ctx)
+	for backoff := retry.Soon(); ; {
+		found, err := w.read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		sealed, done, err := w.judge(seen.Status)
+		sealed, done, err := w.answer(found.Status)
 		if done {
 			return sealed, err
 		}
-		sealed, again, err := w.follow(ctx)
+		sealed, again, err := w.watch(ctx)
 		if !again {
 			return sealed, err
+		}
+		if err := retry.Wait(ctx, w.Clock, backoff.Step()); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// firstLook reads the request until the hub lets it: the right to read it is granted with the first reconcile.
-func (w *waiter) firstLook(ctx context.Context) (*fleet.ClusterRegistration, error) {
+// read reads the request until the hub lets it: the right to read it is granted with the first reconcile.
+func (w *waiter) read(ctx context.Context) (*fleet.ClusterRegistration, error) {
 	start, quick, slow := w.Clock.Now(), retry.Soon(), retry.Watch()
 	slow.Cap = 5 * time.Second
 	var unauthorized time.Time
 	for {
-		seen, err := get(ctx, w.registrations, w.request.Name)
+		found, err := get(ctx, w.registrations, w.request.Name)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		verdict, pace := remote.Classify(err), &quick
-		if verdict != remote.Unauthorized {
+		result, backoff := hubclient.Classify(err), &quick
+		if result != hubclient.Unauthorized {
 			unauthorized = time.Time{}
 		}
-		switch verdict {
-		case remote.Accepted:
-			return w.sameRequest(seen)
-		case remote.NotFound:
+		switch result {
+		case hubclient.Accepted:
+			return w.sameRequest(found)
+		case hubclient.NotFound:
 			return nil, errGone
-		case remote.Forbidden:
-			if w.Clock.Since(start) >= unseenAfter {
+		case hubclient.Forbidden:
+			if w.Clock.Since(start) >= renewAfter {
+				return nil, errGone
+			}
+			if w.Clock.Since(start) >= unreadAfter {
 				w.Progress(fmt.Sprintf("the hub has not looked at request %s yet: is muster-hub running and serving workspace %s?",
 					w.name(), w.Bootstrap.Workspace))
-				pace = &slow
+				backoff = &slow
 			}
-		case remote.Unauthorized:
+		case hubclient.Unauthorized:
 			if unauthorized.IsZero() {
 				unauthorized = w.Clock.Now()
 			} else if w.Clock.Since(unauthorized) >= 2*time.Second {
-				return nil, &Refusal{Message: w.refused(w.hub, verdict, err)}
+				return nil, &Refusal{Message: w.refused(w.hub, result, err)}
 			}
 		default:
 			w.Progress("waiting for the answer to request " + w.name() + ": " + w.hub.Explain(err))
-			pace = &slow
+			backoff = &slow
 		}
-		if err := retry.Wait(ctx, w.Clock, pace.Step()); err != nil {
+		if err := retry.Wait(ctx, w.Clock, backoff.Step()); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// follow watches the request until it is answered; again is true if it has to be looked at anew.
-func (w *waiter) follow(ctx context.Context) (sealed []byte, again bool, err error) {
+// watch watches the request until it is answered; again is true if the request has to be read anew.
+func (w *waiter) watch(ctx context.Context) (sealed []byte, again bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
-	mirror := client.NewMirror[*fleet.ClusterRegistration](changed)
+	mirror := kubeclient.NewMirror[*fleet.ClusterRegistration](changed)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		client.FollowOne(ctx, mirror, w.registrations, w.request.Name)
+		kubeclient.FollowOne(ctx, mirror, w.registrations, w.request.Name)
 	}()
 	defer func() {
 		cancel()
@@ -104,43 +118,50 @@ func (w *waiter) follow(ctx context.Context) (sealed []byte, again bool, err err
 		}
 		if failure := mirror.Failure(); failure != nil {
 			w.Progress("waiting for the answer to request " + w.name() + ": " + w.hub.Explain(failure))
-			if remote.Classify(failure) != remote.Unreachable {
+			if hubclient.Classify(failure) != hubclient.Unreachable {
 				return nil, true, nil
 			}
 			continue
 		}
-		seen, synced := mirror.Get()
+		found, synced := mirror.Get()
 		if !synced {
 			continue
 		}
-		if seen == nil {
-			return nil, false, errGone
+		if found == nil {
+			// A list may be older than the request. With the request goes the right to read it.
+			switch _, err := get(ctx, w.registrations, w.request.Name); hubclient.Classify(err) {
+			case hubclient.NotFound, hubclient.Forbidden:
+				return nil, false, errGone
+			default:
+				return nil, true, nil
+			}
 		}
-		if _, err := w.sameRequest(seen); err != nil {
+		if _, err := w.sameRequest(found); err != nil {
 			return nil, false, err
 		}
-		if sealed, done, err := w.judge(seen.Status); done {
+		if sealed, done, err := w.answer(found.Status); done {
 			return sealed, false, err
 		}
 	}
 }
 
 // sameRequest notices a request that was deleted and made anew under the same name, whose answer is not for our key.
-func (w *waiter) sameRequest(seen *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
-	if seen.UID != w.request.UID {
+func (w *waiter) sameRequest(found *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
+	if found.UID != w.request.UID {
 		return nil, errGone
 	}
-	return seen, nil
+	return found, nil
 }
 
-// judge reads the hub's answer; done is false as long as there is none.
-func (w *waiter) judge(status fleet.ClusterRegistrationStatus) (sealed []byte, done bool, err error) {
+// answer reads the hub's answer; done is false as long as there is none.
+func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, done bool, err error) {
 	switch {
 	case status.State == fleet.RegistrationDenied:
 		return nil, true, &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; "+
 			"this agent asks again when secret %s or configmap %s changes",
-			w.name(), status.Reason, orUnsaid(status.Message), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap), Final: true}
+			w.name(), status.Reason, cmp.Or(status.Message, "the hub says no more"), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap), Final: true}
 	case len(status.Answer) > 0:
+		w.dropped = status.DroppedLabels
 		return status.Answer, true, nil
 	case status.Granted && status.State == "":
 		w.Progress(fmt.Sprintf("the hub granted request %s without an answer that this agent can read: "+
@@ -148,16 +169,9 @@ func (w *waiter) judge(status fleet.ClusterRegistrationStatus) (sealed []byte, d
 	case status.State == "":
 		w.Progress(fmt.Sprintf("request %s waits for the hub", w.name()))
 	default:
-		w.Progress(fmt.Sprintf("request %s is %s (%s): %s", w.name(), status.State, status.Reason, orUnsaid(status.Message)))
+		w.Progress(fmt.Sprintf("request %s is %s (%s): %s", w.name(), status.State, status.Reason, cmp.Or(status.Message, "the hub says no more")))
 	}
 	return nil, false, nil
 }
 
 func (w *waiter) name() string { return w.request.Namespace + "/" + w.request.Name }
-
-func orUnsaid(message string) string {
-	if message == "" {
-		return "the hub says no more"
-	}
-	return message
-}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,19 +21,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/client"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // timeout bounds each request that is not a watch.
 const timeout = 10 * time.Second
 
+// agentRelease is the name of the agent's own release.
+const agentRelease = "fleet-agent"
+
 // The kinds the agent follows.
 type (
 	// Secrets of the agent's namespace.
-	Secrets = client.Resource[*corev1.Secret, *corev1.SecretList]
+	Secrets = kubeclient.Resource[*corev1.Secret, *corev1.SecretList]
 	// ConfigMaps of the agent's namespace.
-	ConfigMaps = client.Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
+	ConfigMaps = kubeclient.Resource[*corev1.ConfigMap, *corev1.ConfigMapList]
 )
 
 // Cluster is the member.
@@ -42,11 +47,12 @@ type Cluster struct {
 	Secrets    *Secrets
 	ConfigMaps *ConfigMaps
 
-	nodes      *client.Resource[*corev1.Node, *corev1.NodeList]
-	pods       *client.Resource[*corev1.Pod, *corev1.PodList]
-	namespaces *client.Resource[*corev1.Namespace, *corev1.NamespaceList]
+	nodes      *kubeclient.Resource[*corev1.Node, *corev1.NodeList]
+	pods       *kubeclient.Resource[*corev1.Pod, *corev1.PodList]
+	namespaces *kubeclient.Resource[*corev1.Namespace, *corev1.NamespaceList]
 	raw        rest.Interface
-	connection *client.Connection
+	connection *kubeclient.Connection
+	id         atomic.Pointer[string]
 }
 
 // New prepares access to the member.
@@ -54,7 +60,7 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	// Lists of pods are the largest thing that the agent reads.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	connection, err := client.Connect(config)
+	connection, err := kubeclient.Connect(config)
 	if err != nil {
 		return nil, err
 	}
@@ -66,20 +72,16 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if c.Secrets, err = c.SecretsIn(namespace); err != nil {
 		return nil, err
 	}
-	if c.ConfigMaps, err = client.Of(connection, v1.WithResource("configmaps"), namespace,
-		func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} }); err != nil {
+	if c.ConfigMaps, err = kubeclient.Of[corev1.ConfigMap, corev1.ConfigMapList](connection, v1.WithResource("configmaps"), namespace); err != nil {
 		return nil, err
 	}
-	if c.nodes, err = client.Of(connection, v1.WithResource("nodes"), "",
-		func() *corev1.Node { return &corev1.Node{} }, func() *corev1.NodeList { return &corev1.NodeList{} }); err != nil {
+	if c.nodes, err = kubeclient.Of[corev1.Node, corev1.NodeList](connection, v1.WithResource("nodes"), ""); err != nil {
 		return nil, err
 	}
-	if c.pods, err = client.Of(connection, v1.WithResource("pods"), "",
-		func() *corev1.Pod { return &corev1.Pod{} }, func() *corev1.PodList { return &corev1.PodList{} }); err != nil {
+	if c.pods, err = kubeclient.Of[corev1.Pod, corev1.PodList](connection, v1.WithResource("pods"), ""); err != nil {
 		return nil, err
 	}
-	if c.namespaces, err = client.Of(connection, v1.WithResource("namespaces"), "",
-		func() *corev1.Namespace { return &corev1.Namespace{} }, func() *corev1.NamespaceList { return &corev1.NamespaceList{} }); err != nil {
+	if c.namespaces, err = kubeclient.Of[corev1.Namespace, corev1.NamespaceList](connection, v1.WithResource("namespaces"), ""); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -87,33 +89,51 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 
 // SecretsIn are those of a namespace.
 func (c *Cluster) SecretsIn(namespace string) (*Secrets, error) {
-	return client.Of(c.connection, corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
-		func() *corev1.Secret { return &corev1.Secret{} }, func() *corev1.SecretList { return &corev1.SecretList{} })
+	return kubeclient.Of[corev1.Secret, corev1.SecretList](c.connection, corev1.SchemeGroupVersion.WithResource("secrets"), namespace)
 }
 
-// FollowNodes keeps store equal to the nodes until ctx ends, and tells outcome of failures.
+// FollowNodes keeps store equal to the nodes until ctx ends, and calls outcome with failures.
 func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
-	client.Follow(ctx, c.nodes, "", store, outcome)
+	kubeclient.Follow(ctx, c.nodes, "", store, outcome)
 }
 
-// FollowPods does so for the pods that take something from a node: scheduled ones that have not ended.
+// FollowPods keeps store equal to the pods that take something from a node: scheduled ones that have not ended.
 func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
-	client.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
+	kubeclient.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
 }
 
-// Delivered says whether releases are left of what was delivered to a member, given the UID of its report.
-func (c *Cluster) Delivered(ctx context.Context, member string) (bool, error) {
+// FollowNamespaces keeps store equal to the namespaces.
+func (c *Cluster) FollowNamespaces(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
+	kubeclient.Follow(ctx, c.namespaces, "", store, outcome)
+}
+
+// HasReleases says whether releases are left of what was delivered to a member, given the UID of its report.
+func (c *Cluster) HasReleases(ctx context.Context, member string) (bool, error) {
+	return c.hasReleases(ctx, naming.LabelMember+"="+member)
+}
+
+// HasUnownedReleases says whether there are releases of no member: a user's, or those of a Rancher Fleet agent, which may be this member's. The release of
+// the agent itself does not count.
+func (c *Cluster) HasUnownedReleases(ctx context.Context) (bool, error) {
+	return c.hasReleases(ctx, "owner=helm,!"+naming.LabelMember+",name!="+agentRelease)
+}
+
+func (c *Cluster) hasReleases(ctx context.Context, selector string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	secrets, err := c.Secrets.List(ctx, metav1.ListOptions{LabelSelector: naming.LabelMember + "=" + member, Limit: 1})
+	everywhere, err := c.SecretsIn(metav1.NamespaceAll)
 	if err != nil {
-		return false, fmt.Errorf("listing the releases in namespace %s: %w", c.Namespace, err)
+		return false, err
+	}
+	secrets, err := everywhere.List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("listing the releases that were delivered: %w", err)
 	}
 	return len(secrets.Items) > 0, nil
 }
 
-// Applied says whether anything is left of what was applied of the Works of a member namespace.
-func (c *Cluster) Applied(ctx context.Context, namespace string) (bool, error) {
+// HasApplied says whether anything is left of what was applied of the Works of a member namespace.
+func (c *Cluster) HasApplied(ctx context.Context, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	raw, err := c.connection.REST(placement.GroupVersion)
@@ -134,18 +154,19 @@ func (c *Cluster) Applied(ctx context.Context, namespace string) (bool, error) {
 	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace == namespace }), nil
 }
 
-// Store writes a Secret of the agent's namespace, whether or not it exists and whatever it says.
-func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
+// Create writes a Secret of the agent's namespace if there is none of that name.
+func (c *Cluster) Create(ctx context.Context, secret *corev1.Secret) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	_, err := c.Secrets.Create(ctx, secret, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = c.Secrets.Update(ctx, secret, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("storing secret %s/%s: %w", c.Namespace, secret.Name, err)
+	if _, err := c.Secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating secret %s/%s: %w", c.Namespace, secret.Name, err)
 	}
 	return nil
+}
+
+// Store writes a Secret of the agent's namespace, whether or not there is one.
+func (c *Cluster) Store(ctx context.Context, secret *corev1.Secret) error {
+	return store(ctx, c.Secrets, "secret", secret)
 }
 
 // Replace writes a Secret of the agent's namespace over the version that it names, and fails if there is another one meanwhile.
@@ -158,22 +179,60 @@ func (c *Cluster) Replace(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// StoreConfigMap writes a ConfigMap of the agent's namespace, whether or not it exists.
-func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
+// keySeed is the key of the Secret with the agent's key.
+const keySeed = "key"
+
+// AgentKey returns the key of the agent, which is made when it is first asked for.
+func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	_, err := c.ConfigMaps.Create(ctx, configMap, metav1.CreateOptions{})
+	name := c.Namespace + "/" + naming.AgentKeySecret
+	secret, err := c.Secrets.Get(ctx, naming.AgentKeySecret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		made, err := credential.NewAgentKey()
+		if err != nil {
+			return nil, err
+		}
+		secret = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: naming.AgentKeySecret},
+			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{keySeed: made.Seed()},
+		}
+		if secret, err = c.Secrets.Create(ctx, secret, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+			secret, err = c.Secrets.Get(ctx, naming.AgentKeySecret, metav1.GetOptions{}) // another one has made it meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("making secret %s: %w", name, err)
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("reading secret %s: %w", name, err)
+	}
+	key, err := credential.ParseAgentKey(secret.Data[keySeed])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s: %w: delete it, and approve the request of this cluster on the hub", name, err)
+	}
+	return &key, nil
+}
+
+// StoreConfigMap writes a ConfigMap of the agent's namespace, whether or not it exists.
+func (c *Cluster) StoreConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
+	return store(ctx, c.ConfigMaps, "configmap", configMap)
+}
+
+func store[T kubeclient.Object, L runtime.Object](ctx context.Context, objects *kubeclient.Resource[T, L], kind string, object T) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := objects.Create(ctx, object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = c.ConfigMaps.Update(ctx, configMap, metav1.UpdateOptions{})
+		_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("storing configmap %s/%s: %w", c.Namespace, configMap.Name, err)
+		return fmt.Errorf("storing %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }
 
-// Forget deletes the registration token as it was seen. What is gone already is not an error, nor is another one in its place, which stays.
-func (c *Cluster) Forget(ctx context.Context, version string) error {
+// DeleteBootstrapSecret deletes the registration token in the version given. A Secret that is gone is no error; another one in its place stays.
+func (c *Cluster) DeleteBootstrapSecret(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := c.Secrets.Delete(ctx, naming.AgentBootstrapSecret, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
@@ -183,15 +242,21 @@ func (c *Cluster) Forget(ctx context.Context, version string) error {
 	return nil
 }
 
-// ID is the UID of namespace kube-system, which is the client ID of a cluster that was given none.
+// ID is the UID of namespace kube-system, which is the client ID of a cluster that was given none. An API server that has answered once is not asked
+// again: a new session begins to beat also while the member's API server is down.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
+	if id := c.id.Load(); id != nil {
+		return *id, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	namespace, err := c.namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading namespace %s, whose UID is the client ID by default: %w", metav1.NamespaceSystem, err)
 	}
-	return string(namespace.UID), nil
+	id := string(namespace.UID)
+	c.id.Store(&id)
+	return id, nil
 }
 
 // Version is that of the member's API server, such as v1.36.3.

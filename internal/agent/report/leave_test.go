@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,47 +30,47 @@ func TestLeaveIsReportedAtOnceAndThenNothingMore(t *testing.T) {
 		}
 		var writes []said
 		left := 0
-		asks := make(chan *clusterv1beta1.InternalMemberCluster)
+		changed := make(chan struct{})
+		var current atomic.Pointer[clusterv1beta1.InternalMemberCluster]
+		current.Store(asking(clusterv1beta1.ClusterStateJoin))
+		ask := func(report *clusterv1beta1.InternalMemberCluster) {
+			current.Store(report)
+			changed <- struct{}{}
+		}
 		member := &fakeMember{nodes: make(chan []any)}
-		start := time.Now()
+		begun := time.Now()
 		reporter := Reporter{
 			Member: member, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
-			Start: asking(clusterv1beta1.ClusterStateJoin), Asks: asks, Left: func() { left++ },
-			Departure: func() (bool, string) { return true, "" },
+			Observe: func() Session { return Session{Report: current.Load(), ReadyToLeave: true} }, Changed: changed, Left: func() { left++ },
 			Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 				joined := status.AgentStatus[0].Conditions[0]
-				writes = append(writes, said{time.Since(start), string(joined.Status), joined.Reason})
+				writes = append(writes, said{time.Since(begun), string(joined.Status), joined.Reason})
 				return nil
 			},
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			reporter.Run(ctx)
-		}()
+		stop := start(t, &reporter)
 		member.nodes <- nodeList("a")
 		reported := clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent}
-		for _, ask := range []*clusterv1beta1.InternalMemberCluster{
+		for _, report := range []*clusterv1beta1.InternalMemberCluster{
 			asking(clusterv1beta1.ClusterStateLeave, reported), asking(clusterv1beta1.ClusterStateJoin, reported),
 			asking(clusterv1beta1.ClusterStateLeave, reported),
 			// The report made anew, in which another agent was faster.
 			asking(clusterv1beta1.ClusterStateJoin, clusterv1beta1.AgentStatus{Type: "ServiceExportImportController"}),
 		} {
 			time.Sleep(time.Second)
-			asks <- ask
+			ask(report)
+			synctest.Wait()
 		}
-		asks <- asking(clusterv1beta1.ClusterStateLeave, reported)
+		ask(asking(clusterv1beta1.ClusterStateLeave, reported))
 		time.Sleep(time.Hour)
-		cancel()
-		<-done
+		stop()
 		const joined, gone = "InternalMemberClusterJoined", "InternalMemberClusterLeft"
 		want := []said{
 			{0, "True", joined}, {time.Second, "False", gone}, {2 * time.Second, "True", joined}, {3 * time.Second, "False", gone},
 			{4 * time.Second, "True", joined}, {4 * time.Second, "False", gone},
 		}
 		if diff := cmp.Diff(want, writes); diff != "" || left != 3 {
-			t.Errorf("told %d times of leaving; -want +got:\n%s", left, diff)
+			t.Errorf("left %d times; -want +got:\n%s", left, diff)
 		}
 	})
 }
@@ -83,16 +84,16 @@ func TestWhatCannotBePrunedIsReportedAtOnceAndTakenOffWhenItIsGone(t *testing.T)
 			Message string
 		}
 		var got []said
-		changed, start := make(chan struct{}, 1), time.Now()
+		changed, begun := make(chan struct{}, 1), time.Now()
 		reporter := Reporter{
-			Member: &fakeMember{}, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() }, Departing: changed,
-			Unpruned: func() Unpruned {
+			Member: &fakeMember{}, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() }, Changed: changed,
+			Observe: func() Session {
 				mu.Lock()
 				defer mu.Unlock()
-				return blocked
+				return Session{Unpruned: blocked}
 			},
 			Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
-				s := said{At: time.Since(start), Message: "no condition"}
+				s := said{At: time.Since(begun), Message: "no condition"}
 				if found := meta.FindStatusCondition(status.AgentStatus[0].Conditions, "Pruned"); found != nil {
 					s.Message = string(found.Status) + " " + found.Reason + ": " + found.Message
 				}
@@ -100,13 +101,8 @@ func TestWhatCannotBePrunedIsReportedAtOnceAndTakenOffWhenItIsGone(t *testing.T)
 				return nil
 			},
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			reporter.Run(ctx)
-		}()
-		tell := func(now Unpruned) {
+		stop := start(t, &reporter)
+		report := func(now Unpruned) {
 			mu.Lock()
 			blocked = now
 			mu.Unlock()
@@ -114,10 +110,9 @@ func TestWhatCannotBePrunedIsReportedAtOnceAndTakenOffWhenItIsGone(t *testing.T)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(6 * time.Second)
-		tell(Unpruned{"RemovalBlocked", "it is held"})
-		tell(Unpruned{})
-		cancel()
-		<-done
+		report(Unpruned{"RemovalBlocked", "it is held"})
+		report(Unpruned{})
+		stop()
 		want := []said{{5 * time.Second, "no condition"}, {6 * time.Second, "False RemovalBlocked: it is held"}, {7 * time.Second, "no condition"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -2,12 +2,13 @@ package report
 
 import (
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
 // node is what is kept of a Node.
@@ -21,80 +22,40 @@ func (n node) equal(other node) bool {
 		equality.Semantic.DeepEqual(n.allocatable, other.allocatable)
 }
 
-// nodes is the store that a watch keeps equal to the member's nodes, stripped.
+// nodes is the store of the member's nodes, stripped.
 type nodes struct {
-	changed chan struct{}
-
-	mu     sync.Mutex
-	synced bool
+	kubeclient.Store[*corev1.Node]
 	byName map[string]node
 }
 
 func newNodes(changed chan struct{}) *nodes {
-	return &nodes{changed: changed, byName: map[string]node{}}
+	n := &nodes{byName: map[string]node{}}
+	n.Store = kubeclient.Store[*corev1.Node]{Changed: changed, Put: n.put, Drop: n.drop, Reset: func() { clear(n.byName) }}
+	return n
 }
 
-func strip(n *corev1.Node) node {
-	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+// put stores a node, and says whether that changed anything: most updates only renew a heartbeat.
+func (n *nodes) put(object *corev1.Node) bool {
+	ready := slices.ContainsFunc(object.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return node{ready: ready, capacity: n.Status.Capacity, allocatable: n.Status.Allocatable}
-}
-
-func (n *nodes) update(change func()) error {
-	n.mu.Lock()
-	change()
-	n.mu.Unlock()
-	select {
-	case n.changed <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// Add implements cache.ReflectorStore.
-func (n *nodes) Add(obj any) error { return n.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (n *nodes) Update(obj any) error {
-	object := obj.(*corev1.Node)
-	fresh := strip(object)
-	n.mu.Lock()
+	fresh := node{ready: ready, capacity: object.Status.Capacity, allocatable: object.Status.Allocatable}
 	old, known := n.byName[object.Name]
-	n.mu.Unlock()
 	if known && old.equal(fresh) {
-		// A kubelet that only says that it is alive is no news.
-		return nil
+		return false
 	}
-	return n.update(func() { n.byName[object.Name] = fresh })
+	n.byName[object.Name] = fresh
+	return true
 }
 
-// Delete implements cache.ReflectorStore.
-func (n *nodes) Delete(obj any) error {
-	return n.update(func() { delete(n.byName, obj.(*corev1.Node).Name) })
-}
-
-// Replace implements cache.ReflectorStore.
-func (n *nodes) Replace(list []any, _ string) error {
-	return n.update(func() {
-		n.synced = true
-		n.byName = make(map[string]node, len(list))
-		for _, obj := range list {
-			object := obj.(*corev1.Node)
-			n.byName[object.Name] = strip(object)
-		}
-	})
-}
-
-// Resync implements cache.ReflectorStore.
-func (n *nodes) Resync() error { return nil }
+func (n *nodes) drop(object *corev1.Node) { delete(n.byName, object.Name) }
 
 // summary adds the nodes up.
 func (n *nodes) summary() summary {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.Lock()
+	defer n.Unlock()
 	s := summarize(n.byName)
-	s.listed = n.synced
+	s.listed = n.Listed
 	return s
 }
 
@@ -122,8 +83,8 @@ func summarize(byName map[string]node) summary {
 				firstReady = name
 			}
 		}
-		add(s.capacity, n.capacity)
-		add(s.allocatable, n.allocatable)
+		combine(s.capacity, (*resource.Quantity).Add, n.capacity)
+		combine(s.allocatable, (*resource.Quantity).Add, n.allocatable)
 	}
 	s.nodes.Sample = first
 	if firstReady != "" {
@@ -132,10 +93,11 @@ func summarize(byName map[string]node) summary {
 	return s
 }
 
-func add(sum, more corev1.ResourceList) {
-	for name, quantity := range more {
+// combine adds a list to a sum, or subtracts it.
+func combine(sum corev1.ResourceList, with func(*resource.Quantity, resource.Quantity), list corev1.ResourceList) {
+	for name, quantity := range list {
 		total := sum[name].DeepCopy()
-		total.Add(quantity)
+		with(&total, quantity)
 		sum[name] = total
 	}
 }

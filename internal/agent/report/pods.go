@@ -1,28 +1,30 @@
 package report
 
 import (
-	"sync"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// pods is the store that a watch of the scheduled pods which have not ended keeps up to date. Of a pod it keeps only what it
-// requests, and it keeps the sum of that, so that one pod's change costs the same in a cluster of ten pods and of ten thousand.
+// pods is the store of the scheduled pods that have not ended. Of a pod the store keeps only what it requests, and the sum of that, so that one
+// pod's change costs the same in a cluster of ten pods and of ten thousand.
 type pods struct {
-	changed chan struct{}
-
-	mu     sync.Mutex
-	synced bool
+	kubeclient.Store[*corev1.Pod]
 	byName map[cache.ObjectName]corev1.ResourceList
 	sum    corev1.ResourceList
 }
 
 func newPods(changed chan struct{}) *pods {
-	return &pods{changed: changed, byName: map[cache.ObjectName]corev1.ResourceList{}, sum: corev1.ResourceList{}}
+	p := &pods{byName: map[cache.ObjectName]corev1.ResourceList{}, sum: corev1.ResourceList{}}
+	p.Store = kubeclient.Store[*corev1.Pod]{
+		Changed: changed, Put: func(pod *corev1.Pod) bool { return p.set(pod, requests(pod)) }, Drop: func(pod *corev1.Pod) { p.set(pod, nil) },
+		Reset: func() { clear(p.byName); p.sum = corev1.ResourceList{} },
+	}
+	return p
 }
 
 // Transformer implements cache.TransformingStore: whole pods are dropped one by one while the first list is read.
@@ -60,7 +62,7 @@ func stripPod(pod *corev1.Pod) *corev1.Pod {
 	return stripped
 }
 
-// requests is what a pod takes away from its node, a place for one pod included; nil if it takes nothing.
+// requests is what a pod takes from its node, a place for one pod included; nil if it takes nothing.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -70,71 +72,27 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
-// set replaces what one pod takes. The lock is held.
-func (p *pods) set(name cache.ObjectName, list corev1.ResourceList) {
-	subtract(p.sum, p.byName[name])
-	add(p.sum, list)
+// set replaces what one pod requests. Most of what happens to a pod does not change that.
+func (p *pods) set(pod *corev1.Pod, list corev1.ResourceList) bool {
+	name := cache.MetaObjectToName(pod)
+	if equalLists(p.byName[name], list) {
+		return false
+	}
+	combine(p.sum, (*resource.Quantity).Sub, p.byName[name])
+	combine(p.sum, (*resource.Quantity).Add, list)
 	if list == nil {
 		delete(p.byName, name)
 	} else {
 		p.byName[name] = list
 	}
+	return true
 }
-
-func (p *pods) update(change func()) error {
-	p.mu.Lock()
-	change()
-	p.mu.Unlock()
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// Add implements cache.ReflectorStore.
-func (p *pods) Add(obj any) error { return p.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (p *pods) Update(obj any) error {
-	pod := obj.(*corev1.Pod)
-	name, list := cache.MetaObjectToName(pod), requests(pod)
-	p.mu.Lock()
-	same := equalLists(p.byName[name], list)
-	p.mu.Unlock()
-	if same {
-		// Most of what happens to a pod does not change what it requests.
-		return nil
-	}
-	return p.update(func() { p.set(name, list) })
-}
-
-// Delete implements cache.ReflectorStore.
-func (p *pods) Delete(obj any) error {
-	name := cache.MetaObjectToName(obj.(*corev1.Pod))
-	return p.update(func() { p.set(name, nil) })
-}
-
-// Replace implements cache.ReflectorStore.
-func (p *pods) Replace(list []any, _ string) error {
-	return p.update(func() {
-		p.synced, p.sum = true, corev1.ResourceList{}
-		p.byName = make(map[cache.ObjectName]corev1.ResourceList, len(list))
-		for _, obj := range list {
-			pod := obj.(*corev1.Pod)
-			p.set(cache.MetaObjectToName(pod), requests(pod))
-		}
-	})
-}
-
-// Resync implements cache.ReflectorStore.
-func (p *pods) Resync() error { return nil }
 
 // available is what of allocatable no pod requests, never less than nothing; nil until the pods have been listed once.
 func (p *pods) available(allocatable corev1.ResourceList) corev1.ResourceList {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.synced {
+	p.Lock()
+	defer p.Unlock()
+	if !p.Listed {
 		return nil
 	}
 	left := corev1.ResourceList{}
@@ -149,14 +107,6 @@ func (p *pods) available(allocatable corev1.ResourceList) corev1.ResourceList {
 		left[name] = rest
 	}
 	return left
-}
-
-func subtract(sum, less corev1.ResourceList) {
-	for name, quantity := range less {
-		total := sum[name].DeepCopy()
-		total.Sub(quantity)
-		sum[name] = total
-	}
 }
 
 func equalLists(a, b corev1.ResourceList) bool {

@@ -94,7 +94,7 @@ func TestAvailableIsWhatPodsLeave(t *testing.T) {
 func TestAvailableFollowsEveryPod(t *testing.T) {
 	changed := make(chan struct{}, 1)
 	p := newPods(changed)
-	told := func() bool {
+	notified := func() bool {
 		select {
 		case <-changed:
 			return true
@@ -103,13 +103,13 @@ func TestAvailableFollowsEveryPod(t *testing.T) {
 		}
 	}
 	_ = p.Replace(nil, "") // the store never fails
-	told()
+	notified()
 	one := pod("a", corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1")}})
 	for _, step := range []struct {
-		do   func(any) error
-		obj  *corev1.Pod
-		want corev1.ResourceList
-		told bool
+		do       func(any) error
+		obj      *corev1.Pod
+		want     corev1.ResourceList
+		notified bool
 	}{
 		{p.Add, one, list("cpu", "3"), true},
 		{p.Update, one.DeepCopy(), list("cpu", "3"), false},
@@ -118,8 +118,8 @@ func TestAvailableFollowsEveryPod(t *testing.T) {
 		{p.Delete, one, list("cpu", "4"), true},
 	} {
 		_ = step.do(step.obj)
-		if diff := cmp.Diff(step.want, p.available(list("cpu", "4"))); diff != "" || told() != step.told {
-			t.Errorf("after %s (-want +got), told otherwise than %t:\n%s", step.obj.Name, step.told, diff)
+		if diff := cmp.Diff(step.want, p.available(list("cpu", "4"))); diff != "" || notified() != step.notified {
+			t.Errorf("after %s (-want +got), notified otherwise than %t:\n%s", step.obj.Name, step.notified, diff)
 		}
 	}
 }

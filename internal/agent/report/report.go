@@ -1,5 +1,5 @@
-// Package report tells the hub how the member is: its nodes, what they have and what of it is free, its version and health; and
-// that the member has left, when the hub asks for that.
+// Package report reports to the hub how the member is: its nodes, what they have and what of it is free, the names of its namespaces, its version
+// and health; and that the member has left, when the hub asks for that.
 //
 // Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s, unless the hub waits for an
 // answer, and at least once per 10 min; two equal observations are one write. The numbers are the member's claims about itself.
@@ -7,22 +7,22 @@ package report
 
 import (
 	"context"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/retry"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// firstNodes bounds how long the first report waits for the list of nodes.
-const firstNodes = 5 * time.Second
+// firstLists bounds how long the first report waits for the lists of nodes, pods and namespaces.
+const firstLists = 5 * time.Second
 
 // Member is the cluster that is reported.
 type Member interface {
@@ -32,8 +32,25 @@ type Member interface {
 	Version(context.Context) (string, error)
 	// FollowNodes keeps store equal to the nodes until the context ends.
 	FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error))
-	// FollowPods does so for the scheduled pods that have not ended.
+	// FollowPods keeps store equal to the scheduled pods that have not ended.
 	FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error))
+	// FollowNamespaces keeps store equal to the namespaces.
+	FollowNamespaces(ctx context.Context, store cache.ReflectorStore, outcome func(error))
+}
+
+// Session is what a report says of the agent itself.
+type Session struct {
+	// Report is the report as the hub has it.
+	Report *clusterv1beta1.InternalMemberCluster
+	// Hub is how the agent reaches the hub.
+	Hub clusterv1beta1.HubInUse
+	// ReadyToLeave says of a member that was asked to leave whether it may go, LeaveProgress how far it is.
+	ReadyToLeave  bool
+	LeaveProgress string
+	// Unpruned is what the member cannot remove although it was deleted on the hub.
+	Unpruned Unpruned
+	// Note is what the hub should know beside that the member has joined; empty if nothing.
+	Note string
 }
 
 // Reporter reports until its context ends.
@@ -41,80 +58,67 @@ type Reporter struct {
 	Member Member
 	// Write applies a status to the report.
 	Write func(context.Context, clusterv1beta1.InternalMemberClusterStatus) error
-	// Start is the report as the hub had it at first; Asks tells whenever it changed.
-	Start *clusterv1beta1.InternalMemberCluster
-	Asks  <-chan *clusterv1beta1.InternalMemberCluster
-	// Hub is how the agent reaches the hub at first; Hubs tells whenever that changed.
-	Hub  clusterv1beta1.HubInUse
-	Hubs <-chan clusterv1beta1.HubInUse
-	// Check tells when to look at the health of the member again.
-	Check <-chan struct{}
-	// Departure says of a member that was asked to leave whether it is ready to go, and if not, how far it is. Unpruned is
-	// what the member cannot remove though the hub took it away; it may be nil. Departing tells of changes of both.
-	Departure func() (ready bool, progress string)
-	Unpruned  func() Unpruned
-	Departing <-chan struct{}
+	// Observe is what to report of the agent itself; Changed wakes the reporter when that may have changed.
+	Observe func() Session
+	Changed <-chan struct{}
+	// HealthDue wakes the reporter to ask for the health of the member again.
+	HealthDue <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
 	Left func()
-	// Farewell is what a member that has left says, if not that the hub asked for it.
+	// Farewell is why a member has left, if not because the hub asked for it.
 	Farewell string
-	// Note says what the hub should know beside that the member has joined; empty if nothing. Noted tells of another one. Both may be nil.
-	Note  func() string
-	Noted <-chan struct{}
-	// Explain words an error for the log.
+	// Explain is the message of an error in the log.
 	Explain func(error) string
 	// AgentVersion is that of this program, AgentNamespace where it runs.
 	AgentVersion, AgentNamespace string
+	// AgentKey is the fingerprint of the agent's key; "" if it has none.
+	AgentKey string
 	// Features are what the agent can do that others cannot.
 	Features []string
 	Clock    clock.Clock
 
-	changed chan struct{}
-	nodes   *nodes
-	pods    *pods
-	facts   facts
-	written facts
-	last    time.Time
-	before  []metav1.Condition
-	// leave says that the hub asks the member to leave.
-	leave   bool
-	failing bool
-	retryAt time.Time
-	pace    wait.Backoff
+	changed    chan struct{}
+	nodes      *nodes
+	pods       *pods
+	namespaces *namespaces
+	// report is the hub's copy as last observed, facts what is to be reported, written what was at last.
+	report         *clusterv1beta1.InternalMemberCluster
+	facts, written facts
+	last           time.Time
+	before         []metav1.Condition
+	// collectedBefore is what was last reported of the collection of namespaces.
+	collectedBefore metav1.Condition
+	failing         bool
+	retryAt         time.Time
+	backoff         wait.Backoff
 }
 
 // Run reports at once, on changes and every 10 min.
 func (r *Reporter) Run(ctx context.Context) {
-	r.changed, r.pace = make(chan struct{}, 1), retry.Unreachable()
-	r.nodes, r.pods = newNodes(r.changed), newPods(r.changed)
+	r.changed, r.backoff = make(chan struct{}, 1), retry.Unreachable()
+	r.nodes, r.pods, r.namespaces = newNodes(r.changed), newPods(r.changed), newNamespaces(r.changed)
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { r.Member.FollowNodes(ctx, r.nodes, failures(ctx, "nodes")) })
 	watching.Go(func() { r.Member.FollowPods(ctx, r.pods, failures(ctx, "pods")) })
+	watching.Go(func() {
+		log := failures(ctx, "namespaces")
+		r.Member.FollowNamespaces(ctx, r.namespaces, func(err error) {
+			log(err)
+			r.namespaces.watched(err)
+		})
+	})
 	defer func() {
 		cancel()
 		watching.Wait()
 	}()
-	r.facts.hub = r.Hub
-	r.hear(r.Start)
-	r.look(ctx)
+	r.checkHealth(ctx)
 	started := r.Clock.Now()
 	for ctx.Err() == nil {
-		r.facts.summary = r.nodes.summary()
-		r.facts.summary.available = r.pods.available(r.facts.summary.allocatable)
-		r.facts.left, r.facts.leaving = false, ""
-		if r.leave {
-			r.facts.left, r.facts.leaving = r.Departure()
-		}
-		if r.Note != nil {
-			r.facts.note = r.Note()
-		}
-		if r.Unpruned != nil {
-			r.facts.unpruned = r.Unpruned()
-		}
+		r.observe()
 		due := r.due()
-		if complete := r.facts.summary.listed && r.facts.summary.available != nil; !complete && r.last.IsZero() && due.IsZero() && !r.facts.left {
-			due = started.Add(firstNodes)
+		if r.last.IsZero() && due.IsZero() && !r.facts.complete() && !r.facts.left {
+			due = started.Add(firstLists)
 		}
 		now := r.Clock.Now()
 		if !due.After(now) {
@@ -125,26 +129,38 @@ func (r *Reporter) Run(ctx context.Context) {
 		timer := r.Clock.NewTimer(due.Sub(now))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return
 		case <-r.changed:
-		case report := <-r.Asks:
-			r.hear(report)
-		case <-r.Departing:
-		case <-r.Noted:
-		case r.facts.hub = <-r.Hubs:
-		case <-r.Check:
-			r.look(ctx)
+		case <-r.Changed:
+		case <-r.HealthDue:
+			r.checkHealth(ctx)
 		case <-timer.C():
 		}
 		timer.Stop()
 	}
 }
 
+// observe takes over what was observed since the last time.
+func (r *Reporter) observe() {
+	session := r.Observe()
+	if session.Report != nil && session.Report != r.report {
+		r.report = session.Report
+		r.handleReport()
+	}
+	f := &r.facts
+	f.summary = r.nodes.summary()
+	f.summary.available = r.pods.available(f.summary.allocatable)
+	f.namespaces = r.namespaces.collection()
+	f.hub, f.note, f.unpruned = session.Hub, session.Note, session.Unpruned
+	f.left, f.leaving = false, ""
+	if r.report != nil && r.report.Spec.State == clusterv1beta1.ClusterStateLeave {
+		f.left, f.leaving = session.ReadyToLeave, session.LeaveProgress
+	}
+}
+
 func (r *Reporter) due() time.Time {
 	at := due(r.last, !r.facts.equal(r.written), r.facts.urgent(r.written))
 	if r.written.left && r.facts.left {
-		// A member that has left says no more.
+		// A member that has left reports nothing more.
 		at = r.Clock.Now().Add(refresh)
 	}
 	if r.retryAt.After(at) {
@@ -153,32 +169,31 @@ func (r *Reporter) due() time.Time {
 	return at
 }
 
-// hear takes over what the hub's copy says; conditions written by an earlier process keep their transition times.
-func (r *Reporter) hear(report *clusterv1beta1.InternalMemberCluster) {
-	if report == nil {
-		return
-	}
-	r.facts.generation = report.Generation
-	r.leave = report.Spec.State == clusterv1beta1.ClusterStateLeave
-	own := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent)
+// handleReport takes over the hub's copy of the report. Conditions written by an earlier process keep their transition times.
+func (r *Reporter) handleReport() {
+	r.facts.generation = r.report.Generation
+	own := clusterv1beta1.FindAgent(r.report.Status.AgentStatus, clusterv1beta1.MemberAgent)
 	switch {
 	case own != nil && r.last.IsZero():
 		r.before = own.Conditions
+		if collected := meta.FindStatusCondition(r.report.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected); collected != nil {
+			r.collectedBefore = *collected
+		}
 	case own == nil && !r.last.IsZero():
-		// The report was deleted and made anew by the hub: it is empty until we write, and somebody may wait for that.
+		// The hub deleted the report and made another: it is empty until the agent writes, and somebody may wait for that.
 		r.last, r.written, r.before = time.Time{}, facts{left: r.written.left}, nil
 	}
 }
 
-// look asks the member's API server for what cannot be watched.
-func (r *Reporter) look(ctx context.Context) {
+// checkHealth asks the member's API server for its health, which cannot be watched.
+func (r *Reporter) checkHealth(ctx context.Context) {
 	r.facts.unhealthy = ""
 	if err := r.Member.Ready(ctx); err != nil && ctx.Err() == nil {
 		r.facts.unhealthy = err.Error()
 	}
 }
 
-// readVersion is part of every write, because an upgrade is nothing that can be watched either.
+// readVersion is part of every write, because an upgrade cannot be watched either.
 func (r *Reporter) readVersion(ctx context.Context) {
 	if version, err := r.Member.Version(ctx); err == nil {
 		r.facts.version = version
@@ -200,18 +215,17 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 		}
 	}
 	if err != nil {
-		r.retryAt = now.Add(r.pace.Step())
+		r.retryAt = now.Add(r.backoff.Step())
 		return
 	}
-	r.retryAt, r.pace = time.Time{}, retry.Unreachable()
-	if r.facts.left && !r.written.left && r.Left != nil {
+	r.retryAt, r.backoff = time.Time{}, retry.Unreachable()
+	if r.facts.left && !r.written.left {
 		r.Left()
 	}
-	if r.last.IsZero() {
-		// Listing the pods took more memory than anything will from now on.
-		debug.FreeOSMemory()
-	}
 	r.last, r.written, r.before = now, r.facts, status.AgentStatus[0].Conditions
+	if len(status.Conditions) > 0 {
+		r.collectedBefore = status.Conditions[0]
+	}
 }
 
 // failures logs when a watch begins to fail.

@@ -95,7 +95,7 @@ func TestTransitionTimeIsThatOfTheLastTransition(t *testing.T) {
 	}
 }
 
-// fakeMember tells its nodes when the test does.
+// fakeMember lists its nodes when the test sends them.
 type fakeMember struct {
 	nodes chan []any
 	sick  atomic.Bool
@@ -125,11 +125,27 @@ func (m *fakeMember) FollowPods(ctx context.Context, store cache.ReflectorStore,
 	<-ctx.Done()
 }
 
+func (m *fakeMember) FollowNamespaces(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+	_ = store.Replace(nil, "") // the store never fails
+	<-ctx.Done()
+}
+
 func nodeList(names ...string) (list []any) {
 	for _, name := range names {
 		list = append(list, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	return list
+}
+
+// start runs a reporter until stop is called.
+func start(t *testing.T, r *Reporter) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(ctx)
+	}()
+	return func() { cancel(); <-done }
 }
 
 // write is when a report came and what it said.
@@ -145,11 +161,11 @@ func reporting(t *testing.T, fail func() error, script func(m *fakeMember, check
 	var writes []write
 	member := &fakeMember{nodes: make(chan []any)}
 	checks := make(chan struct{})
-	start := time.Now()
+	begun := time.Now()
 	reporter := Reporter{
-		Member: member, Check: checks, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
+		Member: member, Observe: func() Session { return Session{} }, HealthDue: checks, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
 		Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
-			w := write{At: time.Since(start), Nodes: -1, Healthy: string(status.AgentStatus[0].Conditions[1].Status)}
+			w := write{At: time.Since(begun), Nodes: -1, Healthy: string(status.AgentStatus[0].Conditions[1].Status)}
 			if status.Nodes != nil {
 				w.Nodes = status.Nodes.Total
 			}
@@ -157,15 +173,9 @@ func reporting(t *testing.T, fail func() error, script func(m *fakeMember, check
 			return fail()
 		},
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		reporter.Run(ctx)
-	}()
+	stop := start(t, &reporter)
 	script(member, checks)
-	cancel()
-	<-done
+	stop()
 	return writes
 }
 

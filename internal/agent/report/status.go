@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,16 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Names and words that readers of a report know.
+// Names and reasons that readers of a report know.
 const (
 	propertyNodeCount = "kubernetes-fleet.io/node-count"
 	propertyVersion   = "k8s.io/k8s-version"
 
 	conditionJoined  = "Joined"
 	conditionHealthy = "Healthy"
-	// conditionPruned is there, and False, while something that the hub took away cannot be removed.
+	// conditionPruned is there, and False, while something that was deleted on the hub cannot be removed.
 	conditionPruned = "Pruned"
 
 	reasonJoined    = "InternalMemberClusterJoined"
@@ -35,6 +37,7 @@ const maxNote = 1024
 // facts is what was observed of the member; two reports with equal facts need not both be written.
 type facts struct {
 	summary    summary
+	namespaces collection
 	version    string
 	unhealthy  string
 	generation int64
@@ -49,29 +52,35 @@ type facts struct {
 	hub clusterv1beta1.HubInUse
 }
 
-// Unpruned says why something is still on the member that the hub took away. It is empty if nothing is.
+// complete says whether all lists are there that a report is made of.
+func (f facts) complete() bool {
+	return f.summary.listed && f.summary.available != nil && f.namespaces.answered
+}
+
+// Unpruned says why something is still on the member that was deleted on the hub; empty if nothing is.
 type Unpruned struct{ Reason, Message string }
 
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
-		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving && f.note == other.note && f.hub == other.hub && f.unpruned == other.unpruned &&
+		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
+		f.note == other.note && f.hub == other.hub && f.unpruned == other.unpruned &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
-		equality.Semantic.DeepEqual(f.summary.available, other.summary.available)
+		equality.Semantic.DeepEqual(f.summary.available, other.summary.available) && f.namespaces.equal(other.namespaces)
 }
 
 // urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
-// what the hub asks, or cannot remove what the hub took away. Another word for the same failure can wait.
+// what the hub asks, or cannot remove what was deleted on the hub. Another message of the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
-	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") || f.unpruned.Reason != other.unpruned.Reason ||
-		hub != other.hub
+	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") ||
+		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub
 }
 
-// status words the facts. Conditions keep their transition times from before.
+// status computes the status of the report from the facts. Conditions keep their transition times from before.
 func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clusterv1beta1.InternalMemberClusterStatus {
 	at := metav1.NewTime(now)
 	properties := map[string]clusterv1beta1.PropertyValue{}
@@ -81,7 +90,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 	status := clusterv1beta1.InternalMemberClusterStatus{
 		Properties: properties,
 		ResourceUsage: clusterv1beta1.ResourceUsage{
-			Capacity: f.summary.capacity, Allocatable: f.summary.allocatable, Available: f.summary.available, ObservationTime: at,
+			Capacity: limited(f.summary.capacity), Allocatable: limited(f.summary.allocatable), Available: limited(f.summary.available), ObservationTime: at,
 		},
 		AgentStatus: []clusterv1beta1.AgentStatus{{
 			Type: clusterv1beta1.MemberAgent, Conditions: conditions(f, r.Farewell, before, at), LastReceivedHeartbeat: at,
@@ -89,8 +98,12 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		KubernetesVersion: f.version,
 		AgentVersion:      r.AgentVersion,
 		AgentNamespace:    r.AgentNamespace,
+		AgentKey:          r.AgentKey,
 		Features:          r.Features,
 		Hub:               &f.hub,
+	}
+	if f.namespaces.listed {
+		status.Namespaces, status.Conditions = f.namespaces.owners, []metav1.Condition{r.collected(f, at)}
 	}
 	if f.summary.listed {
 		status.Nodes = &clusterv1beta1.NodeSummary{}
@@ -100,6 +113,22 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		}
 	}
 	return status
+}
+
+// collected says whether all namespaces are in the report.
+func (r *Reporter) collected(f facts, at metav1.Time) metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonNamespacesCollected,
+		ObservedGeneration: f.generation, LastTransitionTime: at,
+	}
+	if f.namespaces.more {
+		c.Status, c.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonNamespacesDegraded
+		c.Message = fmt.Sprintf("the cluster has more than %d namespaces; the first by name are reported", maxNamespaces)
+	}
+	if r.collectedBefore.Status == c.Status {
+		c.LastTransitionTime = r.collectedBefore.LastTransitionTime
+	}
+	return c
 }
 
 // HasLeft says whether the agent has reported that it left, and the hub still asks for that.
@@ -139,6 +168,7 @@ func conditions(f facts, farewell string, before []metav1.Condition, at metav1.T
 		})
 	}
 	for i := range current {
+		current[i].Message = kube.Clip(current[i].Message, maxMessage-len("..."))
 		if old := meta.FindStatusCondition(before, current[i].Type); old != nil && old.Status == current[i].Status {
 			current[i].LastTransitionTime = old.LastTransitionTime
 		}

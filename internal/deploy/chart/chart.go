@@ -85,7 +85,7 @@ func Build(files Files, fetched *helm.Chart, name, version string, options fleet
 	switch {
 	case fetched != nil:
 	case found:
-		made, err = load(files, dir)
+		made, err = load(files, dir, helmOptions.DisableDependencyUpdate)
 	default:
 		made, err = wrap(files, name, version, options)
 	}
@@ -114,7 +114,7 @@ func chartDir(files Files, wanted string) (string, bool) {
 	return best, found
 }
 
-func load(files Files, dir string) (*helm.Chart, error) {
+func load(files Files, dir string, incomplete bool) (*helm.Chart, error) {
 	var buffered []*archive.BufferedFile
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		inside, ok := below(name, dir)
@@ -129,14 +129,18 @@ func load(files Files, dir string) (*helm.Chart, error) {
 	}
 	// What was loaded is in the other fields; a release is stored with the chart, and twice is too much.
 	made.Raw = nil
-	return made, complete(made)
+	return made, complete(made, incomplete)
 }
 
-// complete makes sure that a chart has what it depends on.
-func complete(made *helm.Chart) error {
+// complete makes sure that a chart has what it depends on, unless it is to be deployed without what it lacks.
+func complete(made *helm.Chart, incomplete bool) error {
+	if incomplete {
+		return nil
+	}
 	for _, dependency := range made.Metadata.Dependencies {
 		if !slices.ContainsFunc(made.Dependencies(), func(c *helm.Chart) bool { return c.Name() == dependency.Name }) {
-			return fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is made",
+			return fmt.Errorf("chart %s depends on chart %s, which is not in its directory charts: run helm dependency build before the Bundle is made, "+
+				"or set helm.disableDependencyUpdate to deploy it without",
 				made.Name(), dependency.Name)
 		}
 	}
@@ -210,13 +214,14 @@ func isManifest(name string) bool {
 	return false
 }
 
-// valuesOf merges values files of the Bundle, later ones over earlier ones.
+// valuesOf merges values files of the Bundle, later ones over earlier ones. A file that is not there was merged into the values by whoever made the
+// Bundle, as upstream's command does.
 func valuesOf(files Files, names []string) (map[string]any, error) {
 	merged := map[string]any{}
 	for _, name := range names {
 		data, found := files[path.Clean(name)]
 		if !found {
-			return nil, fmt.Errorf("spec.options.helm.valuesFiles names %s, which is not among the resources of the Bundle", name)
+			continue
 		}
 		var values map[string]any
 		if err := yaml.Unmarshal(data, &values); err != nil {

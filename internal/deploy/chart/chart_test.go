@@ -56,6 +56,19 @@ func TestFilesBecomeTheChartThatTheyMean(t *testing.T) {
 			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}},
 			want:    map[string]string{"a.yaml": "v: 12"},
 		},
+		"a values file that the command line merged is ignored": {
+			files:   Files{"Chart.yaml": []byte(chart), "templates/a.yaml": []byte("v: {{ .Values.a }}"), "values.yaml": []byte("a: 1\n")},
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}},
+			want:    map[string]string{"a.yaml": "v: 1"},
+		},
+		"a chart may do without what it depends on": {
+			files: Files{
+				"Chart.yaml":       []byte(chart + "dependencies: [{name: db, version: 1.0.0, repository: https://x}]\n"),
+				"templates/a.yaml": []byte("v: 1"),
+			},
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{DisableDependencyUpdate: true}},
+			want:    map[string]string{"a.yaml": "v: 1"},
+		},
 		"a chart may be in a directory": {
 			files: Files{"charts/web/Chart.yaml": []byte(chart), "charts/web/templates/a.yaml": []byte("v: 1"), "web.yaml": []byte(web)},
 			want:  map[string]string{"a.yaml": "v: 1"},
@@ -101,9 +114,9 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 		"YAML that is none": {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line "},
 		"no kind":           {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind"},
 		"no object":         {files: Files{"a.yaml": []byte("- a\n")}, want: "a.yaml, line 1: this is no Kubernetes object"},
-		"a missing values file": {
-			files:   Files{"Chart.yaml": []byte(chart)},
-			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}}, want: "valuesFiles names dev.yaml",
+		"a values file that is none": {
+			files:   Files{"Chart.yaml": []byte(chart), "dev.yaml": []byte("- a\n")},
+			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}}, want: "reading the values file dev.yaml",
 		},
 		"a missing dependency": {
 			files: Files{"Chart.yaml": []byte(chart + "dependencies: [{name: db, version: 1.0.0, repository: https://x}]\n")}, want: "chart web depends on chart db",

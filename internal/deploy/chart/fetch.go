@@ -32,7 +32,8 @@ const (
 	scheme = registry.OCIScheme + "://"
 )
 
-// Fetcher gets charts that are not among the files of their Bundle, without credentials.
+// Fetcher gets charts that are not among the files of their Bundle, without credentials. A URL with https leads only to others with https, unless a digest
+// says what has to come: over plain http whoever is on the way could decide what is deployed.
 type Fetcher struct{ client *http.Client }
 
 // NewFetcher fetches by the client, or as the environment says if it is nil.
@@ -44,7 +45,7 @@ func NewFetcher(client *http.Client) *Fetcher {
 	if bounded.Transport == nil {
 		bounded.Transport = http.DefaultTransport
 	}
-	bounded.Transport, bounded.Timeout = bounding{bounded.Transport}, fetchTimeout
+	bounded.Transport, bounded.Timeout, bounded.CheckRedirect = bounding{bounded.Transport}, fetchTimeout, checkRedirect
 	return &Fetcher{client: &bounded}
 }
 
@@ -88,7 +89,7 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.C
 		made.Metadata.Annotations = map[string]string{}
 	}
 	made.Metadata.Annotations[annotationDigest] = "sha256:" + digest(archive)
-	return made, complete(made)
+	return made, complete(made, options.DisableDependencyUpdate)
 }
 
 // find looks a chart up in the index of its repository.
@@ -119,11 +120,15 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	if strings.HasPrefix(at, scheme) {
 		return f.pull(at, version.Version)
 	}
+	promised := strings.TrimPrefix(version.Digest, "sha256:")
+	if promised == "" && plain(at) && !plain(options.Repo) {
+		return nil, fmt.Errorf("the index of the repository leads from https to %s and has no digest for it: give the index one, or serve the archive by https", at)
+	}
 	archive, err := f.get(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	if promised := strings.TrimPrefix(version.Digest, "sha256:"); promised != "" && promised != digest(archive) {
+	if promised != "" && promised != digest(archive) {
 		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s", at, digest(archive), promised)
 	}
 	return archive, nil
@@ -168,6 +173,23 @@ func (f *Fetcher) get(ctx context.Context, url string) ([]byte, error) {
 		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
 	}
 	return io.ReadAll(answer.Body)
+}
+
+// plain says whether anybody on the way to a URL can change what it answers.
+func plain(url string) bool { return strings.HasPrefix(strings.ToLower(url), "http://") }
+
+// maxRedirects is as many as Go's own client follows.
+const maxRedirects = 10
+
+// checkRedirect refuses to go from https to plain http.
+func checkRedirect(request *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("redirected %d times", len(via))
+	}
+	if request.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
+		return fmt.Errorf("redirected from https to %s: name an address that stays with https", request.URL.Redacted())
+	}
+	return nil
 }
 
 func digest(data []byte) string {

@@ -107,6 +107,46 @@ func TestAChartComesFromARepository(t *testing.T) {
 	}
 }
 
+// TestAChartFromHTTPSIsNotTakenFromPlainHTTP plays somebody on the way: a plain http server that hands out another chart.
+func TestAChartFromHTTPSIsNotTakenFromPlainHTTP(t *testing.T) {
+	forged, original := packed(t, "6.6.6"), packed(t, "1.0.0")
+	asked := 0
+	attacker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		_, _ = w.Write(map[string][]byte{"/original": original, "/forged": forged}[r.URL.Path]) // the client sees it
+	}))
+	t.Cleanup(attacker.Close)
+	routes := http.NewServeMux()
+	routes.Handle("/redirected.tgz", http.RedirectHandler(attacker.URL+"/forged", http.StatusFound))
+	routes.HandleFunc("/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `apiVersion: v1
+entries:
+  web:
+  - {name: web, version: 6.6.6, urls: ["%[1]s/forged"]}
+  - {name: web, version: 1.1.0, urls: [redirected.tgz]}
+  - {name: web, version: 1.0.0, urls: ["%[1]s/original"], digest: %[2]s}
+`, attacker.URL, digest(original)) // the client sees it
+	})
+	server := httptest.NewTLSServer(routes)
+	t.Cleanup(server.Close)
+	fetcher := NewFetcher(server.Client())
+	for name, options := range map[string]fleet.HelmOptions{
+		"leads from https to " + attacker.URL + "/forged and has no digest":  {Repo: server.URL, Chart: "web"},
+		"redirected from https to " + attacker.URL + "/forged: name":         {Repo: server.URL, Chart: "web", Version: "1.1.0"},
+		"redirected from https to " + attacker.URL + "/forged: name an addr": {Chart: server.URL + "/redirected.tgz"},
+	} {
+		if _, err := fetcher.Fetch(t.Context(), options); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+	if asked > 0 {
+		t.Errorf("the plain server was asked %d times", asked)
+	}
+	if made, err := fetcher.Fetch(t.Context(), fleet.HelmOptions{Repo: server.URL, Chart: "web", Version: "1.0.0"}); err != nil || made.Metadata.Version != "1.0.0" {
+		t.Errorf("with a digest: %+v (%v)", made, err)
+	}
+}
+
 // oci serves one chart as registries do.
 func oci(t *testing.T, archive []byte) *httptest.Server {
 	t.Helper()

@@ -28,8 +28,8 @@ import (
 const (
 	// annotationOwnValues on the chart of a release of the agent itself holds the values that the user set in it, without the hub's.
 	annotationOwnValues = "muster/own-values"
-	// helmManager is as whom Helm's command and the hub's importer write. The release of the agent is theirs, too, so nobody may be left
-	// with fields that the others cannot change or take away.
+	// helmManager is the field manager of Helm's command and of the hub's importer. Both upgrade the agent's own release, too, so the agent must not
+	// own fields that they could not change or remove.
 	helmManager = "helm"
 	// longOperation is how long Helm's command may be at work before it counts as cut off; by default it gives up after five minutes.
 	longOperation = 10 * time.Minute
@@ -40,7 +40,7 @@ var ErrBusy = errors.New("waiting for Helm's command to end")
 
 // Overtaken says whether somebody else, a user with Helm's command, made a newer revision of a release.
 func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
-	list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, metav1.ListOptions{LabelSelector: OwnedByHelm + ",name=" + s.Name})
+	list, err := c.Kube.CoreV1().Secrets(s.History).List(ctx, metav1.ListOptions{LabelSelector: ofRelease(s.Name)})
 	if err != nil {
 		return false, fmt.Errorf("reading the history of release %s: %w", s, err)
 	}
@@ -50,8 +50,8 @@ func (c *Cluster) Overtaken(ctx context.Context, s Summary) (bool, error) {
 	}), nil
 }
 
-// adopt lays the values of a request over those that the user set in the release of that name, which he installed, and may have upgraded
-// since. What the hub laid over them once is not the user's.
+// adopt lays the values of a request over those that the user set in the agent's own release, which the user installed and may have upgraded
+// since. Values that the hub laid over them before are not the user's. A release of another chart of that name, Rancher Fleet's, is refused.
 func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	history, err := revisions(configuration, r.Release)
 	if err != nil {
@@ -59,8 +59,13 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	}
 	if len(history) > 0 {
 		newest := history[len(history)-1].Chart.Metadata
-		if newest.Annotations[annotationBundle] != r.Bundle && newest.Name != agentRelease {
+		switch {
+		case newest.Annotations[annotationBundle] == r.Bundle:
+		case newest.Name != agentRelease:
 			return r, fmt.Errorf("release %s is not the agent's, but of chart %s: uninstall it, or give it another name", r.Release, newest.Name)
+		case newest.Home != r.Chart.Metadata.Home:
+			return r, fmt.Errorf("release %s is of another chart %s by now, version %s: the agent of that one takes over, and its release is left alone; "+
+				"to keep this agent, roll the release back", r.Release, newest.Name, newest.Version)
 		}
 	}
 	if err := busy(history, time.Now()); err != nil {
@@ -70,16 +75,16 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	if err != nil {
 		return r, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
 	}
-	kept, err := json.Marshal(own)
+	hasKeepPolicy, err := json.Marshal(own)
 	if err != nil {
 		return r, fmt.Errorf("encoding what was set in release %s: %w", r.Release, err)
 	}
 	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}})
-	r.Chart.Metadata.Annotations[annotationOwnValues] = string(kept)
+	r.Chart.Metadata.Annotations[annotationOwnValues] = string(hasKeepPolicy)
 	return r, nil
 }
 
-// busy says that the user is at work on the release with Helm's command, which may wait for just this agent to be ready.
+// busy returns an error while a user's Helm command works on the release, which may wait for just this agent to be ready.
 func busy(history []*helm.Release, now time.Time) error {
 	if len(history) == 0 {
 		return nil
@@ -94,14 +99,14 @@ func busy(history []*helm.Release, now time.Time) error {
 		last.Info.LastDeployed.Add(longOperation).UTC().Format(time.RFC3339))
 }
 
-// digestOfToken is by what the agent's chart knows the token with which the agent has joined.
+// digestOfToken is the digest of the token with which the agent joined, as its chart expects.
 func digestOfToken(own map[string]any) string {
 	token, _ := own["token"].(string) // there is none where the hub itself installed the agent
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	return hex.EncodeToString(sum[:])
 }
 
-// revisions are those of a release, the oldest first; none if there is none.
+// revisions are the revisions of a release, the oldest first.
 func revisions(configuration *action.Configuration, name string) ([]*helm.Release, error) {
 	found, err := configuration.Releases.History(name)
 	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
@@ -119,12 +124,12 @@ func revisions(configuration *action.Configuration, name string) ([]*helm.Releas
 	return history, nil
 }
 
-// uninstalled says whether of a release only its history is left.
+// uninstalled says whether only the history of a release is left.
 func uninstalled(history []*helm.Release) bool {
 	return history[len(history)-1].Info.Status == common.StatusUninstalled
 }
 
-// ownValues are those that the user set in the newest revision that was deployed.
+// ownValues are the values that the user set in the newest deployed revision.
 func ownValues(history []*helm.Release) (map[string]any, error) {
 	newest := len(history) - 1
 	for i := newest; i >= 0; i-- {
@@ -148,13 +153,13 @@ func ownValues(history []*helm.Release) (map[string]any, error) {
 		if i == newest {
 			return own, nil
 		}
-		return withdraw(history[newest].Config, history[i].Config, own), nil
+		return subtract(history[newest].Config, history[i].Config, own), nil
 	}
 	return loader.MergeMaps(map[string]any{}, history[newest].Config), nil
 }
 
-// withdraw takes out of values what was laid over the user's own before, where it is still the same: Helm's --reuse-values takes over all.
-func withdraw(values, laid, own map[string]any) map[string]any {
+// subtract removes from values those that were laid over the user's own before and are unchanged: Helm's --reuse-values keeps them all.
+func subtract(values, laid, own map[string]any) map[string]any {
 	rest := map[string]any{}
 	for key, value := range values {
 		before, wasLaid := laid[key]
@@ -164,7 +169,7 @@ func withdraw(values, laid, own map[string]any) map[string]any {
 		switch {
 		case isMap && wasMap:
 			ownInside, _ := ownValue.(map[string]any) // nil if the user set none of it
-			if left := withdraw(inside, insideBefore, ownInside); len(left) > 0 || wasOwn {
+			if left := subtract(inside, insideBefore, ownInside); len(left) > 0 || wasOwn {
 				rest[key] = left
 			}
 		case !wasLaid || !reflect.DeepEqual(value, before):
@@ -178,12 +183,12 @@ func withdraw(values, laid, own map[string]any) map[string]any {
 
 // Disown leaves the release of the agent to the user, with all its revisions.
 func (c *Cluster) Disown(s Summary, o Owner) error {
-	free, err := c.names.take(s.Name, o.Bundle)
+	free, err := c.names.take(s.ID(), o.Bundle)
 	if err != nil {
 		return err
 	}
 	defer free()
-	configuration := c.configuration(c, s.Namespace, 0)
+	configuration := c.configuration(c, s.Namespace, s.History, 0)
 	history, err := revisions(configuration, s.Name)
 	if err != nil {
 		return err
@@ -203,11 +208,11 @@ func (c *Cluster) Disown(s Summary, o Owner) error {
 	return nil
 }
 
-// asHelm is the cluster as Helm's command writes to it.
+// asHelm is the cluster with the field manager of Helm's command.
 func (c *Cluster) asHelm() (*Cluster, error) {
 	as := *c
 	as.config = rest.CopyConfig(c.config)
-	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return manager{next} })
+	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asHelmManager{next} })
 	client, err := rest.HTTPClientFor(as.config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to write as Helm's command does: %w", err)
@@ -215,10 +220,10 @@ func (c *Cluster) asHelm() (*Cluster, error) {
 	return &as, as.clients(client)
 }
 
-// manager writes as another field manager: Helm knows only one for the whole program.
-type manager struct{ next http.RoundTripper }
+// asHelmManager replaces the field manager of requests: Helm has one for the whole program.
+type asHelmManager struct{ next http.RoundTripper }
 
-func (m manager) RoundTrip(request *http.Request) (*http.Response, error) {
+func (m asHelmManager) RoundTrip(request *http.Request) (*http.Response, error) {
 	query := request.URL.Query()
 	if query.Get("fieldManager") == FieldManager {
 		request = request.Clone(request.Context())

@@ -1,7 +1,7 @@
 // Package release installs, upgrades and removes Helm releases, and finds those that were installed before.
 //
-// Its invariant: the histories of releases are in the agent's namespace, as upstream agents keep them, so that what either agent installed
-// the other one finds; an operation that was cut off is taken up again, never left pending.
+// Its invariant: the history of a release is in the namespace of the release, as Helm and upstream agents keep it, so that what either agent
+// installed the other one goes on with; an operation that was cut off is taken up again, never left pending.
 package release
 
 import (
@@ -33,7 +33,7 @@ func init() { kube.ManagedFieldsManager = FieldManager }
 
 // Cluster is where releases go.
 type Cluster struct {
-	// AgentNamespace is where the histories are.
+	// AgentNamespace is the namespace of the agent on whose behalf releases are made. Earlier versions kept the histories in it.
 	AgentNamespace string
 	// Kube, Dynamic, Metadata and Mapper act as the agent.
 	Kube     kubernetes.Interface
@@ -43,11 +43,11 @@ type Cluster struct {
 
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface
-	// live asks the API server each time what it serves.
+	// live asks the API server each time which kinds are served.
 	live  discovery.DiscoveryInterface
 	names *names
-	// kinds is what the mapper goes by.
-	kinds *renewing
+	// kinds is the discovery cache of the mapper.
+	kinds *expiringDiscovery
 }
 
 // NewCluster prepares access; nothing is sent yet.
@@ -60,7 +60,7 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
-	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{held: map[string]string{}}}
+	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{reserved: map[ID]string{}}}
 	if err := c.clients(client); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 		return nil, fmt.Errorf("preparing the discovery client of %s: %w", config.Host, err)
 	}
 	c.live, c.discovery = found, memory.NewMemCacheClient(found)
-	// Helm empties the cache now and then, which tells the mapper nothing: when that asks again is its own affair.
-	c.kinds = &renewing{CachedDiscoveryInterface: c.discovery, clock: clock.RealClock{}}
+	// Helm empties the cache now and then, and the mapper is not reset by that: the mapper asks again when a kind is missing in it.
+	c.kinds = &expiringDiscovery{CachedDiscoveryInterface: c.discovery, clock: clock.RealClock{}}
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.kinds)
 	return c, nil
 }
@@ -89,8 +89,7 @@ func (c *Cluster) clients(client *http.Client) error {
 	return nil
 }
 
-// As is the cluster as an account of the agent's namespace sees it, so that a Bundle which is confined to the account does nothing that the
-// account may not. What kinds there are the agent looks up for all.
+// As is the cluster with the rights of an account in the agent's namespace, to which a Bundle may be confined. The discovery cache is the agent's.
 func (c *Cluster) As(account string) (*Cluster, error) {
 	if account == "" {
 		return c, nil
@@ -105,15 +104,15 @@ func (c *Cluster) As(account string) (*Cluster, error) {
 	return &as, as.clients(client)
 }
 
-// configuration is what Helm works with: histories as the agent, objects as acting does.
-func (c *Cluster) configuration(acting *Cluster, namespace string, maxHistory int) *action.Configuration {
+// configuration is Helm's configuration for a namespace: histories are read and written by the agent, objects by acting.
+func (c *Cluster) configuration(acting *Cluster, namespace, histories string, maxHistory int) *action.Configuration {
 	getter := &getter{cluster: c, config: rest.CopyConfig(acting.config), namespace: namespace}
 	client := kube.New(getter)
 	client.Namespace = namespace
 	client.SetLogger(slog.DiscardHandler)
-	histories := driver.NewSecrets(c.Kube.CoreV1().Secrets(c.AgentNamespace))
-	histories.SetLogger(slog.DiscardHandler)
-	releases := storage.Init(histories)
+	secrets := driver.NewSecrets(c.Kube.CoreV1().Secrets(histories))
+	secrets.SetLogger(slog.DiscardHandler)
+	releases := storage.Init(secrets)
 	releases.MaxHistory = maxHistory
 	releases.SetLogger(slog.DiscardHandler)
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
@@ -121,7 +120,7 @@ func (c *Cluster) configuration(acting *Cluster, namespace string, maxHistory in
 	return configuration
 }
 
-// getter lets Helm act on the cluster, with the discovery that all share.
+// getter gives Helm the shared discovery cache.
 type getter struct {
 	cluster   *Cluster
 	config    *rest.Config

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-fleet/muster/internal/agent/readiness"
+	"github.com/muster-fleet/muster/internal/deploy/readiness"
 )
 
 // establishTimeout is how long an API server may take to serve a new kind.
 const establishTimeout = time.Minute
 
-// establish applies a definition as a part of the release that is about to be made, and returns when the kind is served. One that exists
-// is left to Helm, which looks whose it is.
+// establish applies a CustomResourceDefinition as a part of a release that is about to be deployed, and returns when the kind is served. An existing
+// definition is left to Helm, which checks its owner.
 func (c *Cluster) establish(ctx context.Context, crd *unstructured.Unstructured, request Request) error {
 	crds := c.Dynamic.Resource(crdResource)
 	name := crd.GetName()
@@ -30,9 +30,7 @@ func (c *Cluster) establish(ctx context.Context, crd *unstructured.Unstructured,
 		return nil
 	}
 	owned := crd.DeepCopy()
-	put(owned.GetLabels(), "app.kubernetes.io/managed-by", "Helm", owned.SetLabels)
-	put(owned.GetAnnotations(), helmReleaseName, request.Release, owned.SetAnnotations)
-	put(owned.GetAnnotations(), helmReleaseNamespace, request.Namespace, owned.SetAnnotations)
+	Mark(owned, request.ID())
 	data, err := json.Marshal(owned)
 	if err != nil {
 		return fmt.Errorf("encoding CustomResourceDefinition %s: %w", name, err)

@@ -1,12 +1,11 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -14,12 +13,10 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -31,18 +28,20 @@ const (
 	defaultAccount = "fleet-default"
 )
 
-// Request is a release that should be.
+// Request is a release to deploy.
 type Request struct {
 	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub.
 	Bundle, Workspace string
-	// Release is the name of the release, Namespace where its objects go that name none.
+	// Release is the name of the release, Namespace its namespace and that of its objects that name none.
 	Release, Namespace string
-	// Chart and Values are what it is made of. Deploy annotates the chart.
+	// Before is the release as it is, if it has another name or its history is elsewhere; else nil. The new release takes over the objects.
+	Before *Summary
+	// Chart and Values are what is deployed. Deploy annotates the chart.
 	Chart  *chart.Chart
 	Values map[string]any
-	// Agent says that it is the release of the agent itself, which a user may have made.
+	// Agent says that this is the agent's own release, which a user may have installed.
 	Agent bool
-	// Rendered is called when the templates are. It may be nil.
+	// Rendered is called when the templates are rendered.
 	Rendered func()
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
@@ -51,7 +50,10 @@ type Request struct {
 	DeploymentID, Version, Commit, Member string
 }
 
-// Owner is whom the release belongs to once it is made.
+// ID is which release it is.
+func (r Request) ID() ID { return ID{Namespace: r.Namespace, Name: r.Release} }
+
+// Owner is the owner of the release once it is deployed.
 func (r Request) Owner() Owner {
 	return Owner{Bundle: r.Bundle, Workspace: r.Workspace, Member: r.Member}
 }
@@ -102,10 +104,9 @@ func (r Request) annotate(agentNamespace, account string) {
 	}
 }
 
-// Deploy installs or upgrades the release. It returns when Helm is done, which is when hooks have ended and, if the options say so, the
-// objects are ready.
+// Deploy installs or upgrades the release, and returns when Helm is done: hooks have ended and, if the options say so, the objects are ready.
 func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
-	free, err := c.begin(ctx, r)
+	free, err := c.reserveFor(ctx, r)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -114,18 +115,24 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	if err := c.moveBefore(ctx, acting, r); err != nil {
+		return Summary{}, err
+	}
 	r.annotate(c.AgentNamespace, as)
-	configuration := c.configuration(acting, r.Namespace, r.maxHistory())
+	configuration := c.configuration(acting, r.Namespace, r.Namespace, r.maxHistory())
 	if r.Agent {
 		if r, err = adopt(configuration, r); err != nil {
 			return Summary{}, err
 		}
 	}
-	fresh, err := recoverHistory(configuration, r.Release)
+	last, fresh, err := recoverHistory(configuration, r.Release)
 	if err != nil {
 		return Summary{}, err
 	}
-	configuration.Releases.Driver = &announcing{configuration.Releases.Driver, r.Rendered}
+	if err := c.takeFields(ctx, acting, last, r); err != nil {
+		return Summary{}, err
+	}
+	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
 	if fresh {
@@ -137,32 +144,45 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		return Summary{}, tooLarge(r, err)
 	}
 	return Summary{
-		Name: made.Name, Namespace: made.Namespace, Version: made.Version, Deployed: true,
+		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed, History: r.Namespace, Deployed: true,
 		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
 		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
 		Agent: r.Agent,
 	}, nil
 }
 
-// begin reserves the release for the request, and makes sure that it may be made: it is there as the Bundle's, or not at all. That of the
-// agent is a user's, too, which is looked at when it is adopted.
-func (c *Cluster) begin(ctx context.Context, r Request) (free func(), err error) {
-	if r.Agent && r.Release == agentRelease {
-		return c.names.take(r.Release, r.Bundle)
-	}
-	if r.Release == agentRelease {
-		return nil, &Foreign{Release: r.Release, Namespace: c.AgentNamespace, Owner: "the agent"}
+// reserveFor reserves the release of a request, and checks that it is the Bundle's or not there. The owner of the agent's own release, which is a
+// user's, too, is checked by adopt.
+func (c *Cluster) reserveFor(ctx context.Context, r Request) (free func(), err error) {
+	id := r.ID()
+	if id == (ID{c.AgentNamespace, agentRelease}) {
+		if r.Agent {
+			return c.names.take(id, r.Bundle)
+		}
+		return nil, &Foreign{Release: id, Owner: "the agent"}
 	}
 	// What an earlier membership of this cluster left behind is taken over.
-	free, err = c.reserve(ctx, r.Release, Owner{Bundle: r.Bundle, Workspace: r.Workspace})
-	var rival *beingChanged
-	if errors.As(err, &rival) {
-		return nil, &Foreign{Release: r.Release, Namespace: c.AgentNamespace, Owner: "Bundle " + rival.bundle + ", which is being deployed"}
+	free, err = c.reserve(ctx, id, id.Namespace, Owner{Bundle: r.Bundle, Workspace: r.Workspace})
+	var other *reservedError
+	if errors.As(err, &other) {
+		return nil, &Foreign{Release: id, Owner: "Bundle " + other.bundle + ", which is being deployed"}
 	}
 	return free, err
 }
 
-// acting is the account that a deployment acts as, and the cluster as that sees it.
+// moveBefore moves the history of the release to its new place or name before it is deployed: Helm keeps the objects of the last revision, and
+// deletes those that the next one has no more.
+func (c *Cluster) moveBefore(ctx context.Context, acting *Cluster, r Request) error {
+	if r.Before == nil || r.Agent {
+		return nil
+	}
+	if err := c.prepareNamespace(ctx, acting, r, false); err != nil {
+		return err
+	}
+	return c.moveInto(ctx, *r.Before, r.ID(), Owner{Bundle: r.Bundle, Workspace: r.Workspace})
+}
+
+// acting is the account of a deployment, and the cluster with its rights.
 func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, error) {
 	if r.Agent {
 		// No account that confines Bundles may do this.
@@ -177,19 +197,19 @@ func (c *Cluster) acting(ctx context.Context, r Request) (string, *Cluster, erro
 	return as, acting, err
 }
 
-// actsAs is the account that a deployment acts as; empty for the agent's own.
+// actsAs is the account of a deployment; empty for the agent's own.
 func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOptions) (string, error) {
 	if options.ServiceAccount == agentAccount {
 		return "", fmt.Errorf("spec.options.serviceAccount is %s, the agent's own account, which confines nothing: name another account of namespace %s, or none",
 			agentAccount, c.AgentNamespace)
 	}
-	wanted := account(options, true)
+	wanted := cmp.Or(options.ServiceAccount, defaultAccount)
 	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, wanted, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		return wanted, nil
 	case apierrors.IsNotFound(err) && options.ServiceAccount == "":
-		return account(options, false), nil
+		return "", nil
 	case apierrors.IsNotFound(err):
 		return "", fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, does not exist downstream: create it with the rights that the Bundle needs",
 			c.AgentNamespace, wanted)
@@ -198,38 +218,27 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 	}
 }
 
-// recoverHistory makes the history of a release one that Helm goes on from, whatever was cut off before, and says whether the release
-// has to be installed because it never was deployed as a whole, or was uninstalled.
-func recoverHistory(configuration *action.Configuration, name string) (fresh bool, err error) {
-	history, err := configuration.Releases.History(name)
-	if errors.Is(err, driver.ErrReleaseNotFound) || err == nil && len(history) == 0 {
-		return true, nil
+// recoverHistory marks pending revisions as failed, so that Helm goes on, and returns the newest revision that was deployed; nil if none was. A
+// release is fresh, and has to be installed, if none was deployed or the newest is uninstalled.
+func recoverHistory(configuration *action.Configuration, name string) (last *helm.Release, fresh bool, err error) {
+	history, err := revisions(configuration, name)
+	if err != nil || len(history) == 0 {
+		return nil, true, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading the history of release %s: %w", name, err)
-	}
-	fresh = true
-	newest, uninstalled := 0, false
-	for _, entry := range history {
-		revision, ok := entry.(*helm.Release)
-		if !ok {
-			return false, fmt.Errorf("the history of release %s is of an unknown version: %T", name, entry)
-		}
+	fresh = uninstalled(history)
+	for _, revision := range history {
 		status := revision.Info.Status
-		if revision.Version > newest {
-			newest, uninstalled = revision.Version, status == common.StatusUninstalled
-		}
 		switch {
 		case status == common.StatusDeployed, status == common.StatusSuperseded:
-			fresh = false
+			last = revision
 		case status.IsPending(), status == common.StatusUninstalling:
 			revision.SetStatus(common.StatusFailed, "cut off: the deployer ended before it did; taken up again")
 			if err := configuration.Releases.Update(revision); err != nil {
-				return false, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
+				return nil, false, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
 			}
 		}
 	}
-	return fresh || uninstalled, nil
+	return last, fresh || last == nil, nil
 }
 
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
@@ -262,7 +271,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyCombined
-	up.Labels = r.labelsAgain()
+	up.Labels = r.upgradeLabels()
 	made, err := up.RunWithContext(ctx, r.Release, r.Chart, r.Values)
 	if err != nil {
 		return nil, err
@@ -270,28 +279,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	return made.(*helm.Release), nil
 }
 
-var notInName = regexp.MustCompile(`[^a-z0-9-]+`)
-
-// maxReleaseName is Helm's.
-const maxReleaseName = 53
-
-// Name is the name of the release of a BundleDeployment that names none.
-func Name(bundle string) string {
-	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(bundle), "-"), "-")
-	if len(name) <= maxReleaseName {
-		return name
-	}
-	return strings.TrimRight(name[:maxReleaseName-6], "-") + "-" + naming.KeyHash(bundle)[:5]
-}
-
 // Namespace is where the release of a BundleDeployment goes.
 func Namespace(options fleet.BundleDeploymentOptions) string {
-	switch {
-	case options.TargetNamespace != "":
-		return options.TargetNamespace
-	case options.DefaultNamespace != "":
-		return options.DefaultNamespace
-	default:
-		return metav1.NamespaceDefault
-	}
+	return cmp.Or(options.TargetNamespace, options.DefaultNamespace, metav1.NamespaceDefault)
 }

@@ -9,24 +9,32 @@ import (
 // Conflict is an object that a release wants and another one has.
 type Conflict struct {
 	Kind, Namespace, Name string
-	// Release is the name of the one that has it; empty if it belongs to none.
-	Release string
+	// Release is the one that has it; empty if it belongs to none.
+	Release ID
 }
 
 var (
 	conflicting = regexp.MustCompile(`(\S+) "([^"]+)" in namespace "([^"]*)" exists and cannot be imported into the current release`)
-	holder      = regexp.MustCompile(`key "meta\.helm\.sh/release-name" must equal "[^"]*": current value is "([^"]*)"`)
+	holder      = regexp.MustCompile(`key "meta\.helm\.sh/release-(name|namespace)" must equal "[^"]*": current value is "([^"]*)"`)
 )
 
-// ConflictIn finds the conflict in an error of Deploy.
-func ConflictIn(err error) (Conflict, bool) {
+// ConflictIn finds the conflict in an error of deploying a release.
+func ConflictIn(err error, deployed ID) (Conflict, bool) {
 	found := conflicting.FindStringSubmatch(err.Error())
 	if found == nil {
 		return Conflict{}, false
 	}
 	conflict := Conflict{Kind: found[1], Name: found[2], Namespace: found[3]}
-	if held := holder.FindStringSubmatch(err.Error()); held != nil {
-		conflict.Release = held[1]
+	// Helm names only what is not as it should be.
+	for _, owner := range holder.FindAllStringSubmatch(err.Error(), -1) {
+		if conflict.Release == (ID{}) {
+			conflict.Release = deployed
+		}
+		if owner[1] == "name" {
+			conflict.Release.Name = owner[2]
+		} else {
+			conflict.Release.Namespace = owner[2]
+		}
 	}
 	return conflict, true
 }

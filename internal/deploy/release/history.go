@@ -8,15 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"strconv"
+	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Annotations of the chart of a release; those of fleet.cattle.io are upstream's.
@@ -35,15 +33,26 @@ const (
 const (
 	// OwnedByHelm selects the Secrets in which Helm keeps releases.
 	OwnedByHelm = "owner=helm"
-	// page is how many histories are held at a time while they are looked through.
+	// page is how many histories are in memory at a time while they are read through.
 	page = 20
 )
 
+// ID is which release: two of one name in two namespaces are two.
+type ID struct{ Namespace, Name string }
+
+// String is the release for messages.
+func (i ID) String() string { return i.Namespace + "/" + i.Name }
+
 // Summary is what is known of a release without its manifest.
 type Summary struct {
-	// Name and Namespace of the release, Version its newest revision.
+	// Name and Namespace of the release, Version its newest revision, DeployedAt when that was made.
 	Name, Namespace string
 	Version         int
+	DeployedAt      time.Time
+	// History is the namespace in which its history is: its own, or that of the agent, where earlier versions kept it. Copied says that it was
+	// brought there from elsewhere, Renamed that the objects still bear the name that it had there.
+	History         string
+	Copied, Renamed bool
 	// Deployed says that the newest revision was carried out.
 	Deployed bool
 	// Bundle is the name of the BundleDeployment, Workspace the namespace of its Bundle on the hub; that is empty for a release that an
@@ -65,6 +74,9 @@ type Summary struct {
 	Agent bool
 }
 
+// ID is which release it is.
+func (s Summary) ID() ID { return ID{Namespace: s.Namespace, Name: s.Name} }
+
 // String is the release as status shows it.
 func (s Summary) String() string { return fmt.Sprintf("%s/%s:%d", s.Namespace, s.Name, s.Version) }
 
@@ -74,7 +86,8 @@ type stored struct {
 	Namespace string `json:"namespace"`
 	Version   int    `json:"version"`
 	Info      struct {
-		Status common.Status `json:"status"`
+		Status       common.Status `json:"status"`
+		LastDeployed string        `json:"last_deployed"`
 	} `json:"info"`
 	Chart struct {
 		Metadata struct {
@@ -82,54 +95,18 @@ type stored struct {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	} `json:"chart"`
-	// member, hubVersion and hubRestored are those of the Secret's labels.
-	member, hubVersion string
-	hubRestored        bool
+	// member, hubVersion, hubRestored and renamed are those of the Secret's labels, history its namespace; copied says that it is a copy of another.
+	member, hubVersion, history  string
+	hubRestored, renamed, copied bool
 }
 
-// Found is what a look at all histories finds.
-type Found struct {
-	// Releases are those that an agent of this namespace delivered, by the name of the BundleDeployment. A release whose newest revision is
-	// somebody else's is not among them.
-	Releases map[string]Summary
-	// Unreadable are the Secrets that Helm made, or is said to have made, out of which no release can be read, by their names.
-	Unreadable map[string]Unreadable
-}
-
-// Unreadable is a Secret that holds no release.
-type Unreadable struct {
-	// Member is that of its label, Why says what is wrong with it and what to do.
-	Member string
-	Why    error
-}
-
-// List finds the releases that an agent of this namespace delivered.
-func (c *Cluster) List(ctx context.Context) (Found, error) {
-	found := Found{Releases: map[string]Summary{}, Unreadable: map[string]Unreadable{}}
-	newest := map[string]int{}
-	options := metav1.ListOptions{LabelSelector: OwnedByHelm, Limit: page}
-	for {
-		list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, options)
-		if err != nil {
-			return found, fmt.Errorf("listing the releases in namespace %s: %w", c.AgentNamespace, err)
-		}
-		for i := range list.Items {
-			s, err := read(&list.Items[i])
-			if err != nil {
-				found.Unreadable[list.Items[i].Name] = Unreadable{list.Items[i].Labels[naming.LabelMember], err}
-				continue
-			}
-			newest[s.Name] = max(newest[s.Name], s.Version)
-			if summary, ours := c.summarize(s); ours && found.Releases[summary.Bundle].Version < summary.Version {
-				found.Releases[summary.Bundle] = summary
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			break
-		}
+// deployedAt is when the revision was made; zero if it does not say.
+func (s stored) deployedAt() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, s.Info.LastDeployed)
+	if err != nil {
+		return time.Time{}
 	}
-	maps.DeleteFunc(found.Releases, func(_ string, s Summary) bool { return !s.Agent && s.Version < newest[s.Name] })
-	return found, nil
+	return at
 }
 
 // summarize says what a revision is, if an agent of this namespace made it.
@@ -144,7 +121,8 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		generation = 0
 	}
 	return Summary{
-		Name: s.Name, Namespace: s.Namespace, Version: s.Version,
+		Name: s.Name, Namespace: s.Namespace, Version: s.Version, DeployedAt: s.deployedAt(),
+		History: s.history, Copied: s.copied, Renamed: s.renamed,
 		Deployed:        s.Info.Status == common.StatusDeployed,
 		Bundle:          annotations[annotationBundle],
 		Workspace:       annotations[annotationWorkspace],
@@ -162,7 +140,7 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 
 // Objects are those of the revision, as they were rendered.
 func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstructured, error) {
-	secret, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).Get(ctx, SecretName(s), metav1.GetOptions{})
+	secret, err := c.Kube.CoreV1().Secrets(s.History).Get(ctx, SecretName(s), metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of release %s: %w", s, err)
 	}
@@ -180,7 +158,11 @@ func (c *Cluster) Objects(ctx context.Context, s Summary) ([]*unstructured.Unstr
 }
 
 // SecretName is that of the Secret in which Helm keeps a revision.
-func SecretName(s Summary) string { return fmt.Sprintf("sh.helm.release.v1.%s.v%d", s.Name, s.Version) }
+func SecretName(s Summary) string { return secretName(s.Name, s.Version) }
+
+func secretName(release string, version int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, version)
+}
 
 // Owner is whom a release belongs to.
 func (s Summary) Owner() Owner {
@@ -194,22 +176,25 @@ func unreadable(secret *corev1.Secret, err error) error {
 
 // decode reads the release in a Secret of Helm's.
 func decode(secret *corev1.Secret, into any) error {
-	wrap := func(err error) error { return unreadable(secret, err) }
-	packed, err := base64.StdEncoding.DecodeString(string(secret.Data["release"]))
+	text, err := unpack(secret.Data["release"])
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
 	if err != nil {
-		return wrap(err)
-	}
-	if bytes.HasPrefix(packed, []byte{0x1f, 0x8b, 0x08}) {
-		reader, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			return wrap(err)
-		}
-		if packed, err = io.ReadAll(reader); err != nil {
-			return wrap(err)
-		}
-	}
-	if err := json.Unmarshal(packed, into); err != nil {
-		return wrap(err)
+		return unreadable(secret, err)
 	}
 	return nil
+}
+
+// unpack returns the JSON of a release as Helm stores it.
+func unpack(data []byte) ([]byte, error) {
+	packed, err := base64.StdEncoding.DecodeString(string(data))
+	if err != nil || !bytes.HasPrefix(packed, []byte{0x1f, 0x8b, 0x08}) {
+		return packed, err
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
 }

@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// annotationMadeFor is on a namespace that was made for a release. Only such a one goes with it.
+// annotationMadeFor is on a namespace that was created for a release. Only such a namespace is deleted with the release.
 const annotationMadeFor = "muster/made-for-bundle"
 
-// prepareNamespace makes the namespace of a release, unless the release brings it itself, and puts on it what the options say. An account that
-// is confined to its namespace need not be able to read it: the agent does.
+// prepareNamespace creates the namespace of a release, with the labels and annotations of the options. A namespace that the chart brings is created
+// as an object of the release, because the history is in it. The agent reads the namespace: a confined account may not.
 func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
 	namespaces := acting.Kube.CoreV1().Namespaces()
 	found, err := c.Kube.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
@@ -29,19 +30,16 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 	}
 	switch {
 	case apierrors.IsNotFound(err) && brought:
-		return nil
+		found, err = create(ctx, namespaces, r, map[string]string{managedBy: helmItself}, marked(r.Options.NamespaceAnnotations, r.ID()))
 	case apierrors.IsNotFound(err) && r.Options.CreateNamespace != nil && !*r.Options.CreateNamespace:
 		return fmt.Errorf("namespace %s does not exist, and spec.options.createNamespace is false: create it, or let the deployment do so", r.Namespace)
 	case apierrors.IsNotFound(err):
-		found, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: r.Namespace, Labels: r.Options.NamespaceLabels,
-			Annotations: with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())),
-		}}, metav1.CreateOptions{FieldManager: FieldManager})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating namespace %s: %w", r.Namespace, err)
-		}
+		found, err = create(ctx, namespaces, r, nil, with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())))
 	case err != nil:
-		return fmt.Errorf("reading namespace %s: %w", r.Namespace, err)
+		err = fmt.Errorf("reading namespace %s: %w", r.Namespace, err)
+	}
+	if err != nil {
+		return err
 	}
 	if found.DeletionTimestamp != nil {
 		return fmt.Errorf("namespace %s is being deleted, so nothing can be deployed to it: waiting until it is gone; its conditions say what holds it: "+
@@ -65,7 +63,27 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 	return nil
 }
 
-// madeFor is what a namespace says of whom it was made for.
+// create creates the namespace of a release.
+func create(ctx context.Context, namespaces typedcorev1.NamespaceInterface, r Request, more, annotations map[string]string) (*corev1.Namespace, error) {
+	labels := maps.Clone(more)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, r.Options.NamespaceLabels)
+	made, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Labels: labels, Annotations: annotations}},
+		metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("creating namespace %s: %w", r.Namespace, err)
+	}
+	return made, nil
+}
+
+// marked is a copy of annotations with the mark of a release.
+func marked(annotations map[string]string, id ID) map[string]string {
+	return with(with(annotations, helmReleaseName, id.Name), helmReleaseNamespace, id.Namespace)
+}
+
+// madeFor is the value of annotationMadeFor.
 func madeFor(o Owner) string { return o.Workspace + "/" + o.Bundle }
 
 // with is a copy of values with one more.
@@ -78,17 +96,17 @@ func with(values map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// within says whether all of some is in all.
+// within says whether all labels in some have these values in all.
 func within(some, all map[string]string) bool {
-	merged := maps.Clone(all)
-	if merged == nil {
-		merged = map[string]string{}
+	for key, value := range some {
+		if is, there := all[key]; !there || is != value {
+			return false
+		}
 	}
-	maps.Copy(merged, some)
-	return maps.Equal(merged, all) || len(some) == 0
+	return true
 }
 
-// allowed says whether a Bundle that may only go to some namespaces may go to this one.
+// allowed returns an error if the selector of allowed namespaces does not match.
 func allowed(selector *metav1.LabelSelector, namespace *corev1.Namespace) error {
 	if selector == nil {
 		return nil

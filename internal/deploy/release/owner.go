@@ -21,24 +21,25 @@ const (
 	agentAccount = "fleet-agent"
 )
 
-// Owner is on whose behalf something is done to a release.
+// Owner is the Bundle on whose behalf a release is changed.
 type Owner struct {
 	// Bundle is the name of the BundleDeployment.
 	Bundle string
 	// Workspace is the namespace of the Bundle on the hub; empty if that is not known.
 	Workspace string
-	// Member is the UID of the member's report. If it is empty, a release of an earlier membership of this cluster is the owner's too.
+	// Member is the UID of the member's report. If it is empty, releases of earlier memberships of this cluster are the owner's, too.
 	Member string
 }
 
-// Foreign says that a release belongs to somebody else than the one who wants to change it.
+// Foreign is the error that a release belongs to somebody else.
 type Foreign struct {
-	// Release is the name of the release, Namespace where its history is, Owner whom it belongs to.
-	Release, Namespace, Owner string
+	// Release is the release, Owner its owner.
+	Release ID
+	Owner   string
 }
 
 func (f *Foreign) Error() string {
-	return fmt.Sprintf("release %s in namespace %s belongs to %s", f.Release, f.Namespace, f.Owner)
+	return fmt.Sprintf("release %s in namespace %s belongs to %s", f.Release.Name, f.Release.Namespace, f.Owner)
 }
 
 // IsForeign says whether an error is that a release belongs to somebody else.
@@ -47,38 +48,38 @@ func IsForeign(err error) bool {
 	return errors.As(err, &foreign)
 }
 
-// names keep those apart who work on one release.
+// names are the releases that are reserved, with the Bundles.
 type names struct {
-	mu   sync.Mutex
-	held map[string]string
+	mu       sync.Mutex
+	reserved map[ID]string
 }
 
-// take reserves the name of a release for a Bundle, until what it returns is called.
-func (n *names) take(release, bundle string) (func(), error) {
+// take reserves a release for a Bundle until free is called.
+func (n *names) take(release ID, bundle string) (func(), error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if holder, held := n.held[release]; held {
-		return nil, fmt.Errorf("release %s: %w", release, &beingChanged{holder})
+	if bundle, taken := n.reserved[release]; taken {
+		return nil, fmt.Errorf("release %s: %w", release, &reservedError{bundle})
 	}
-	n.held[release] = bundle
+	n.reserved[release] = bundle
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		delete(n.held, release)
+		delete(n.reserved, release)
 	}, nil
 }
 
-// beingChanged says that another Bundle works on a release at the moment.
-type beingChanged struct{ bundle string }
+// reservedError is the error that another Bundle works on a release.
+type reservedError struct{ bundle string }
 
-func (b *beingChanged) Error() string { return "Bundle " + b.bundle + " is at work on it" }
+func (b *reservedError) Error() string { return "Bundle " + b.bundle + " is at work on it" }
 
-// Is makes it one of the reasons to come again soon.
-func (*beingChanged) Is(target error) bool { return target == ErrBusy }
+// Is lets errors.Is match ErrBusy.
+func (*reservedError) Is(target error) bool { return target == ErrBusy }
 
-// mine is nil if a release is the owner's, or if there is none of that name. It is asked while the name is reserved, so that it stays true.
-func (c *Cluster) mine(ctx context.Context, name string, o Owner) error {
-	history, err := c.history(ctx, name)
+// checkOwner returns an error unless the release is the owner's or not there. Called while the release is reserved, so that the answer stays true.
+func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Owner) error {
+	history, err := c.history(ctx, id.Name, histories)
 	if err != nil || len(history) == 0 {
 		return err
 	}
@@ -89,20 +90,23 @@ func (c *Cluster) mine(ctx context.Context, name string, o Owner) error {
 		}
 	}
 	if owner := c.ownerOf(newest, o); owner != "" {
-		return &Foreign{Release: name, Namespace: c.AgentNamespace, Owner: owner}
+		return &Foreign{Release: id, Owner: owner}
+	}
+	if newest.Namespace != id.Namespace {
+		return &Foreign{Release: id, Owner: fmt.Sprintf("Bundle %s, but is that of namespace %s", o.Bundle, newest.Namespace)}
 	}
 	for _, one := range history {
 		// Helm goes by the last revision that was carried out if the newest was not, and deletes what only that had.
 		standsIn := one.Info.Status == common.StatusDeployed ||
 			one.Info.Status == common.StatusSuperseded && newest.Info.Status != common.StatusDeployed
 		if owner := c.ownerOf(one, Owner{Bundle: o.Bundle, Workspace: o.Workspace}); standsIn && owner != "" {
-			return &Foreign{Release: name, Namespace: c.AgentNamespace, Owner: fmt.Sprintf("%s, by its revision %d", owner, one.Version)}
+			return &Foreign{Release: id, Owner: fmt.Sprintf("%s, by its revision %d", owner, one.Version)}
 		}
 	}
 	return nil
 }
 
-// ownerOf words whom a revision belongs to, if that is not the owner.
+// ownerOf names the owner of a revision, if that is another one.
 func (c *Cluster) ownerOf(s stored, o Owner) string {
 	annotations := s.Chart.Metadata.Annotations
 	bundle, namespace, workspace := annotations[annotationBundle], annotations[annotationAgentNamespace], annotations[annotationWorkspace]
@@ -122,11 +126,12 @@ func (c *Cluster) ownerOf(s stored, o Owner) string {
 	return ""
 }
 
-// history is every revision of a release, in no order. One that cannot be read is an error: nobody can say whose the release is then.
-func (c *Cluster) history(ctx context.Context, name string) ([]stored, error) {
-	list, err := c.Kube.CoreV1().Secrets(c.AgentNamespace).List(ctx, metav1.ListOptions{LabelSelector: OwnedByHelm + ",name=" + name})
+// history is every revision of a release in a namespace, unordered, without notes of corrections. A revision that cannot be read is an error,
+// because the owner is unknown then.
+func (c *Cluster) history(ctx context.Context, name, namespace string) ([]stored, error) {
+	list, err := c.Kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofRelease(name)})
 	if err != nil {
-		return nil, fmt.Errorf("reading the history of release %s: %w", name, err)
+		return nil, fmt.Errorf("reading the history of release %s/%s: %w", namespace, name, err)
 	}
 	history := make([]stored, 0, len(list.Items))
 	for i := range list.Items {
@@ -134,10 +139,15 @@ func (c *Cluster) history(ctx context.Context, name string) ([]stored, error) {
 		if err != nil {
 			return nil, err
 		}
-		history = append(history, one)
+		if !one.isCorrectionNote() {
+			history = append(history, one)
+		}
 	}
 	return history, nil
 }
+
+// ofRelease selects the Secrets of one release.
+func ofRelease(name string) string { return OwnedByHelm + ",name=" + name }
 
 // read is the revision in a Secret.
 func read(secret *corev1.Secret) (stored, error) {
@@ -150,6 +160,7 @@ func read(secret *corev1.Secret) (stored, error) {
 			secret.Labels["version"], secret.Labels["name"], s.Version, s.Name))
 	}
 	s.member, s.hubVersion = secret.Labels[naming.LabelMember], secret.Labels[labelHubVersion]
-	s.hubRestored = secret.Labels[labelHubRestored] != ""
+	s.hubRestored, s.renamed = secret.Labels[labelHubRestored] != "", secret.Labels[labelRenamed] != ""
+	s.history, s.copied = secret.Namespace, secret.Annotations[annotationCopyOf] != ""
 	return s, nil
 }

@@ -5,14 +5,14 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// announcing tells when Helm writes down what it is about to do: then the templates are rendered.
-type announcing struct {
+// progressDriver calls rendered when Helm stores a revision: the templates are rendered then.
+type progressDriver struct {
 	driver.Driver
 	rendered func()
 }
 
 // Create implements driver.Driver.
-func (a *announcing) Create(key string, made release.Releaser) error {
+func (a *progressDriver) Create(key string, made release.Releaser) error {
 	if a.rendered != nil {
 		a.rendered()
 	}

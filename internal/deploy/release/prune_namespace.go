@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// removeNamespace deletes the namespace of a release that was deployed to take it along, if it was made for this release and holds nothing
-// of anybody else's. Otherwise it says why the namespace stays.
+// removeNamespace deletes the namespace of a release with that option, if it was created for this release and holds nothing of anybody else;
+// otherwise stays says why it stays.
 func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string, err error) {
 	if !s.DeleteNamespace {
 		return "", nil
 	}
-	if c.mayNotGo(s.Namespace) {
+	if c.isProtected(s.Namespace) {
 		return fmt.Sprintf("namespace %s stays: no Bundle may take it along", s.Namespace), nil
 	}
 	found, err := c.Kube.CoreV1().Namespaces().Get(ctx, s.Namespace, metav1.GetOptions{})
@@ -32,12 +32,12 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	case found.Annotations[annotationMadeFor] != madeFor(s.Owner()):
 		return fmt.Sprintf("namespace %s stays: it was not made for this release; delete it by hand if nobody needs it", s.Namespace), nil
 	}
-	held, err := c.holds(ctx, s.Namespace)
+	other, err := c.otherObject(ctx, s)
 	if err != nil {
 		return "", fmt.Errorf("looking for what else is in namespace %s of release %s, which is to go with it: %w", s.Namespace, s, err)
 	}
-	if held != "" {
-		return fmt.Sprintf("namespace %s stays: it holds %s, which is not of this release", s.Namespace, held), nil
+	if other != "" {
+		return fmt.Sprintf("namespace %s stays: it holds %s, which is not of this release", s.Namespace, other), nil
 	}
 	acting, err := c.As(s.ServiceAccount)
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	return "", nil
 }
 
-// holds names the first object in a namespace that neither Kubernetes put there nor goes by itself.
-func (c *Cluster) holds(ctx context.Context, namespace string) (string, error) {
+// otherObject names the first object in the namespace of a release that is neither Kubernetes' own nor of the history.
+func (c *Cluster) otherObject(ctx context.Context, s Summary) (string, error) {
 	kinds, err := discovery.ServerPreferredNamespacedResources(c.live)
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (c *Cluster) holds(ctx context.Context, namespace string) (string, error) {
 			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
 				continue // such as metrics, which nobody put there
 			}
-			objects, err := c.Metadata.Resource(version.WithResource(kind.Name)).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			objects, err := c.Metadata.Resource(version.WithResource(kind.Name)).Namespace(s.Namespace).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -73,7 +73,7 @@ func (c *Cluster) holds(ctx context.Context, namespace string) (string, error) {
 				return "", fmt.Errorf("listing %s: %w", kind.Name, err)
 			}
 			for i := range objects.Items {
-				if !ofKubernetes(kind.Kind, &objects.Items[i].ObjectMeta) {
+				if !ofKubernetes(kind.Kind, &objects.Items[i].ObjectMeta) && !s.isHistory(kind.Kind, &objects.Items[i].ObjectMeta) {
 					return kind.Kind + " " + objects.Items[i].Name, nil
 				}
 			}
@@ -82,7 +82,12 @@ func (c *Cluster) holds(ctx context.Context, namespace string) (string, error) {
 	return "", nil
 }
 
-// ofKubernetes says whether an object was put into a namespace by Kubernetes itself, or goes with another one.
+// isHistory says whether an object is of the history of the release.
+func (s Summary) isHistory(kind string, object *metav1.ObjectMeta) bool {
+	return kind == "Secret" && object.Namespace == s.History && object.Labels["owner"] == "helm" && object.Labels["name"] == s.Name
+}
+
+// ofKubernetes says whether Kubernetes created an object, or deletes it with another one.
 func ofKubernetes(kind string, object *metav1.ObjectMeta) bool {
 	switch {
 	case object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:
@@ -103,7 +108,7 @@ const (
 	rootCA = "kube-root-ca.crt"
 )
 
-// mayNotGo is for namespaces that no Bundle may take with it.
-func (c *Cluster) mayNotGo(namespace string) bool {
+// isProtected says whether no Bundle may delete a namespace.
+func (c *Cluster) isProtected(namespace string) bool {
 	return slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, c.AgentNamespace}, namespace)
 }

@@ -2,7 +2,6 @@ package release
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,27 +10,17 @@ import (
 func TestConflictIsReadOutOfHelmsError(t *testing.T) {
 	for text, want := range map[string]*Conflict{
 		`unable to continue with install: ConfigMap "shared" in namespace "web" exists and cannot be imported into the current release: invalid ownership metadata; ` +
-			`annotation validation error: key "meta.helm.sh/release-name" must equal "b": current value is "a"`: {Kind: "ConfigMap", Namespace: "web", Name: "shared", Release: "a"},
+			`annotation validation error: key "meta.helm.sh/release-name" must equal "b": current value is "a"`: {Kind: "ConfigMap", Namespace: "web", Name: "shared", Release: ID{"web", "a"}},
+		`unable to continue with install: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; ` +
+			`annotation validation error: key "meta.helm.sh/release-namespace" must equal "web": current value is "db"`: {Kind: "ClusterRole", Name: "x", Release: ID{"db", "b"}},
 		`unable to continue with update: ClusterRole "x" in namespace "" exists and cannot be imported into the current release: invalid ownership metadata; ` +
 			`label validation error: missing key "app.kubernetes.io/managed-by": must be set to "Helm"`: {Kind: "ClusterRole", Name: "x"},
 		"something else": nil,
 	} {
-		got, ok := ConflictIn(errors.New(text))
+		got, ok := ConflictIn(errors.New(text), ID{"web", "b"})
 		if !ok && want != nil || ok && (want == nil || got != *want) {
 			t.Errorf("%s: got %+v, %t", text, got, ok)
 		}
-	}
-}
-
-func TestReleaseNames(t *testing.T) {
-	long := strings.Repeat("a", 60)
-	for bundle, want := range map[string]string{"web": "web", "Web_1.2": "web-1-2"} {
-		if got := Name(bundle); got != want {
-			t.Errorf("%s: got %s, want %s", bundle, got, want)
-		}
-	}
-	if one, other := Name(long), Name(long+"b"); len(one) > maxReleaseName || one == other {
-		t.Errorf("got %s and %s", one, other)
 	}
 }
 

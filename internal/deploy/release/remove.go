@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Remove goes as far as it can with the removal of a release, and returns what of it is left. The history is forgotten only when nothing
-// is: every object was looked up and is gone, another's, or kept by its policy. It can be called again at any point. One that was deployed
-// to be kept is forgotten and leaves its objects.
+// Remove removes what it can of a release, and returns what is left. The history is deleted only when every object is deleted, somebody else's, or
+// kept by its policy. Remove can be called again at any point. A release with keepResources only loses its history.
 func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) {
-	free, err := c.reserve(ctx, s.Name, o)
+	free, err := c.reserve(ctx, s.ID(), s.History, o)
 	if err != nil {
 		return Left{}, err
 	}
@@ -22,14 +23,21 @@ func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) 
 	if s.KeepResources {
 		return Left{}, c.forget(s)
 	}
-	objects, err := c.everything(s)
+	objects, err := c.allObjects(s)
 	if err != nil {
 		return Left{}, err
 	}
 	if err := c.uninstall(ctx, s); err != nil {
 		return Left{}, err
 	}
-	left, err := c.sweep(ctx, s, objects)
+	own := slices.IndexFunc(objects, func(object *unstructured.Unstructured) bool { return isNamespace(object, s.Namespace) })
+	if own < 0 {
+		own = len(objects)
+	}
+	left, err := c.deleteObjects(ctx, s, slices.Concat(objects[:own], objects[min(own+1, len(objects)):]))
+	if err == nil && left.Count == 0 && own < len(objects) {
+		left, err = c.deleteObjects(ctx, s, objects[own:own+1])
+	}
 	if err != nil || left.Count > 0 {
 		return left, err
 	}
@@ -39,9 +47,9 @@ func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) 
 	return left, c.forget(s)
 }
 
-// Forget deletes the history of a release and leaves its objects.
+// Forget deletes the history of a release and keeps its objects.
 func (c *Cluster) Forget(ctx context.Context, s Summary, o Owner) error {
-	free, err := c.reserve(ctx, s.Name, o)
+	free, err := c.reserve(ctx, s.ID(), s.History, o)
 	if err != nil {
 		return err
 	}
@@ -49,16 +57,15 @@ func (c *Cluster) Forget(ctx context.Context, s Summary, o Owner) error {
 	return c.forget(s)
 }
 
-// reserve keeps others from a release as long as it is worked on, and makes sure that it is the owner's. Whoever it does not belong to is
-// refused before, so that he is never in the owner's way.
-func (c *Cluster) reserve(ctx context.Context, name string, o Owner) (free func(), err error) {
-	if err := c.mine(ctx, name, o); err != nil {
+// reserve reserves a release and checks that it is the owner's: before, so that a stranger is never in the owner's way, and after.
+func (c *Cluster) reserve(ctx context.Context, id ID, histories string, o Owner) (free func(), err error) {
+	if err := c.checkOwner(ctx, id, histories, o); err != nil {
 		return nil, err
 	}
-	if free, err = c.names.take(name, o.Bundle); err != nil {
+	if free, err = c.names.take(id, o.Bundle); err != nil {
 		return nil, err
 	}
-	if err = c.mine(ctx, name, o); err != nil {
+	if err = c.checkOwner(ctx, id, histories, o); err != nil {
 		free()
 		return nil, err
 	}
@@ -71,12 +78,12 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 	if err != nil {
 		return err
 	}
-	configuration := c.configuration(acting, s.Namespace, 0)
+	configuration := c.configuration(acting, s.Namespace, s.History, 0)
 	history, err := revisions(configuration, s.Name)
 	if err != nil || len(history) == 0 || uninstalled(history) {
 		return err
 	}
-	client := &remover{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c}
+	client := &uninstallClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c, release: s.ID()}
 	configuration.KubeClient = client
 	un := action.NewUninstall(configuration)
 	un.Timeout, un.WaitStrategy, un.KeepHistory = defaultTimeout, kube.HookOnlyStrategy, true
@@ -87,9 +94,9 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 	return nil
 }
 
-// forget deletes the history, the oldest revision first, so that the newest, which says whose it is, goes last.
+// forget deletes the history, the oldest revision first, because the newest names the owner.
 func (c *Cluster) forget(s Summary) error {
-	releases := c.configuration(c, s.Namespace, 0)
+	releases := c.configuration(c, s.Namespace, s.History, 0)
 	history, err := revisions(releases, s.Name)
 	if err != nil {
 		return err

@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
-
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
 const (
@@ -30,10 +28,10 @@ const (
 
 var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
-// renderer is the last hand on the manifests before Helm looks at them.
+// renderer is the post-renderer: it marks and confines the manifests before Helm applies them.
 type renderer struct {
 	ctx context.Context //nolint:containedctx // Helm's interface has none
-	// cluster is as the agent sees it, acting as the account does that the deployment acts as.
+	// cluster has the agent's rights, acting those of the deployment's account.
 	cluster, acting *Cluster
 	request         Request
 }
@@ -67,7 +65,7 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	return encode(objects)
 }
 
-// mark puts on all objects whose they are. It returns the definitions among them, and whether the namespace of the release is one.
+// mark marks all objects as the Bundle's, and returns the CustomResourceDefinitions among them, and whether the release brings its namespace.
 func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructured.Unstructured, brought bool) {
 	set := setOf(r.request.Bundle)
 	for _, object := range objects {
@@ -79,19 +77,17 @@ func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructu
 		switch {
 		case isHook(object):
 			// Helm marks what it manages, which hooks are not; they go with the release all the same.
-			put(object.GetAnnotations(), helmReleaseName, r.request.Release, object.SetAnnotations)
-			put(object.GetAnnotations(), helmReleaseNamespace, r.request.Namespace, object.SetAnnotations)
+			object.SetAnnotations(marked(object.GetAnnotations(), r.request.ID()))
 		case isCRD(object):
 			crds = append(crds, object)
-		case object.GroupVersionKind() == namespaceKind && object.GetName() == r.request.Namespace:
+		case isNamespace(object, r.request.Namespace):
 			brought = true
 		}
 	}
 	return crds, brought
 }
 
-// confineCRDs refuses the definitions in the directories crds/ of the chart and of the subcharts that are enabled, if the Bundle is confined to
-// a namespace.
+// confineCRDs refuses the directories crds/ of the chart and of enabled subcharts if the Bundle is confined to a namespace.
 func (r *renderer) confineCRDs() error {
 	crds := r.request.Chart.CRDObjects()
 	if r.request.Options.TargetNamespace == "" || len(crds) == 0 {
@@ -109,7 +105,7 @@ func (r *renderer) confineCRDs() error {
 		"or use defaultNamespace instead", name, r.request.Options.TargetNamespace, crds[0].Filename)
 }
 
-// force puts an object into the namespace that the Bundle is confined to.
+// force sets the namespace that the Bundle is confined to.
 func (r *renderer) force(object *unstructured.Unstructured, namespace string) error {
 	kind := object.GroupVersionKind()
 	mapping, err := r.cluster.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -124,7 +120,7 @@ func (r *renderer) force(object *unstructured.Unstructured, namespace string) er
 	return nil
 }
 
-// establish makes the kinds known that the manifests both define and use; Helm could not tell what they are.
+// establish applies the CustomResourceDefinitions if manifests use kinds that are not served yet: Helm could not map these.
 func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
 	if len(crds) == 0 {
 		return nil
@@ -154,6 +150,10 @@ func isHook(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[helm.HookAnnotation] != ""
 }
 
+func isNamespace(object *unstructured.Unstructured, name string) bool {
+	return object.GroupVersionKind() == namespaceKind && object.GetName() == name
+}
+
 func isCRD(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
@@ -166,7 +166,7 @@ func put(values map[string]string, key, value string, set func(map[string]string
 	set(values)
 }
 
-// setOf is the ID that ties objects to a BundleDeployment.
+// setOf is the object set of a BundleDeployment, as upstream names it.
 func setOf(bundle string) string { return "default-" + bundle }
 
 func hash(set string) string {
@@ -174,7 +174,7 @@ func hash(set string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parse reads a stream of documents; lists are taken apart.
+// parse reads a stream of YAML documents, and the items of lists.
 func parse(manifest []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
@@ -213,16 +213,4 @@ func encode(objects []*unstructured.Unstructured) (*bytes.Buffer, error) {
 		buffer.Write(text)
 	}
 	return &buffer, nil
-}
-
-// account is whom a deployment acts as: the one named, else fleet-default if it is there, else the agent itself.
-func account(options fleet.BundleDeploymentOptions, hasDefault bool) string {
-	switch {
-	case options.ServiceAccount != "":
-		return options.ServiceAccount
-	case hasDefault:
-		return defaultAccount
-	default:
-		return ""
-	}
 }

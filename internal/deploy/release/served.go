@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// askAgain is how soon the API server is asked again what it serves, when something is asked for that it did not.
-const askAgain = 5 * time.Second
+// discoveryAge is how old the discovery cache may be when a kind is missing in it.
+const discoveryAge = 5 * time.Second
 
-// renewing is a cache of what the API server serves that is out of date after a while: whoever misses a kind then asks again.
-type renewing struct {
+// expiringDiscovery is a discovery cache that expires, so that a missing kind is looked up again.
+type expiringDiscovery struct {
 	discovery.CachedDiscoveryInterface
 	clock clock.PassiveClock
 
@@ -30,14 +30,14 @@ type renewing struct {
 }
 
 // Fresh implements CachedDiscoveryInterface. The mapper asks for it when it does not know a kind.
-func (r *renewing) Fresh() bool {
+func (r *expiringDiscovery) Fresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.clock.Since(r.asked) < askAgain
+	return r.clock.Since(r.asked) < discoveryAge
 }
 
 // Invalidate implements CachedDiscoveryInterface.
-func (r *renewing) Invalidate() {
+func (r *expiringDiscovery) Invalidate() {
 	r.mu.Lock()
 	r.asked = r.clock.Now()
 	r.mu.Unlock()
@@ -49,8 +49,8 @@ var (
 	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// Find is by what the API server serves a kind, in the version given or another one, which serves the same objects. That it does not serve
-// the kind, so that there are no objects of it, is said only after it was asked and nothing is left that might serve it.
+// Find maps a kind to its resource, in this version or another one. The kind counts as not served, so that no objects of it exist, only when the
+// API server says so and neither a CustomResourceDefinition nor an APIService could serve it.
 func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, served bool, err error) {
 	mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -68,7 +68,7 @@ func (c *Cluster) Find(ctx context.Context, kind schema.GroupVersionKind) (mappi
 	return nil, false, err
 }
 
-// remap has the mapper ask again, and says whether a kind is served in another way than it believed.
+// remap resets the mapper, and says whether the kind maps to another resource than before.
 func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	if c.kinds.Fresh() {
 		return false
@@ -79,7 +79,7 @@ func (c *Cluster) remap(believed *meta.RESTMapping) bool {
 	return meta.IsNoMatchError(err) || err == nil && mapping.Resource != believed.Resource
 }
 
-// serves asks the API server whether it serves a kind, or is meant to. A cache, or a part of the API that does not answer, says nothing.
+// serves asks the API server, not the cache, whether a kind is served or defined. A part of the API that does not answer is an error.
 func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	versions, err := c.versions(ctx, kind.Group)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Cluster) serves(ctx context.Context, kind schema.GroupKind) (bool, erro
 	return c.defined(ctx, kind)
 }
 
-// versions are those of a group that are served, and those that another server is to serve, whether it answers or not.
+// versions are the served versions of a group, with those of an APIService that may not answer.
 func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
@@ -130,7 +130,7 @@ func (c *Cluster) versions(ctx context.Context, group string) ([]string, error) 
 	return versions, nil
 }
 
-// defined says whether a CustomResourceDefinition of the kind is there: it may just not be served at the moment.
+// defined says whether a CustomResourceDefinition of the kind exists, which may just not be served at the moment.
 func (c *Cluster) defined(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	crds, err := c.Metadata.Resource(crdResource).List(ctx, metav1.ListOptions{})
 	if err != nil {

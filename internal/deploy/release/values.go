@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,8 +15,8 @@ import (
 
 const defaultValuesKey = "values.yaml"
 
-// ValuesFrom merges values out of Secrets and ConfigMaps downstream, later ones over earlier ones. They are read as the account that the
-// deployment acts as, so that a Bundle learns nothing which that account may not read.
+// ValuesFrom merges values from Secrets and ConfigMaps downstream, later ones over earlier ones. The account of the deployment reads them, so that
+// a Bundle learns nothing that the account may not read.
 func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeploymentOptions, namespace string) (map[string]any, error) {
 	merged := map[string]any{}
 	if options.Helm == nil || len(options.Helm.ValuesFrom) == 0 {
@@ -52,13 +53,7 @@ func readValues(ctx context.Context, kube kubernetes.Interface, source fleet.Val
 	if ref == nil || ref.Name == "" {
 		return nil, "", fmt.Errorf("an entry of spec.options.helm.valuesFrom names neither a ConfigMap nor a Secret")
 	}
-	if ref.Namespace != "" {
-		namespace = ref.Namespace
-	}
-	key := ref.Key
-	if key == "" {
-		key = defaultValuesKey
-	}
+	namespace, key := cmp.Or(ref.Namespace, namespace), cmp.Or(ref.Key, defaultValuesKey)
 	from = fmt.Sprintf("key %s of %s %s/%s, which spec.options.helm.valuesFrom names,", key, kind, namespace, ref.Name)
 	found := false
 	if kind == "secret" {

@@ -1,8 +1,6 @@
 package agentbundle
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -25,45 +23,64 @@ const (
 	releaseName = "fleet-agent"
 	// history is how many revisions are kept: as many as Helm's command keeps.
 	history = 10
-	// annotationToldAt on a Bundle is when it was last changed.
-	annotationToldAt = "muster/told-at"
-	// annotationSettings is the digest of the settings that the agent was told, as the importer knows them.
+	// annotationSentAt on a Bundle is when its version was written.
+	annotationSentAt = "muster/told-at"
+	// annotationSettings on a Bundle is the digest of the agent's settings, as the importer knows them.
 	annotationSettings = "muster/agent-settings"
-	digits             = 20
+	// cachedResources is where the cache has the digest of a Bundle's resources. No object of an API server has an annotation with a space
+	// in its name.
+	cachedResources = "digest of resources"
+	// digits is the length of each digest in a version.
+	digits = 20
 )
 
 // BundleName is the name of the Bundle of a Cluster's agent.
 func BundleName(cluster string) string { return naming.SafeConcat("fleet-agent", cluster) }
 
-// packer keeps the chart packed as long as the settings stay the same.
-type packer struct {
+// WithDigest notes in the Bundle of an agent, before the cache drops its resources, what they are. A cache may transform an object twice.
+func WithDigest(bundle *fleet.Bundle) error {
+	if bundle.Labels[fleet.LabelAgent] == "" || bundle.Annotations[cachedResources] != "" {
+		return nil
+	}
+	digest, err := digestOf(bundle.Spec.Resources)
+	metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, cachedResources, digest)
+	return err
+}
+
+// versionOf is the version that a Bundle of the cache holds, whatever its label says.
+func versionOf(bundle *fleet.Bundle) (version, error) {
+	spec := bundle.Spec
+	spec.Resources = nil
+	own, err := digestOf(spec)
+	return version{bundle.Annotations[cachedResources], own}, err
+}
+
+// chart is the chart of the agent as it was packed for the settings of the hub, and its digest.
+type chart struct {
 	mu        sync.Mutex
 	settings  config.Agent
 	resources []fleet.BundleResource
 	digest    string
 }
 
-func (p *packer) pack(settings config.Agent) ([]fleet.BundleResource, string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.digest != "" && reflect.DeepEqual(p.settings, settings) {
-		return p.resources, p.digest, nil
+func (c *chart) pack(settings config.Agent) (resources []fleet.BundleResource, digest string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.digest != "" && reflect.DeepEqual(c.settings, settings) {
+		return c.resources, c.digest, nil
 	}
-	resources, err := agentchart.Resources(settings)
-	if err != nil {
-		return nil, "", err
+	if resources, err = agentchart.Resources(settings); err == nil {
+		digest, err = digestOf(resources)
 	}
-	digest, err := digestOf(resources)
-	if err != nil {
-		return nil, "", err
+	if err == nil {
+		c.settings, c.resources, c.digest = settings, resources, digest
 	}
-	p.settings, p.resources, p.digest = settings, resources, digest
-	return resources, digest, nil
+	return resources, digest, err
 }
 
-// desired is the Bundle of a Cluster's agent, which runs in a namespace, and its version.
-func (p *packer) desired(cluster *fleet.Cluster, namespace string, settings config.Agent, now time.Time) (*fleet.Bundle, version, error) {
-	resources, common, err := p.pack(settings)
+// bundleFor returns what the Bundle of a Cluster's agent, which runs in a namespace, should be, and its version.
+func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings config.Agent, now time.Time) (*fleet.Bundle, version, error) {
+	resources, common, err := c.pack(settings)
 	if err != nil {
 		return nil, version{}, err
 	}
@@ -77,7 +94,7 @@ func (p *packer) desired(cluster *fleet.Cluster, namespace string, settings conf
 			Namespace: cluster.Namespace, Name: BundleName(cluster.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, fleet.GroupVersion.WithKind("Cluster"))},
 			Annotations: map[string]string{
-				annotationToldAt:   now.UTC().Format(time.RFC3339),
+				annotationSentAt:   now.UTC().Format(time.RFC3339),
 				annotationSettings: agentchart.Of(cluster, clientID, settings, namespace).Hash(),
 			},
 		},
@@ -98,28 +115,11 @@ func (p *packer) desired(cluster *fleet.Cluster, namespace string, settings conf
 			}},
 		},
 	}
-	own, err := digestOfOptions(bundle.Spec)
-	if err != nil {
-		return nil, version{}, err
-	}
-	v := version{common: common, own: own}
+	bundle.Annotations[cachedResources] = common
+	v, err := versionOf(bundle)
+	delete(bundle.Annotations, cachedResources)
 	bundle.Labels = map[string]string{fleet.LabelManaged: "true", fleet.LabelAgent: v.String()}
-	return bundle, v, nil
-}
-
-// versionOf is the version that a Bundle holds, whatever its label says.
-func versionOf(bundle *fleet.Bundle) (version, error) {
-	common, err := digestOf(bundle.Spec.Resources)
-	if err != nil {
-		return version{}, err
-	}
-	own, err := digestOfOptions(bundle.Spec)
-	return version{common, own}, err
-}
-
-func digestOfOptions(spec fleet.BundleSpec) (string, error) {
-	spec.Resources = nil
-	return digestOf(spec)
+	return bundle, v, err
 }
 
 // digestOf is a digest of what a value means as JSON, however that is written.
@@ -137,6 +137,5 @@ func digestOf(value any) (string, error) {
 	if text, err = json.Marshal(plain); err != nil {
 		return "", fmt.Errorf("encoding a Bundle: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])[:digits], nil
+	return naming.Digest(text)[:digits], nil
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -19,48 +17,43 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// seen is a member of the table, and what acting on it takes.
-type seen struct {
-	member
+// observed is an agent, and what acting on it takes.
+type observed struct {
+	agent
 	cluster *fleet.Cluster
-	// bundle is as the cache has it; nil if there is none. desired is what it should be; nil if the hub does not manage the agent.
-	bundle, desired *fleet.Bundle
-	// behind is how long to wait at most until the cache has seen what was written.
-	behind time.Duration
+	// bundle is as the cache has it; nil if there is none. desiredBundle is what it should be; nil if the hub does not manage the agent.
+	bundle, desiredBundle *fleet.Bundle
 }
 
-func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (seen, error) {
-	s := seen{cluster: cluster}
+func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
+	o := observed{cluster: cluster}
 	var bundle fleet.Bundle
 	err := c.Client.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: BundleName(cluster.Name)}, &bundle)
 	if client.IgnoreNotFound(err) != nil {
-		return s, fmt.Errorf("reading Bundle %s/%s: %w", cluster.Namespace, BundleName(cluster.Name), err)
+		return o, fmt.Errorf("reading Bundle %s/%s: %w", cluster.Namespace, BundleName(cluster.Name), err)
 	}
 	if err == nil {
-		s.bundle = &bundle
-		s.behind = c.written.Await(&bundle)
+		o.bundle = &bundle
 	}
 	var report clusterv1beta1.InternalMemberCluster
-	if s.unmanaged, err = c.unmanaged(ctx, cluster, &report); err != nil {
-		return s, err
+	if o.unmanaged, err = c.unmanaged(ctx, cluster, &report); err != nil {
+		return o, err
 	}
-	if s.unmanaged == "" && s.bundle != nil && !metav1.IsControlledBy(s.bundle, cluster) {
-		s.unmanaged = NameTaken
+	if o.unmanaged == "" && o.bundle != nil && !metav1.IsControlledBy(o.bundle, cluster) {
+		o.unmanaged = NameTaken
 	}
-	if s.unmanaged != "" {
-		return s, nil
+	if o.unmanaged != "" {
+		return o, nil
 	}
-	if s.desired, s.wanted, err = c.packer.desired(cluster, report.Status.AgentNamespace, c.Config.Current().Agent, c.Clock.Now()); err != nil {
-		return s, err
+	if o.desiredBundle, o.desired, err = c.chart.bundleFor(cluster, report.Status.AgentNamespace, c.Config.Current().Agent, c.Clock.Now()); err != nil {
+		return o, err
 	}
-	state, _ := c.Judge.State(membership.OfCluster(cluster).Namespace)
-	ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
-	s.online, s.lost = state == liveness.Online, state == liveness.Lost
-	s.well = ready != nil && ready.Status == corev1.ConditionTrue
-	return s, c.observeTold(ctx, &s)
+	state := c.Liveness.Observe(membership.OfCluster(cluster).Namespace).State
+	o.online, o.lost = state == liveness.Online, state == liveness.Lost
+	o.ready = membership.ClusterStatus(&cluster.Status, nil).Ready
+	return o, c.observeUpdate(ctx, &o)
 }
 
 // unmanaged says why the hub leaves the agent of a Cluster alone, or "" and what the agent reports.
@@ -71,20 +64,21 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, repo
 	if _, labelled := cluster.Labels[fleet.LabelNonManagedAgent]; labelled {
 		return NotManaged, nil
 	}
-	namespace := membership.OfCluster(cluster).Namespace
-	account := kube.Metadata(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.MemberServiceAccount}, account)
+	member := membership.OfCluster(cluster)
+	account, err := member.ReadAccount(ctx, c.Client)
 	switch {
-	case apierrors.IsNotFound(err):
-		return NotJoined, nil
 	case err != nil:
-		return "", fmt.Errorf("reading the account of %s: %w", namespace, err)
+		return "", err
+	case account.UID == "":
+		return NotJoined, nil
 	case membership.KindOf(account) != membership.Native:
 		return ForeignAgent, nil
+	case membership.Shared(account):
+		return SharedCredential, nil
 	}
-	err = c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster.Name}, report)
+	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: cluster.Name}, report)
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading the report of %s: %w", namespace, err)
+		return "", fmt.Errorf("reading the report of %s: %w", member.Namespace, err)
 	}
 	switch {
 	case cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "": // as without a report
@@ -97,77 +91,81 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, repo
 	return "", nil
 }
 
-// observeTold finds out what the agent was told, and what it made of that.
-func (c *Controller) observeTold(ctx context.Context, s *seen) error {
-	if s.bundle == nil || s.bundle.DeletionTimestamp != nil {
+// observeUpdate finds out which version the agent was sent, and what it reports of that. A Bundle that does not hold what its label says
+// was changed by somebody else, and is written again.
+func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
+	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
 		return nil
 	}
-	intact, err := c.intact(ctx, s.bundle)
-	if err != nil || !intact {
+	label := o.bundle.Labels[fleet.LabelAgent]
+	holds, err := versionOf(o.bundle)
+	sentAt, malformed := time.Parse(time.RFC3339, o.bundle.Annotations[annotationSentAt])
+	if err != nil || malformed != nil || holds.String() != label {
 		return err
 	}
-	label := s.bundle.Labels[fleet.LabelAgent]
-	s.told = parseVersion(label)
-	if s.toldAt, err = time.Parse(time.RFC3339, s.bundle.Annotations[annotationToldAt]); err != nil {
-		s.told = version{}
-		return nil //nolint:nilerr // changed by hand: it is told again
+	o.sent, o.sentAt = holds, sentAt
+	deployment, err := c.deployment(ctx, membership.DeliveryNamespace(o.cluster), o.bundle.Name)
+	if err != nil || deployment.Labels[fleet.LabelAgent] != label {
+		return err
 	}
-	var deployment fleet.BundleDeployment
-	err = c.Client.Get(ctx, types.NamespacedName{Namespace: s.cluster.Status.Namespace, Name: s.bundle.Name}, &deployment, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && deployment.Labels[fleet.LabelAgent] != label {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading BundleDeployment %s/%s: %w", s.cluster.Status.Namespace, s.bundle.Name, err)
-	}
-	switch state := rollup.StateOf(&deployment); state {
+	switch rollup.StateOf(deployment) {
 	case fleet.StateReady, fleet.StateModified:
-		s.back = true
+		o.confirmed = true
 	case fleet.StateErrApplied:
-		s.failure = rollup.Message(&deployment)
+		o.failure = rollup.Message(deployment)
 	}
 	return nil
 }
 
-// intact says whether a Bundle holds what its label says. Its resources are not in the cache and read once per change.
-func (c *Controller) intact(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
-	is := held{bundle.Generation, bundle.Labels[fleet.LabelAgent]}
-	if known, ok := c.whole.Load(bundle.UID); ok && known == is {
-		return true, nil
+// deployment returns the BundleDeployment of an agent, an empty one if there is none.
+func (c *Controller) deployment(ctx context.Context, namespace, name string) (*fleet.BundleDeployment, error) {
+	var d fleet.BundleDeployment
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &d, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading BundleDeployment %s/%s: %w", namespace, name, err)
 	}
-	var live fleet.Bundle
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(bundle), &live); err != nil {
-		return false, client.IgnoreNotFound(err)
+	return &d, nil
+}
+
+// Wrote says whether a Bundle that is labelled as that of an agent is what the hub wrote. Whoever may write Bundles of the workspace can
+// label one, make it the Cluster's, and change the hub's. But the label is the digest of what the Bundle holds, and no author of Bundles
+// can write it to the BundleDeployment in the member namespace, or make it the desired version of the agent.
+func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
+	label := bundle.Labels[fleet.LabelAgent]
+	owner := metav1.GetControllerOf(bundle)
+	if owner == nil || bundle.Name != BundleName(owner.Name) {
+		return false, nil
 	}
-	holds, err := versionOf(&live)
-	if err != nil || holds.String() != live.Labels[fleet.LabelAgent] || live.UID != bundle.UID {
+	if holds, err := versionOf(bundle); err != nil || holds.String() != label {
 		return false, err
 	}
-	c.whole.Store(live.UID, held{live.Generation, live.Labels[fleet.LabelAgent]})
-	return live.Generation == bundle.Generation, nil
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: bundle.Namespace, Name: owner.Name}, &cluster); err != nil || cluster.UID != owner.UID {
+		return false, client.IgnoreNotFound(err)
+	}
+	deployment, err := c.deployment(ctx, membership.OfCluster(&cluster).Namespace, bundle.Name)
+	if err != nil || deployment.Labels[fleet.LabelAgent] == label {
+		return err == nil, err
+	}
+	o, err := c.observe(ctx, &cluster)
+	return err == nil && o.desired.String() == label, err
 }
 
-// held is a Bundle as it was found, or written, to hold what its label says.
-type held struct {
-	generation int64
-	label      string
-}
-
-// Delivered is the digest of the settings that the agent of a Cluster runs with because its Bundle told it, and whether the hub manages it;
-// the digest is empty while the agent is not back.
+// Delivered is the digest of the settings that the agent of a Cluster has confirmed, and whether the hub manages the agent; the digest is empty
+// while an update is desired or in flight.
 func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster) (digest string, managed bool, err error) {
-	said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
-	if said == nil {
+	condition := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
+	if condition == nil {
 		return "", false, nil
 	}
-	switch State(said.Reason) {
+	switch State(condition.Reason) {
 	case UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline:
 	default:
 		return "", false, nil
 	}
 	var bundle fleet.Bundle
 	err = reader.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: BundleName(cluster.Name)}, &bundle)
-	if err != nil || State(said.Reason) != UpToDate {
+	if err != nil || State(condition.Reason) != UpToDate {
 		return "", err == nil, client.IgnoreNotFound(err)
 	}
 	return bundle.Annotations[annotationSettings], true, nil

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// describe is the condition for a verdict. An agent that was never heard of has none; the condition Ready says what it waits for.
-func describe(s seen, said verdict, behindSays string) (fleet.Condition, bool) {
-	reason := said.state
-	if reason == tell {
+// describe is the condition for a decision. An agent that has not joined has none; the condition Ready says what the Cluster waits for.
+func describe(o observed, d decision, failure string) (fleet.Condition, bool) {
+	reason := d.state
+	if reason == send {
 		reason = Updating
 	}
 	message := messages[reason]
@@ -25,17 +25,17 @@ func describe(s seen, said verdict, behindSays string) (fleet.Condition, bool) {
 	case NotJoined:
 		return fleet.Condition{}, false
 	case WaitingForTurn:
-		if said.behind.Name != "" {
-			message = fmt.Sprintf("another version of the agent is tried on Cluster %s first", said.behind)
+		if d.behind.Name != "" {
+			message = fmt.Sprintf("another version of the agent is tried on Cluster %s first", d.behind)
 		}
 	case RolloutStopped:
 		message = fmt.Sprintf("the agent keeps its version, because that of Cluster %s did not come back with the new one (%s): correct the settings or the image, "+
-			"or label that Cluster %s=true to go on without it", said.behind, cmp.Or(behindSays, "its agent did not become ready"), fleet.LabelNonManagedAgent)
+			"or label that Cluster %s=true to go on without it", d.behind, cmp.Or(failure, "its agent did not become ready"), fleet.LabelNonManagedAgent)
 	case DidNotComeBack:
 		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment fleet-agent on the cluster",
-			s.toldAt.UTC().Format(time.RFC3339), cmp.Or(s.failure, fmt.Sprintf("it was not ready after %s", patience)), BundleName(s.cluster.Name))
+			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), BundleName(o.cluster.Name))
 	case NameTaken:
-		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", BundleName(s.cluster.Name))
+		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", BundleName(o.cluster.Name))
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }
@@ -49,44 +49,38 @@ var messages = map[State]string{
 	SwitchedOff:    "manageAgent is false in the hub's settings: upgrade the agent with helm",
 	ForeignAgent: "the agent is not Muster's and is left alone; to change over run on that cluster: helm -n cattle-fleet-system upgrade --install " +
 		"fleet-agent fleet/fleet-agent with the values of a registration token",
+	SharedCredential: "the agent goes on with the credential of the Rancher Fleet agent before it, which may take over again at any time, and is left alone: upgrade it " +
+		"with helm; with the values of a new registration token it gets a credential of its own, and the hub looks after it",
 	CannotBeManaged: "the agent does not deploy (fleetAgent.delivery=false), or is of a version that cannot replace itself: upgrade it with helm",
 	Paused:          "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
 // report writes the condition if it says something new.
-func (c *Controller) report(ctx context.Context, s seen, said verdict) error {
-	before := kube.FindCondition(s.cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
-	behindSays := ""
-	if said.behind.Namespace == s.cluster.Namespace { // what a member writes is not shown in the workspaces of others
-		behindSays = c.table.failureOf(said.behind)
+func (c *Controller) report(ctx context.Context, o observed, d decision) error {
+	failure := ""
+	if d.behind.Namespace == o.cluster.Namespace { // what a member writes is not shown in the workspaces of others
+		failure = c.rollout.failureOf(d.behind)
 	}
-	condition, known := describe(s, said, behindSays)
-	after := s.cluster.DeepCopy()
+	from := kube.ReasonOf(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
+	condition, known := describe(o, d, failure)
+	after := o.cluster.DeepCopy()
 	if known {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
 	} else {
 		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionAgentUpToDate)
 	}
-	err := kube.PatchStatus(ctx, c.Client, s.cluster, after)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // somebody else wrote; that wakes this Cluster again
+	if err := kube.PatchStatus(ctx, c.Client, o.cluster, after); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	if err != nil {
-		return err
+	if after.ResourceVersion != o.cluster.ResourceVersion {
+		c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	}
-	if after.ResourceVersion != s.cluster.ResourceVersion {
-		c.written.Store(after)
-	}
-	c.announce(ctx, s.cluster, before, condition)
+	c.announce(ctx, o.cluster, from, condition)
 	return nil
 }
 
-// announce tells of a transition, after it was written.
-func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before *fleet.Condition, after fleet.Condition) {
-	from := ""
-	if before != nil {
-		from = before.Reason
-	}
+// announce logs a transition and records an Event of it, after the status was written.
+func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from string, after fleet.Condition) {
 	if from == after.Reason {
 		return
 	}

@@ -1,7 +1,7 @@
 // Package agentchart renders the chart fleet-agent for the clusters on which the hub itself installs the agent.
 //
-// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here but its namespace, and nothing
-// taken away but what only Helm understands.
+// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here but its namespace, and nothing removed but what
+// only Helm understands.
 package agentchart
 
 import (
@@ -27,7 +27,7 @@ import (
 
 const release = "fleet-agent"
 
-// last are the kinds that come after everything that they need.
+// last are the kinds that are applied after all others, which they need.
 var last = []string{"Deployment", "PodDisruptionBudget"}
 
 // Render returns the objects of the agent in the order in which they are to be applied.
@@ -54,15 +54,7 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendering the agent's chart: %s", sentence(err))
 	}
-	objects := []*unstructured.Unstructured{namespaceObject(namespace)}
-	for _, crd := range loaded.CRDObjects() {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(crd.File.Data, &object.Object); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", crd.Filename, err)
-		}
-		withoutHook(object)
-		objects = append(objects, object)
-	}
+	objects := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasSuffix(path, ".yaml") {
 			continue
@@ -104,16 +96,15 @@ func load() (*chart.Chart, error) {
 	return loader.LoadFiles(files)
 }
 
-func namespaceObject(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
-	}}
-}
-
-// withoutHook makes an object that Helm would handle apart one like any other.
+// withoutHook removes the annotations of a Helm hook and the label of a release from an object.
 func withoutHook(object *unstructured.Unstructured) {
-	annotations := object.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "helm.sh/") })
+	annotations, labels := object.GetAnnotations(), object.GetLabels()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.Contains(key, "helm.sh/") })
+	delete(labels, "app.kubernetes.io/managed-by")
+	if len(labels) == 0 {
+		labels = nil
+	}
+	object.SetLabels(labels)
 	if len(annotations) == 0 {
 		annotations = nil
 	}

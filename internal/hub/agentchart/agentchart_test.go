@@ -20,12 +20,13 @@ var settings = config.Agent{
 }
 
 func of(change func(*fleet.Cluster)) Values {
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a", Labels: map[string]string{"env": "dev", "management.cattle.io/x": "y"}}}
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a"}}
+	cluster.Labels = map[string]string{"env": "dev", "management.cattle.io/x": "y"}
 	if change != nil {
 		change(cluster)
 	}
 	v := Of(cluster, "really-random", settings, "cattle-fleet-system")
-	v.Bootstrap = Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	v.Bootstrap = &Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	return v
 }
 

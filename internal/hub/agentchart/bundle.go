@@ -1,8 +1,6 @@
 package agentchart
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -14,14 +12,18 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-const valuesFile = "values.yaml"
+const (
+	valuesFile = "values.yaml"
+	definition = "templates/appliedworks.yaml"
+)
 
-// Resources are the chart for a Bundle, packed small because every Cluster has one. What is the same for all agents of a hub is in the
-// defaults of its values, so that all share one Content and a user's own values go before.
+// Resources are the chart for a Bundle, compressed because every Cluster has one. What is the same for all agents of a hub is in the defaults of the
+// chart's values, so that all agents share one Content and a user's own values take precedence.
 func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
 	var resources []fleet.BundleResource
 	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
@@ -29,8 +31,8 @@ func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
 			return err
 		}
 		inside := strings.TrimPrefix(name, release+"/")
-		if path.Dir(inside) == "crds" || path.Base(inside) == ".helmignore" {
-			return nil // definitions are there before the agent is, and Helm never upgrades them
+		if inside == definition || path.Base(inside) == ".helmignore" {
+			return nil // the definition exists before the agent does, and belongs to whoever installed it
 		}
 		data, err := fs.ReadFile(charts.FS, name)
 		if err == nil && inside == valuesFile {
@@ -39,8 +41,8 @@ func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
 		if err != nil {
 			return err
 		}
-		packed, err := pack(data)
-		resources = append(resources, fleet.BundleResource{Name: inside, Content: packed, Encoding: fleet.EncodingGzip})
+		packed, err := delivery.Gzip(data)
+		resources = append(resources, fleet.BundleResource{Name: inside, Content: base64.StdEncoding.EncodeToString(packed), Encoding: fleet.EncodingGzip})
 		return err
 	})
 	if err != nil {
@@ -72,8 +74,8 @@ func withDefaults(text []byte, settings config.Agent) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// Overrides are the values of one agent that go before those of the user: what the spec of its Cluster says and, if the hub itself installed
-// it, so that there is no user, what else it was installed with.
+// Overrides are the values of one agent that take precedence over those of the user: what the spec of its Cluster says and, if the hub itself
+// installed the agent, so that there is no user, what else the agent was installed with.
 func Overrides(cluster *fleet.Cluster, clientID, namespace string, settings config.Agent) ([]byte, error) {
 	spec, all := cluster.Spec, map[string]any{}
 	of := Of(cluster, clientID, settings, namespace)
@@ -107,7 +109,7 @@ func Overrides(cluster *fleet.Cluster, clientID, namespace string, settings conf
 	return json.Marshal(values)
 }
 
-// set puts a value to its place among values.
+// set sets the value at a path of keys.
 func set(values map[string]any, value any, keys ...string) {
 	for _, key := range keys[:len(keys)-1] {
 		inside, ok := values[key].(map[string]any)
@@ -118,16 +120,4 @@ func set(values map[string]any, value any, keys ...string) {
 		values = inside
 	}
 	values[keys[len(keys)-1]] = value
-}
-
-func pack(data []byte) (string, error) {
-	var buffer bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
-	if err == nil {
-		_, err = writer.Write(data)
-	}
-	if err == nil {
-		err = writer.Close()
-	}
-	return base64.StdEncoding.EncodeToString(buffer.Bytes()), err
 }

@@ -78,7 +78,8 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 			AgentTolerations: []corev1.Toleration{{Key: "edge"}}, AgentEnvVars: []corev1.EnvVar{{Name: "A", Value: "b"}},
 		}, nil, naming.SystemNamespace, `{"fleetAgent":{"extraEnv":[{"name":"A","value":"b"}],"hostNetwork":true,"tolerations":[{"key":"edge"}]},` +
 			`"global":{"cattle":{"systemDefaultRegistry":"private.example.com"},"imagePullSecrets":["mine"]}}`},
-		{"no pull secrets is something to say", fleet.ClusterSpec{AgentPullSecrets: &[]corev1.LocalObjectReference{}}, nil, naming.SystemNamespace, `{"global":{"imagePullSecrets":[]}}`},
+		{"no pull secrets is something to say", fleet.ClusterSpec{AgentPullSecrets: &[]corev1.LocalObjectReference{}}, nil, naming.SystemNamespace,
+			`{"global":{"imagePullSecrets":[]}}`},
 		{"an agent that the hub installed has all from it", fleet.ClusterSpec{KubeConfigSecret: "s"}, &fleet.ImportStatus{Time: at}, "agents",
 			`{"agentTLSMode":"system-store","clientID":"id","internal":{"generation":"2026-11-21T12:00:00Z","systemNamespace":"agents"}}`},
 	} {
@@ -93,7 +94,7 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 	}
 }
 
-// TestAnImportAndItsBundleMakeTheSamePod renders what the importer installs and what the agent is told after it has joined.
+// TestAnImportAndItsBundleMakeTheSamePod renders what the importer installs and what the agent is sent after it has joined.
 func TestAnImportAndItsBundleMakeTheSamePod(t *testing.T) {
 	cluster := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a", Labels: map[string]string{"env": "dev"}},
@@ -102,19 +103,19 @@ func TestAnImportAndItsBundleMakeTheSamePod(t *testing.T) {
 	}
 	with := config.Agent{Image: "muster-agent:v1", TLSMode: config.TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute}
 	imported := Of(cluster, "id", with, "cattle-fleet-system")
-	imported.Bootstrap = Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	imported.Bootstrap = &Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	imported.Internal.Generation = Generation(cluster.Status.Import.Time.Time)
 	text, err := Overrides(cluster, "id", "cattle-fleet-system", with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]any{}
-	if err := json.Unmarshal(text, &told); err != nil {
+	sent := map[string]any{}
+	if err := json.Unmarshal(text, &sent); err != nil {
 		t.Fatal(err)
 	}
-	set(told, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "internal", "joinedWith") // as the agent adds it
+	set(sent, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "internal", "joinedWith") // as the agent adds it
 	want := find(t, imported, "Deployment")
-	if diff := cmp.Diff(want, deploymentOf(t, told, with)); diff != "" {
+	if diff := cmp.Diff(want, deploymentOf(t, sent, with)); diff != "" {
 		t.Errorf("the Deployment (-import +bundle):\n%s", diff)
 	}
 }
@@ -138,7 +139,8 @@ func deploymentOf(t *testing.T, values map[string]any, settings config.Agent) ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepared, err := util.ToRenderValues(loaded, values, common.ReleaseOptions{Name: release, Namespace: "cattle-fleet-system"}, common.DefaultCapabilities)
+	options := common.ReleaseOptions{Name: release, Namespace: "cattle-fleet-system"}
+	prepared, err := util.ToRenderValues(loaded, values, options, common.DefaultCapabilities)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,22 @@
 package agentchart
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Values are those of the chart fleet-agent that the hub sets.
 type Values struct {
-	Bootstrap `json:",inline"`
+	// Bootstrap is nil once the agent has registered.
+	*Bootstrap `json:",inline"`
 
 	ClientID                  string            `json:"clientID"`
 	Labels                    map[string]string `json:"labels,omitempty"`
@@ -24,17 +25,31 @@ type Values struct {
 	Image                     image             `json:"image"`
 	Global                    global            `json:"global"`
 	FleetAgent                scheduling        `json:"fleetAgent"`
-	Internal                  internal          `json:"internal"`
+	Internal                  Internal          `json:"internal"`
 }
 
-// Bootstrap is what an agent needs to register: where, and with which token.
+// Bootstrap is what an agent needs to register: where, and with which token. The values Secret of a token has nothing else.
 type Bootstrap struct {
-	APIServerURL                string `json:"apiServerURL,omitempty"`
-	APIServerCA                 string `json:"apiServerCA,omitempty"`
+	APIServerURL                string `json:"apiServerURL"`
+	APIServerCA                 string `json:"apiServerCA"`
 	Token                       string `json:"token,omitempty"`
 	TokenName                   string `json:"tokenName,omitempty"`
 	ClusterNamespace            string `json:"clusterNamespace,omitempty"`
 	SystemRegistrationNamespace string `json:"systemRegistrationNamespace,omitempty"`
+	// Internal is nil if the agent's namespace is the usual one. Values has a field of that name, which takes precedence.
+	Internal *Internal `json:"internal,omitempty"`
+}
+
+// ValuesKey is the key of a values Secret.
+const ValuesKey = "values"
+
+// ReadBootstrap returns what a values Secret says; empty if the Secret was edited by hand so that it cannot be decoded.
+func ReadBootstrap(secret *corev1.Secret) Bootstrap {
+	var b Bootstrap
+	if err := yaml.Unmarshal(secret.Data[ValuesKey], &b); err != nil {
+		return Bootstrap{}
+	}
+	return b
 }
 
 type image struct {
@@ -60,7 +75,8 @@ type scheduling struct {
 	PodDisruptionBudget *fleet.PodDisruptionBudgetSpec `json:"podDisruptionBudget,omitempty"`
 }
 
-type internal struct {
+// Internal are values that no user sets.
+type Internal struct {
 	SystemNamespace string `json:"systemNamespace"`
 	Generation      string `json:"generation,omitempty"`
 }
@@ -75,7 +91,7 @@ func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNa
 			Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity, Resources: spec.AgentResources,
 			HostNetwork: spec.HostNetwork != nil && *spec.HostNetwork, ExtraEnv: spec.AgentEnvVars,
 		},
-		Internal: internal{SystemNamespace: systemNamespace},
+		Internal: Internal{SystemNamespace: systemNamespace},
 	}
 	if spec.AgentNamespace != "" {
 		v.Internal.SystemNamespace = spec.AgentNamespace
@@ -100,22 +116,21 @@ func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNa
 	return v
 }
 
-// Generation tells one installation of the agent from another.
+// Generation is the value by which two installations of the agent differ.
 func Generation(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // Namespace is where the agent is installed.
 func (v Values) Namespace() string { return v.Internal.SystemNamespace }
 
-// Hash is a digest of the settings: of everything but the labels, which only count when a Cluster is created, and what the agent
-// registers with, which is forgotten once it has.
+// Hash is a digest of the settings: of everything but the labels, which only count when a Cluster is created, and the Bootstrap, which the agent
+// drops once it has registered.
 func (v Values) Hash() string {
-	v.Bootstrap, v.Labels, v.Internal.Generation = Bootstrap{}, nil, ""
+	v.Bootstrap, v.Labels, v.Internal.Generation = nil, nil, ""
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // plain data: a mistake in this program
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return naming.Digest(text)
 }
 
 // splitImage divides a reference at its tag or within its digest, as the chart joins it.

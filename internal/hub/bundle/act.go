@@ -5,31 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// act writes what the plan releases and what else changed, and takes away what is left over. It returns how many deployments are new.
-// What fails is noted at its target; the rest goes on.
+// act writes what the plan releases and what else changed, and deletes the deployments of Clusters that the Bundle is not for. It returns how many
+// deployments are new. A write that fails is noted at its target, and the others go on.
 func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, err error) {
-	if !o.makesSense() {
+	if !o.valid() {
 		return 0, nil
 	}
 	var fresh, changed []int
-	for i := range o.targets {
-		switch t := &o.targets[i]; {
+	for i, t := range o.targets {
+		switch {
 		case !t.needsWrite(p.release[i]):
 		case t.deployment == nil:
 			fresh = append(fresh, i)
@@ -37,103 +40,122 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			changed = append(changed, i)
 		}
 	}
-	maxNew := defaultMaxNew
-	if strategy := o.bundle.Spec.RolloutStrategy; strategy != nil {
-		maxNew = max(valueOr(strategy.MaxNew, defaultMaxNew), 1)
-	}
-	write := func(i int) {
-		t := &o.targets[i]
-		t.failure = c.write(ctx, o.bundle, t, p.release[i] || t.edited())
-	}
-	each(fresh, min(int(maxNew), writers), write)
-	each(changed, writers, write)
-	failures := c.takeLeftoverAway(ctx, o.leftover)
-	known := c.memory(keyOfBundle(o.bundle))
-	for _, i := range slices.Concat(fresh, changed) {
-		known.learn(o.targets[i])
-		failures = append(failures, o.targets[i].failure)
-	}
-	return len(fresh), errors.Join(failures...)
-}
-
-// each does something for every index, at most so many at once.
-func each(indexes []int, atOnce int, do func(int)) {
-	room := make(chan struct{}, max(atOnce, 1))
-	var group sync.WaitGroup
-	for _, i := range indexes {
-		room <- struct{}{}
-		group.Go(func() {
-			defer func() { <-room }()
-			do(i)
+	write := func(indexes []int, atOnce int) error {
+		return forEach(ctx, len(indexes), atOnce, func(n int) error {
+			i := indexes[n]
+			t := &o.targets[i]
+			t.failure = c.write(ctx, o.bundle, t, p.release[i] || t.edited() || t.valuesLost && t.current())
+			return t.failure
 		})
 	}
-	group.Wait()
-}
-
-func indexes(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
+	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers), c.deleteLeftover(ctx, o.leftover))
+	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	for _, i := range slices.Concat(fresh, changed) {
+		known.recordAnswer(o.targets[i])
 	}
-	return list
+	return len(fresh), err
 }
 
-// write brings one deployment to what is wanted: all of it if it is released, else only what the rollout does not hold back.
+// forEach does something with each of n objects, so many at once, and returns all errors.
+func forEach(ctx context.Context, n, atOnce int, do func(int) error) error {
+	failures := make([]error, n)
+	workqueue.ParallelizeUntil(ctx, atOnce, n, func(i int) { failures[i] = do(i) })
+	return errors.Join(failures...)
+}
+
+// write makes one deployment as desired: all of it if it is released, else only what the rollout does not hold back.
 func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target, released bool) error {
+	state, _, err := membership.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
+	if err != nil {
+		return err
+	}
+	if state != membership.NamespaceOurs {
+		return nil // its controller reports that, and creates it again if that can be done, which has the Bundle reconciled
+	}
 	options, err := optionsFor(bundle, t.matched, t.cluster)
 	if err != nil {
 		return err
 	}
-	d := t.want.DeepCopy()
+	d := t.desired.DeepCopy()
 	secret := withOptions(d, options)
+	if !released && t.deployment != nil {
+		if secret, err = c.staged(ctx, t.deployment, d, secret); err != nil {
+			return unlessLeaving(err)
+		}
+	}
 	// The values come before what refers to them.
-	if secret != nil && (released || t.valuesLost) {
+	if secret != nil {
 		if err := c.writeValues(ctx, secret); err != nil {
-			return ended(err)
+			return unlessLeaving(err)
 		}
 	}
 	if t.deployment == nil {
-		if err = c.letRead(ctx, t.cluster); err == nil {
+		if err = c.ensureContentBinding(ctx, t.cluster); err == nil {
 			err = c.Client.Create(ctx, d, kube.FieldOwner)
 		}
 	} else {
 		d.UID = t.deployment.UID
-		err = c.patch(ctx, d, released)
+		err = c.patch(ctx, t.deployment, d, released)
 	}
 	if err != nil {
-		return ended(fmt.Errorf("writing BundleDeployment %s/%s: %w", d.Namespace, d.Name, err))
+		return unlessLeaving(fmt.Errorf("writing BundleDeployment %s/%s: %w", d.Namespace, d.Name, err))
+	}
+	if _, err := WithoutOptions(d); err != nil {
+		return err
 	}
 	if released {
-		if t.answered, err = digestOf(d.Spec); err != nil {
-			return err
-		}
+		t.answered = d.Annotations[cachedDigest]
 	}
-	c.settling.store(d, c.Clock.Now())
+	c.deploymentWrites.Expect(client.ObjectKeyFromObject(d), d)
 	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {
-		return ended(c.deleteValues(ctx, d))
+		return unlessLeaving(c.deleteValues(ctx, d))
 	}
 	return nil
 }
 
-// patch replaces the parts of a deployment as wholes, whatever its agent writes to the status meanwhile.
-func (c *Controller) patch(ctx context.Context, d *fleet.BundleDeployment, released bool) error {
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// earlierError notes the error that the status has with another deployment ID, because agents do not say what their errors are about.
+func earlierError(before, d *fleet.BundleDeployment) ([]operation, error) {
+	if before.Spec.DeploymentID == d.Spec.DeploymentID {
+		return nil, nil
 	}
+	noted, err := delivery.ErrorDigest(before)
+	if err != nil || noted == "" {
+		return nil, err
+	}
+	annotations := maps.Clone(before.Annotations)
+	delete(annotations, cachedDigest)
+	if len(annotations) == 0 {
+		return []operation{{"add", "/metadata/annotations", map[string]string{fleet.AnnotationEarlierError: noted}}}, nil
+	}
+	return []operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(fleet.AnnotationEarlierError, "/", "~1"), noted}}, nil
+}
+
+// patch replaces the parts of a deployment as wholes, whatever its agent writes to the status meanwhile.
+func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeployment, released bool) error {
 	operations := []operation{
 		{"test", "/metadata/uid", d.UID},
 		{"add", "/metadata/labels", d.Labels},
 	}
 	if released {
-		operations = append(operations, operation{"add", "/spec", d.Spec})
+		noted, err := earlierError(before, d)
+		if err != nil {
+			return err
+		}
+		operations = append(append(operations, operation{"add", "/spec", d.Spec}), noted...)
 	} else {
 		operations = append(operations,
 			operation{"add", "/spec/paused", d.Spec.Paused},
 			operation{"add", "/spec/dependsOn", d.Spec.DependsOn},
 			operation{"add", "/spec/stagedOptions", d.Spec.StagedOptions},
 			operation{"add", "/spec/stagedDeploymentID", d.Spec.StagedDeploymentID},
+			operation{"add", "/spec/valuesHash", d.Spec.ValuesHash},
 		)
 	}
 	text, err := json.Marshal(operations)
@@ -153,18 +175,20 @@ func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret) err
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
-	c.values.wrote(secret)
+	key := client.ObjectKeyFromObject(secret)
+	c.secretWrites.Expect(key, secret)
+	c.editedSecrets.Delete(key)
 	return nil
 }
 
-// letRead makes sure that a member may read Contents before it is told of one; most are told of theirs long after they joined.
-func (c *Controller) letRead(ctx context.Context, cluster *fleet.Cluster) error {
+// ensureContentBinding lets a member read Contents before its first BundleDeployment refers to one.
+func (c *Controller) ensureContentBinding(ctx context.Context, cluster *fleet.Cluster) error {
 	member := membership.OfCluster(cluster)
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(member.ContentBinding("")), kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")))
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	namespace := namespaceMetadata()
+	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: member.Namespace}, namespace); err != nil {
 		return err
 	}
@@ -175,9 +199,9 @@ func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment
 	return kube.Delete(ctx, c.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}})
 }
 
-// ended is nil for an error that only says that the member is leaving: what was meant for it has become pointless. That the kind is not
-// served is another error: the member stays.
-func ended(err error) error {
+// unlessLeaving is the error, or nil if it only says that the member is leaving and so needs nothing any more. A kind that is not served is
+// an error: the member stays.
+func unlessLeaving(err error) error {
 	switch {
 	case kube.NotServed(err):
 		return fmt.Errorf("%w: install the fleet-crd chart", err)
@@ -187,9 +211,9 @@ func ended(err error) error {
 	return err
 }
 
-// takeAway deletes a deployment, its values first, so that a crash in between leaves what leads to them. The agent uninstalls when it
+// deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what leads to them. The agent uninstalls when it
 // sees the deployment gone. A finalizer of upstream's hub, which nobody would remove, goes with it.
-func (c *Controller) takeAway(ctx context.Context, d *fleet.BundleDeployment) error {
+func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment) error {
 	if d.Spec.ValuesHash != "" {
 		if err := c.deleteValues(ctx, d); err != nil {
 			return err
@@ -198,7 +222,7 @@ func (c *Controller) takeAway(ctx context.Context, d *fleet.BundleDeployment) er
 	if controllerutil.ContainsFinalizer(d, fleet.FinalizerBundleDeployment) {
 		after := d.DeepCopy()
 		controllerutil.RemoveFinalizer(after, fleet.FinalizerBundleDeployment)
-		if err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(d, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+		if err := kube.Patch(ctx, c.Client, d, after); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizer of BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}

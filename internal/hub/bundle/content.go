@@ -11,18 +11,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -36,17 +35,17 @@ type contents struct {
 	client.Client
 	live  client.Reader
 	clock clock.PassiveClock
-	// freed names Contents that a Bundle has ceased to want.
+	// freed names Contents that a Bundle no longer refers to.
 	freed chan event.GenericEvent
 
 	mu sync.Mutex
-	// wanted is the Content that each Bundle wants now: one that is about to be referred to is not removed.
-	wanted map[types.NamespacedName]string
+	// desired is the Content of each Bundle: a Content that is about to be referred to is not deleted.
+	desired map[types.NamespacedName]string
 }
 
-// keep makes sure that a Content is there, and that it stays as long as the Bundle wants it.
-func (c *contents) keep(ctx context.Context, bundle types.NamespacedName, content *fleet.Content) error {
-	c.want(bundle, content.Name)
+// ensure creates the Content of a Bundle if there is none, and keeps it as long as the Bundle refers to it.
+func (c *contents) ensure(ctx context.Context, bundle types.NamespacedName, content *fleet.Content) error {
+	c.setDesired(bundle, content.Name)
 	// The cache may still have one that is gone.
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(content), kube.Metadata(contentKind))
 	if apierrors.IsNotFound(err) {
@@ -54,18 +53,18 @@ func (c *contents) keep(ctx context.Context, bundle types.NamespacedName, conten
 		err = c.Create(ctx, content, kube.FieldOwner)
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		c.want(bundle, "")
+		c.setDesired(bundle, "")
 		return fmt.Errorf("writing Content %s: %w", content.Name, err)
 	}
 	return nil
 }
 
-// want remembers which Content a Bundle wants, "" for none.
-func (c *contents) want(bundle types.NamespacedName, name string) {
+// setDesired remembers which Content a Bundle refers to, "" for none.
+func (c *contents) setDesired(bundle types.NamespacedName, name string) {
 	c.mu.Lock()
-	before := c.wanted[bundle]
-	if c.wanted[bundle] = name; name == "" {
-		delete(c.wanted, bundle)
+	before := c.desired[bundle]
+	if c.desired[bundle] = name; name == "" {
+		delete(c.desired, bundle)
 	}
 	c.mu.Unlock()
 	if before != "" && before != name {
@@ -73,21 +72,21 @@ func (c *contents) want(bundle types.NamespacedName, name string) {
 	}
 }
 
-// has says whether the Bundle's Content was made and not lost since.
+// has says whether the Content of a Bundle was created and not deleted since.
 func (c *contents) has(bundle types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wanted[bundle] != ""
+	return c.desired[bundle] != ""
 }
 
-// lose returns the Bundles whose Content is gone; each makes it anew when it is looked at.
-func (c *contents) lose(name string) []types.NamespacedName {
+// lost returns the Bundles whose Content was deleted; reconciling them creates it again.
+func (c *contents) lost(name string) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var bundles []types.NamespacedName
-	for bundle, wanted := range c.wanted {
-		if wanted == name {
-			delete(c.wanted, bundle)
+	for bundle, desired := range c.desired {
+		if desired == name {
+			delete(c.desired, bundle)
 			bundles = append(bundles, bundle)
 		}
 	}
@@ -98,38 +97,27 @@ func (c *contents) lose(name string) []types.NamespacedName {
 func (c *contents) register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("content").
 		For(&fleet.Content{}, builder.OnlyMetadata).
-		Watches(&fleet.BundleDeployment{}, handler.Funcs{
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				still := contentNames(e.ObjectNew)
-				for name := range contentNames(e.ObjectOld) {
-					if !still[name] {
-						later(q, name)
-					}
+		Watches(&fleet.BundleDeployment{}, controller.On(func(_ context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
+			still := contentNames(after)
+			for name := range contentNames(before) {
+				if !still[name] {
+					enqueueLater(q, name)
 				}
-			},
-			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				for name := range contentNames(e.Object) {
-					later(q, name)
-				}
-			},
-		}).
-		WatchesRawSource(source.Channel(c.freed, handler.Funcs{
-			GenericFunc: func(_ context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				later(q, e.Object.GetName())
-			},
+			}
 		})).
+		WatchesRawSource(source.Channel(c.freed, controller.On(func(_ context.Context, freed, _ *fleet.Content, q controller.Queue) { enqueueLater(q, freed.Name) }))).
 		Complete(reconcile.Func(c.collect))
 }
 
-// later has a Content looked at when the last reference may be gone.
-func later(q workqueue.TypedRateLimitingInterface[reconcile.Request], name string) {
+// enqueueLater enqueues a Content for when its last reference may be gone.
+func enqueueLater(q controller.Queue, name string) {
 	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, keepUnused)
 }
 
-// contentNames are the Contents that a deployment refers to: the one it is at, and the one that it is to get.
-func contentNames(o client.Object) map[string]bool {
+// contentNames are the Contents that a deployment refers to: that of its deployment ID, and that of the staged one.
+func contentNames(d *fleet.BundleDeployment) map[string]bool {
 	names := map[string]bool{}
-	if d, ok := o.(*fleet.BundleDeployment); ok {
+	if d != nil {
 		for _, id := range []string{d.Spec.DeploymentID, d.Spec.StagedDeploymentID} {
 			if id != "" {
 				names[delivery.ContentName(id)] = true
@@ -155,8 +143,8 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("listing the BundleDeployments of Content %s: %w", content.Name, err)
 		}
 		c.mu.Lock()
-		defer c.mu.Unlock() // until it is gone: a Bundle that comes to want it makes it anew
-		if len(users.Items) > 0 || slices.Contains(slices.Collect(maps.Values(c.wanted)), content.Name) {
+		defer c.mu.Unlock() // until it is gone: a Bundle that needs it then creates it again
+		if len(users.Items) > 0 || slices.Contains(slices.Collect(maps.Values(c.desired)), content.Name) {
 			return ctrl.Result{}, nil
 		}
 	}

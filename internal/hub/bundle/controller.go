@@ -1,8 +1,8 @@
 // Package bundle turns Bundles into deployments: it decides which Clusters a Bundle is for, keeps its resources as one Content that all of
-// them share, writes a BundleDeployment into the member namespace of each, wave by wave, and shows how they stand.
+// them share, writes a BundleDeployment into the member namespace of each, partition by partition, and reports their states.
 //
-// It writes the status and the finalizer of Bundles, Contents, and BundleDeployments with the Secrets of their values; the status of a
-// BundleDeployment is its agent's. Its invariant: what did not change for a Cluster is not written for it.
+// It writes the status and the finalizer of Bundles, the status of BundleNamespaceMappings, Contents, and BundleDeployments with the Secrets of their
+// values; the status of a BundleDeployment is its agent's, but for display. Its invariant: what did not change for a Cluster is not written for it.
 package bundle
 
 import (
@@ -12,24 +12,24 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -38,6 +38,8 @@ const (
 	workers = 8
 	// writers is how many deployments of a Bundle are written at once.
 	writers = 32
+	// deploymentTimeout is how long a BundleDeployment that was written is expected in the cache: one that was made and deleted at once never is.
+	deploymentTimeout = 10 * time.Second
 )
 
 // Indexes of the cache.
@@ -48,37 +50,43 @@ const (
 	indexContent = "content"
 	// indexName is of Bundles by their name, in whatever namespace.
 	indexName = "name"
+	// indexCluster is of Bundles by the UID of the one Cluster that they are for, or anyCluster.
+	indexCluster = "cluster"
+	anyCluster   = "any"
 )
 
-// Deps is what the controller needs.
+// Deps are what the controller is given.
 type Deps struct {
-	// Client reads Bundles without their resources, Clusters, ClusterGroups, deployments without their options, and metadata from the cache.
-	Client client.Client
-	// Live reads the resources of Bundles, which are not cached.
-	Live     client.Reader
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
-	Kinds    *served.Kinds
+	controller.Deps
+	// IsAgents says whether a Bundle that is labelled as that of an agent is what the hub wrote. It is not trusted by its label.
+	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
 }
 
 // Controller reconciles Bundles.
 type Controller struct {
 	Deps
-	written  kube.Written
-	settling settling
-	contents contents
-	values   values
-	// foreign has the metadata of what the hub did not make: namespaces, and Secrets with the values of Bundles.
+	// bundleWrites, deploymentWrites and secretWrites are what the cache does not show yet.
+	bundleWrites, deploymentWrites, secretWrites kube.Expectations
+	// editedSecrets are the keys of the Secrets with values that somebody else wrote and that were not compared since.
+	editedSecrets sync.Map
+	contents      contents
+	// foreign is a cache of the metadata of objects that the hub did not make: namespaces, and Secrets with the values of Bundles.
 	foreign cache.Cache
-	// memories by the key of the Bundle; each is used by one reconcile at a time.
-	memories sync.Map
+	// computed by the key of the Bundle; one reconcile at a time uses an entry.
+	computed sync.Map
 }
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, written: kube.Written{Clock: deps.Clock}, contents: contents{
-		Client: deps.Client, live: deps.Live, clock: deps.Clock, wanted: map[types.NamespacedName]string{}, freed: make(chan event.GenericEvent, workers),
-	}}
+	return &Controller{
+		Deps:             deps,
+		bundleWrites:     kube.Expectations{Clock: deps.Clock},
+		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout},
+		secretWrites:     kube.Expectations{Clock: deps.Clock},
+		contents: contents{
+			Client: deps.Client, live: deps.Live, clock: deps.Clock, desired: map[types.NamespacedName]string{}, freed: make(chan event.GenericEvent, workers),
+		},
+	}
 }
 
 // Register adds the controllers of Bundles and Contents to the manager.
@@ -89,8 +97,11 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		of     client.IndexerFunc
 	}{
 		{&fleet.BundleDeployment{}, indexBundle, func(o client.Object) []string { return []string{bundleOf(o).String()} }},
-		{&fleet.BundleDeployment{}, indexContent, func(o client.Object) []string { return slices.Collect(maps.Keys(contentNames(o))) }},
+		{&fleet.BundleDeployment{}, indexContent, func(o client.Object) []string {
+			return slices.Collect(maps.Keys(contentNames(o.(*fleet.BundleDeployment))))
+		}},
 		{&fleet.Bundle{}, indexName, func(o client.Object) []string { return []string{o.GetName()} }},
+		{&fleet.Bundle{}, indexCluster, func(o client.Object) []string { return []string{clusterOf(o)} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.name, index.of); err != nil {
 			return err
@@ -106,39 +117,55 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.Add(c.foreign); err != nil {
 		return err
 	}
+	shown := &mappings{Client: c.Client, clock: c.Clock, config: c.Config, namespaces: c.foreign}
+	if err := shown.register(mgr); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("bundle").
 		For(&fleet.Bundle{}).
-		Watches(&fleet.BundleDeployment{}, c.onDeployment()).
-		Watches(&fleet.Cluster{}, c.onCluster()).
+		Watches(&fleet.BundleDeployment{}, controller.On(c.onDeployment)).
+		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
 		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(c.ofGroup)).
-		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(c.ofMapping)).
-		WatchesMetadata(&corev1.Namespace{}, c.onMemberNamespace()).
-		WatchesRawSource(source.Kind(c.foreign, namespaceMetadata(), c.onWorkspace())).
-		WatchesMetadata(&corev1.Secret{}, c.onSecret()).
-		WatchesRawSource(source.Kind(c.foreign, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
-		WatchesMetadata(&fleet.Content{}, c.onContent()).
+		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(c.ofMapping), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.allMapped))).
+		WatchesMetadata(&corev1.Namespace{}, controller.On(c.onMemberNamespace)).
+		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
+		WatchesMetadata(&corev1.Secret{}, controller.On(c.onSecret)).
+		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Secret")), &handler.EnqueueRequestForObject{})).
+		WatchesMetadata(&fleet.Content{}, controller.On(c.onContent)).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.BundleList{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(c)
+		WithOptions(controller.Workers(workers)).
+		Complete(controller.RetryConflicts(c))
 }
 
-// memory returns what is remembered of a Bundle.
-func (c *Controller) memory(key types.NamespacedName) *memory {
-	value, _ := c.memories.LoadOrStore(key, &memory{})
-	return value.(*memory)
+// clusterOf is the UID of the Cluster of an agent's Bundle, which alone the Bundle is for; anyCluster if it is another Bundle.
+func clusterOf(bundle client.Object) string {
+	if bundle.GetLabels()[fleet.LabelAgent] == "" {
+		return anyCluster
+	}
+	if owner := metav1.GetControllerOf(bundle); owner != nil {
+		return string(owner.UID)
+	}
+	return ""
 }
 
-// Reconcile plans the deployments of a Bundle, writes what changed, and shows how they stand.
+// computedFor returns what was computed of a Bundle.
+func (c *Controller) computedFor(key types.NamespacedName) *computed {
+	value, _ := c.computed.LoadOrStore(key, &computed{})
+	return value.(*computed)
+}
+
+// Reconcile plans the deployments of a Bundle, writes what changed, and reports their states.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var bundle fleet.Bundle
 	err := c.Client.Get(ctx, request.NamespacedName, &bundle)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, c.abandon(ctx, request.NamespacedName)
+		return ctrl.Result{}, c.cleanUp(ctx, request.NamespacedName)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if wait := c.written.Await(&bundle); wait > 0 {
+	if wait := c.bundleWrites.Await(request.NamespacedName, &bundle); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
 	if bundle.DeletionTimestamp != nil {
@@ -148,8 +175,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, c.patchFinalizer(ctx, &bundle, controllerutil.AddFinalizer)
 	}
 	seen, err := c.observe(ctx, &bundle)
-	if errors.Is(err, errBehind) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return ctrl.Result{}, nil // its event is on the way
+	if errors.Is(err, errStale) || apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return ctrl.Result{}, nil // the cache shows it with the next event
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -157,19 +184,28 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	planned := decide(seen)
 	created, actErr := c.act(ctx, seen, planned)
 	wait, err := c.report(ctx, seen, planned, created)
-	if err := errors.Join(actErr, err); err != nil {
+	displayIn, displayErr := c.updateDisplays(ctx, seen)
+	if err := errors.Join(actErr, err, displayErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	return ctrl.Result{RequeueAfter: sooner(wait, displayIn)}, nil
 }
 
-// patchFinalizer adds or removes the finalizer; the event of it goes on from there.
+// sooner is the shorter of two waits; 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// patchFinalizer adds or removes the finalizer; its event has the Bundle reconciled again.
 func (c *Controller) patchFinalizer(ctx context.Context, bundle *fleet.Bundle, change func(client.Object, string) bool) error {
 	before := bundle.DeepCopy()
 	if !change(bundle, fleet.FinalizerBundle) {
 		return nil
 	}
-	if err := c.Client.Patch(ctx, bundle, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := kube.Patch(ctx, c.Client, before, bundle); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing the finalizers: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -31,7 +32,7 @@ func optionsFor(bundle *fleet.Bundle, matched []int, cluster *fleet.Cluster) (fl
 
 // desiredDeployment returns the deployment of a Bundle on a Cluster, without its options.
 func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentID string) *fleet.BundleDeployment {
-	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: bundle.Name, Labels: maps.Clone(bundle.Labels)}}
+	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: membership.DeliveryNamespace(cluster), Name: bundle.Name, Labels: maps.Clone(bundle.Labels)}}
 	if d.Labels == nil {
 		d.Labels = map[string]string{}
 	}
@@ -60,7 +61,7 @@ func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOption
 				fleet.LabelManaged: "true", fleet.LabelBundleName: d.Labels[fleet.LabelBundleName], fleet.LabelBundleNamespace: d.Labels[fleet.LabelBundleNamespace],
 			}},
 			Type: fleet.SecretTypeDeployment,
-			Data: map[string][]byte{fleet.KeyValues: options.Helm.Values.Raw},
+			Data: map[string][]byte{fleet.KeyValues: options.Helm.Values.Raw, fleet.KeyStagedValues: options.Helm.Values.Raw},
 		}
 		d.Spec.ValuesHash = delivery.ValuesHash(secret.Data)
 	}
@@ -80,8 +81,8 @@ func hasValues(options fleet.BundleDeploymentOptions) bool {
 	return options.Helm != nil && options.Helm.Values != nil && len(options.Helm.Values.Raw) > 0
 }
 
-// memory is what a controller remembers of a Bundle from one look to the next. It is a cache: without it all is computed again.
-type memory struct {
+// computed is what was computed of a Bundle and holds until it changes; without it all is computed again.
+type computed struct {
 	uid        types.UID
 	generation int64
 	packed     packed
@@ -94,8 +95,8 @@ type memory struct {
 	reported time.Time
 }
 
-// isOf says whether this is what is remembered of the Bundle as it is now.
-func (m *memory) isOf(bundle *fleet.Bundle) bool {
+// isOf says whether this was computed of the Bundle as it is now.
+func (m *computed) isOf(bundle *fleet.Bundle) bool {
 	return m.uid == bundle.UID && m.generation == bundle.Generation
 }
 
@@ -105,7 +106,7 @@ type outcome struct {
 	labels, annotations map[string]string
 	matched             []int
 	id                  string
-	// digest is that of what the agent is told.
+	// digest is that of the options as the agent gets them.
 	digest    string
 	hasValues bool
 	problem   error
@@ -113,9 +114,9 @@ type outcome struct {
 
 // digestOfOptions is the digest of a deployment with these options as it comes back from the API server.
 func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
-	told := &fleet.BundleDeployment{}
-	withOptions(told, options)
-	text, err := json.Marshal(told.Spec)
+	written := &fleet.BundleDeployment{}
+	withOptions(written, options)
+	text, err := json.Marshal(written.Spec)
 	if err != nil {
 		return "", fmt.Errorf("encoding a deployment: %w", err)
 	}
@@ -126,8 +127,8 @@ func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 	return digestOf(read)
 }
 
-// learn takes over how the server understood what was written, so that what it makes of it is never taken for somebody's edit.
-func (m *memory) learn(t target) {
+// recordAnswer takes over the options as the server stored them, so that its defaults are never taken for somebody's edit.
+func (m *computed) recordAnswer(t target) {
 	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
 		o.digest = t.answered
 		m.outcomes[t.cluster.UID] = o
@@ -135,7 +136,7 @@ func (m *memory) learn(t target) {
 }
 
 // outcomeFor returns the deployment ID that a Cluster should have, computed anew only if something changed.
-func (m *memory) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
+func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	known, ok := m.outcomes[cluster.UID]
 	if ok && known.generation == cluster.Generation && maps.Equal(known.labels, cluster.Labels) &&
 		maps.Equal(known.annotations, cluster.Annotations) && slices.Equal(known.matched, matched) {
@@ -143,6 +144,9 @@ func (m *memory) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matche
 	}
 	o := outcome{generation: cluster.Generation, labels: cluster.Labels, annotations: cluster.Annotations, matched: matched}
 	options, err := optionsFor(bundle, matched, cluster)
+	if err == nil && !m.packed.chart {
+		err = delivery.CheckChartVersion(options.Helm)
+	}
 	if err == nil {
 		o.hasValues = hasValues(options)
 		o.id, err = delivery.DeploymentID(m.packed.name, options)

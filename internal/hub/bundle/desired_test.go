@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 var clusterOne = &fleet.Cluster{
@@ -144,7 +145,7 @@ func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 	got := desiredDeployment(b, clusterOne, "s-1:2")
 	secret := withOptions(got, options)
 	want := &fleet.BundleDeployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-clusters-c1", Name: "app", Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberNamespace("clusters", "c1"), Name: "app", Labels: map[string]string{
 			"team": "x", fleet.LabelManaged: "true", fleet.LabelBundleName: "app", fleet.LabelBundleNamespace: "clusters", fleet.LabelCluster: "c1",
 			fleet.LabelClusterNamespace: "clusters", fleet.LabelContentName: "s-1",
 		}},
@@ -152,13 +153,13 @@ func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 			DeploymentID: "s-1:2", StagedDeploymentID: "s-1:2", DependsOn: []fleet.BundleRef{{Name: "first"}}, CorrectDrift: &fleet.CorrectDrift{Enabled: true},
 			Options:       fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "c"}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
 			StagedOptions: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "c"}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}},
-			ValuesHash:    "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862", // of {"a":1}
+			ValuesHash:    "feb23a7440b7a5c0deac5b205d4ec700264d82edc75366e6c353bb9a14861a17", // of {"a":1}, twice
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if string(secret.Data["values"]) != `{"a":1}` || len(secret.Data) != 1 {
+	if string(secret.Data["values"]) != `{"a":1}` || string(secret.Data["stagedValues"]) != `{"a":1}` {
 		t.Errorf("Secret has %s", secret.Data)
 	}
 }

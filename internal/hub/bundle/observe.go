@@ -5,51 +5,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// errBehind is returned where the cache has not seen yet what the server has; its event wakes the Bundle again.
-var errBehind = errors.New("the cache is behind")
+// errStale says that the cache lags behind the server; the next event has the Bundle reconciled again.
+var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
 	o := observed{bundle: bundle}
-	known, err := c.recall(ctx, bundle)
+	known, err := c.load(ctx, bundle)
 	if err != nil {
 		return o, err
 	}
-	if err := c.recallValues(ctx, bundle, known); err != nil {
+	if err := c.loadValues(ctx, bundle, known); err != nil {
 		return o, err
 	}
 	bundle = known.withValues(bundle)
 	o.bundle, o.content = bundle, known.packed
 	m, err := newMatcher(bundle)
-	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem); o.problem != nil {
+	forged, errForged := c.forged(ctx, bundle)
+	if errForged != nil {
+		return o, errForged
+	}
+	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(bundle))
 	if err != nil {
 		return o, err
 	}
-	clusters, groups, err := c.candidates(ctx, bundle, m.usesGroups())
+	to, err := c.reach(ctx, bundle)
+	if err != nil {
+		return o, err
+	}
+	o.mappingProblem = to.problem
+	clusters, groups, err := c.candidates(ctx, bundle, to.workspaces, m.usesGroups())
 	if err != nil {
 		return o, err
 	}
 	seen := map[types.UID]bool{}
 	for i := range clusters {
 		cluster := &clusters[i]
+		namespace := membership.DeliveryNamespace(cluster)
 		if !deliverable(cluster) {
-			// What is on a Cluster that leaves is not taken away one by one: whether it stays there is decided by how it leaves.
-			delete(deployments, cluster.Status.Namespace)
+			// Deployments of a Cluster that leaves are not deleted one by one: how it leaves decides whether they stay installed.
+			delete(deployments, namespace)
 			continue
 		}
 		in := groupsOf(cluster, groups)
@@ -61,28 +71,33 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, in)}
 		outcome := known.outcomeFor(bundle, cluster, matched)
 		t.hasValues, t.digest, t.problem = outcome.hasValues, outcome.digest, outcome.problem
-		t.want = desiredDeployment(bundle, cluster, outcome.id)
-		t.deployment = deployments[cluster.Status.Namespace]
-		delete(deployments, cluster.Status.Namespace)
+		t.desired = desiredDeployment(bundle, cluster, outcome.id)
+		t.deployment = deployments[namespace]
+		delete(deployments, namespace)
 		if err := c.complete(ctx, &t); err != nil {
 			return o, err
 		}
 		o.targets = append(o.targets, t)
 	}
-	for uid := range known.outcomes {
-		if !seen[uid] {
-			delete(known.outcomes, uid)
-		}
-	}
-	for _, d := range deployments {
-		o.leftover = append(o.leftover, d)
-	}
-	return o, nil
+	maps.DeleteFunc(known.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
+	o.leftover, err = c.leftover(ctx, bundle, to, deployments)
+	return o, err
 }
 
-// complete looks for what stands in the way of a deployment, is under way, or is missing of it.
+// forged refuses a Bundle that has the label of an agent's, and so would be deployed with the agent's own rights, but was not written by the hub.
+func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
+	if bundle.Labels[fleet.LabelAgent] == "" {
+		return nil, nil
+	}
+	if is, err := c.IsAgents(ctx, bundle); err != nil || is {
+		return nil, err
+	}
+	return fmt.Errorf("label %s is for what the hub writes to keep an agent up to date, and this is not that: take it off, or name the Bundle otherwise", fleet.LabelAgent), nil
+}
+
+// complete adds to a target what may block its deployment: another Bundle of the name, a write that is pending, values that are lost.
 func (c *Controller) complete(ctx context.Context, t *target) error {
-	key := keyOf(t.want)
+	key := client.ObjectKeyFromObject(t.desired)
 	if t.deployment == nil {
 		var other fleet.BundleDeployment
 		if err := c.Client.Get(ctx, key, &other); err == nil {
@@ -91,16 +106,21 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 			return fmt.Errorf("reading BundleDeployment %s: %w", key, err)
 		}
 	}
-	if w, ok := c.settling.find(key, t.deployment, c.Clock.Now()); ok {
-		t.settling, t.written = true, w.deploymentID
+	var cached []client.Object
+	if t.deployment != nil {
+		cached = []client.Object{t.deployment}
 	}
-	if t.hasValues && t.deployment != nil && !t.settling && t.problem == nil {
-		err := c.Client.Get(ctx, key, kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")))
+	var written client.Object
+	if written, t.pending = c.deploymentWrites.Pending(key, cached...); written != nil {
+		t.deployment = written.(*fleet.BundleDeployment)
+	}
+	if t.hasValues && t.deployment != nil && t.pending == 0 && t.problem == nil {
+		err := c.Client.Get(ctx, key, kube.CoreMetadata("Secret"))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Secret %s: %w", key, err)
 		}
 		t.valuesLost = apierrors.IsNotFound(err)
-		if err == nil && c.values.suspected(key) {
+		if _, edited := c.editedSecrets.LoadAndDelete(key); err == nil && edited {
 			t.valuesLost, err = c.valuesDiffer(ctx, t.deployment)
 			return err
 		}
@@ -108,7 +128,7 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 	return nil
 }
 
-// observeUnmatched shows the deployments as they are where it is not known which ones there should be.
+// observeUnmatched takes the deployments as they are as targets, because of an invalid Bundle nobody knows which ones there should be.
 func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(o.bundle))
 	if err != nil {
@@ -116,16 +136,16 @@ func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	}
 	for _, d := range deployments {
 		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: d.Labels[fleet.LabelClusterNamespace], Name: d.Labels[fleet.LabelCluster]}}
-		o.targets = append(o.targets, target{cluster: cluster, want: d, deployment: d})
+		o.targets = append(o.targets, target{cluster: cluster, desired: d, deployment: d})
 	}
 	slices.SortFunc(o.targets, func(a, b target) int { return compareClusters(a.cluster, b.cluster) })
 	return nil
 }
 
-// recall returns what is remembered of the Bundle as it is now. The cache has no resources; they are read and packed once per change.
-func (c *Controller) recall(ctx context.Context, bundle *fleet.Bundle) (*memory, error) {
+// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change.
+func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle) (*computed, error) {
 	key := client.ObjectKeyFromObject(bundle)
-	known := c.memory(key)
+	known := c.computedFor(key)
 	if known.isOf(bundle) && (known.packed.name == "" || c.contents.has(key)) {
 		return known, nil
 	}
@@ -134,17 +154,18 @@ func (c *Controller) recall(ctx context.Context, bundle *fleet.Bundle) (*memory,
 		return nil, fmt.Errorf("reading the Bundle with its resources: %w", err)
 	}
 	if whole.UID != bundle.UID || whole.Generation != bundle.Generation {
-		return nil, errBehind
+		return nil, errStale
 	}
 	known.uid, known.generation, known.outcomes = bundle.UID, bundle.Generation, map[types.UID]outcome{}
 	known.values, known.valuesProblem = nil, nil
+	known.packed.chart = hasChart(whole.Spec.Resources)
 	var content *fleet.Content
 	if content, known.packed.problem = pack(whole.Spec.Resources); content == nil {
 		known.packed.name, known.packed.sum = "", ""
 		return known, nil
 	}
 	known.packed.name, known.packed.sum = content.Name, content.SHA256Sum
-	return known, c.contents.keep(ctx, key, content)
+	return known, c.contents.ensure(ctx, key, content)
 }
 
 // deployments returns the deployments of a Bundle by their namespace.
@@ -160,14 +181,19 @@ func (c *Controller) deployments(ctx context.Context, bundle types.NamespacedNam
 	return found, nil
 }
 
-// candidates returns the Clusters that the Bundle may target, sorted, and if asked for their ClusterGroups.
-func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, withGroups bool) ([]fleet.Cluster, []fleet.ClusterGroup, error) {
-	workspaces, err := c.workspaces(ctx, bundle)
-	if err != nil {
-		return nil, nil, err
-	}
+// candidates returns the Clusters that a Bundle may be for: its owner if it is an agent's, else those of the workspaces, sorted, and if
+// asked for their ClusterGroups.
+func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string, withGroups bool) ([]fleet.Cluster, []fleet.ClusterGroup, error) {
 	var clusters []fleet.Cluster
 	var groups []fleet.ClusterGroup
+	if owner := metav1.GetControllerOf(bundle); owner != nil && clusterOf(bundle) != anyCluster {
+		var cluster fleet.Cluster
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: bundle.Namespace, Name: owner.Name}, &cluster)
+		if err != nil || cluster.UID != owner.UID {
+			return nil, nil, client.IgnoreNotFound(err)
+		}
+		return []fleet.Cluster{cluster}, nil, nil
+	}
 	for _, workspace := range workspaces {
 		var list fleet.ClusterList
 		if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
@@ -191,36 +217,7 @@ func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// deliverable says whether a Cluster has a member namespace, is not leaving, and is the hub's to manage.
+// deliverable says whether a Cluster has a member namespace, is not leaving, and is managed by this hub.
 func deliverable(cluster *fleet.Cluster) bool {
 	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
-}
-
-// workspaces returns the namespaces whose Clusters a Bundle may target: its own, and those that a BundleNamespaceMapping gives it.
-func (c *Controller) workspaces(ctx context.Context, bundle *fleet.Bundle) ([]string, error) {
-	found := []string{bundle.Namespace}
-	var mappings fleet.BundleNamespaceMappingList
-	if err := c.Client.List(ctx, &mappings, client.InNamespace(bundle.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the BundleNamespaceMappings: %w", err)
-	}
-	for _, mapping := range mappings.Items {
-		bundles, bundleErr := metav1.LabelSelectorAsSelector(mapping.BundleSelector)
-		namespaces, namespaceErr := metav1.LabelSelectorAsSelector(mapping.NamespaceSelector)
-		if err := errors.Join(bundleErr, namespaceErr); err != nil {
-			return nil, fmt.Errorf("BundleNamespaceMapping %s: %w", mapping.Name, err)
-		}
-		if !bundles.Matches(labels.Set(bundle.Labels)) {
-			continue
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-		if err := c.foreign.List(ctx, list, client.MatchingLabelsSelector{Selector: namespaces}); err != nil {
-			return nil, fmt.Errorf("listing the namespaces of BundleNamespaceMapping %s: %w", mapping.Name, err)
-		}
-		for _, namespace := range list.Items {
-			found = append(found, namespace.Name)
-		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -36,6 +37,11 @@ func pack(resources []fleet.BundleResource) (*fleet.Content, error) {
 			len(resources), total>>10, size>>10, maxContent>>10)
 	}
 	return content, nil
+}
+
+// hasChart says whether there is a Helm chart among the resources, so that none is fetched.
+func hasChart(resources []fleet.BundleResource) bool {
+	return slices.ContainsFunc(resources, func(r fleet.BundleResource) bool { return path.Base(r.Name) == "Chart.yaml" })
 }
 
 // checkResources finds what no agent could make sense of, before any of them gets it.

@@ -16,22 +16,22 @@ var (
 	defaultMaxNew            = int32(50)
 )
 
-// candidate is a deployment as the rollout sees it. Candidates are in the order in which they are to be updated.
+// candidate is what the rollout knows of a BundleDeployment. Candidates are in the order in which they are to be updated.
 type candidate struct {
 	// partition is the index of the partition that was asked for, or their number for one that is in none.
 	partition int
-	// exists, and current: it was told of what the Bundle wants.
+	// exists says that the BundleDeployment exists, current that it has the deployment ID that the Bundle gives it.
 	exists, current bool
-	// available: what it was last told is in place and ready.
+	// available says that its deployment ID is in place and ready.
 	available bool
-	// held by something else than the rollout: it is paused, or the Bundle does not make sense for it.
-	held bool
-	// busy: a write of it is under way, so that it cannot be released now.
-	busy bool
+	// blocked says that something other than the rollout keeps it as it is: it is paused, or the Bundle is invalid for its Cluster.
+	blocked bool
+	// pending says that the cache does not show its last write yet, so that it cannot be released now.
+	pending bool
 }
 
-// wave is a partition of the rollout.
-type wave struct {
+// partition is a part of the candidates that is updated before the next one begins.
+type partition struct {
 	name string
 	// members are indexes of candidates.
 	members []int
@@ -42,8 +42,8 @@ type wave struct {
 // plan is what a rollout does next.
 type plan struct {
 	// release says of each candidate whether it is created or updated now.
-	release []bool
-	waves   []wave
+	release    []bool
+	partitions []partition
 	// maxUnavailable deployments and maxUnavailablePartitions partitions may be unavailable in all.
 	maxUnavailable, maxUnavailablePartitions int
 	// unavailable deployments and unavailablePartitions there are, once the plan is carried out.
@@ -52,19 +52,19 @@ type plan struct {
 
 // rollout decides which deployments are created or updated now.
 //
-// Partitions go one after the other: one begins when those before it, maxUnavailablePartitions of them aside, have all been told and have
-// no more unavailable than they may. Within a partition what is unavailable anyway is updated at once, so that an offline cluster
-// gets only the last change and a bad change can be taken back; what is available is updated as long as maxUnavailable is not reached.
-// What does not exist yet is created at once: nothing becomes unavailable by that.
+// Partitions go one after the other: a partition begins when those before it, maxUnavailablePartitions of them aside, are updated and within
+// their maxUnavailable. Within a partition, deployments that are unavailable anyway are updated at once, so that an offline cluster
+// gets only the last change and a bad change can be reverted; available ones are updated as long as maxUnavailable is not reached.
+// Deployments that do not exist yet are created at once: nothing becomes unavailable by that.
 func rollout(strategy *fleet.RolloutStrategy, candidates []candidate) plan {
 	if strategy == nil {
 		strategy = &fleet.RolloutStrategy{}
 	}
-	p := plan{release: make([]bool, len(candidates)), waves: partition(strategy, candidates)}
-	p.maxUnavailablePartitions = resolve(strategy.MaxUnavailablePartitions, intstr.FromInt32(0), len(p.waves))
+	p := plan{release: make([]bool, len(candidates)), partitions: partitionsOf(strategy, candidates)}
+	p.maxUnavailablePartitions = resolve(strategy.MaxUnavailablePartitions, intstr.FromInt32(0), len(p.partitions))
 	unfinished := 0
-	for i := range p.waves {
-		w := &p.waves[i]
+	for i := range p.partitions {
+		w := &p.partitions[i]
 		if !p.advance(w, candidates, unfinished <= p.maxUnavailablePartitions) {
 			unfinished++
 		}
@@ -77,8 +77,8 @@ func rollout(strategy *fleet.RolloutStrategy, candidates []candidate) plan {
 	return p
 }
 
-// advance releases what may go now of one partition, if it is its turn, and says whether the partition is finished.
-func (p *plan) advance(w *wave, candidates []candidate, turn bool) (finished bool) {
+// advance releases what a partition may update now, if the partition has begun, and says whether it is finished.
+func (p *plan) advance(w *partition, candidates []candidate, begun bool) (finished bool) {
 	for _, m := range w.members {
 		if c := candidates[m]; c.exists && !c.available {
 			w.unavailable++
@@ -88,8 +88,8 @@ func (p *plan) advance(w *wave, candidates []candidate, turn bool) (finished boo
 	for _, m := range w.members {
 		c := candidates[m]
 		switch {
-		case c.held || (c.exists && c.current):
-		case !turn, c.busy, c.exists && c.available && w.unavailable >= max(w.maxUnavailable, 1):
+		case c.blocked || (c.exists && c.current):
+		case !begun, c.pending, c.exists && c.available && w.unavailable >= max(w.maxUnavailable, 1):
 			finished = false
 		default:
 			p.release[m] = true
@@ -101,52 +101,52 @@ func (p *plan) advance(w *wave, candidates []candidate, turn bool) (finished boo
 	return finished && w.unavailable <= w.maxUnavailable
 }
 
-// partition divides the candidates into the partitions that were asked for, or else into ones of equal size if there are many.
-func partition(strategy *fleet.RolloutStrategy, candidates []candidate) []wave {
+// partitionsOf divides the candidates into the partitions that were asked for, or else into ones of equal size if there are many.
+func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []partition {
 	if len(candidates) == 0 {
 		return nil
 	}
-	var waves []wave
+	var partitions []partition
 	if len(strategy.Partitions) > 0 {
-		waves = make([]wave, len(strategy.Partitions)+1)
+		partitions = make([]partition, len(strategy.Partitions)+1)
 		for i, c := range candidates {
-			waves[c.partition].members = append(waves[c.partition].members, i)
+			partitions[c.partition].members = append(partitions[c.partition].members, i)
 		}
 		for i, asked := range strategy.Partitions {
-			waves[i].name = asked.Name
+			partitions[i].name = asked.Name
 			if asked.Name == "" {
-				waves[i].name = fmt.Sprintf("Partition %d", i+1)
+				partitions[i].name = fmt.Sprintf("Partition %d", i+1)
 			}
-			limit(&waves[i], strategy, &asked)
+			limit(&partitions[i], strategy, &asked)
 		}
-		rest := &waves[len(waves)-1]
+		rest := &partitions[len(partitions)-1]
 		if rest.name = "All others"; len(rest.members) == 0 {
-			return waves[:len(waves)-1]
+			return partitions[:len(partitions)-1]
 		}
 		limit(rest, strategy, nil)
-		return waves
+		return partitions
 	}
 	size := len(candidates)
 	if len(candidates) >= int(valueOr(strategy.AutoPartitionThreshold, defaultPartitionsAtLeast)) {
 		size = max(resolve(strategy.AutoPartitionSize, defaultPartitionSize, len(candidates)), 1)
 	}
 	for from := 0; from < len(candidates); from += size {
-		w := wave{name: "All"}
+		w := partition{name: "All"}
 		if size < len(candidates) {
-			w.name = fmt.Sprintf("Partition %d", len(waves)+1)
+			w.name = fmt.Sprintf("Partition %d", len(partitions)+1)
 		}
 		for i := from; i < min(from+size, len(candidates)); i++ {
 			w.members = append(w.members, i)
 		}
 		limit(&w, strategy, nil)
-		waves = append(waves, w)
+		partitions = append(partitions, w)
 	}
-	return waves
+	return partitions
 }
 
-// limit sets how many of a partition may be unavailable. Where it is none, one after the other is updated, and all have to be back before
-// the partition is finished.
-func limit(w *wave, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
+// limit sets how many of a partition may be unavailable. Where that is zero, they are updated one after the other, and the partition is finished
+// when all are available.
+func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
 	value := strategy.MaxUnavailable
 	if asked != nil && asked.MaxUnavailable != nil {
 		value = asked.MaxUnavailable
@@ -154,7 +154,7 @@ func limit(w *wave, strategy *fleet.RolloutStrategy, asked *fleet.Partition) {
 	w.maxUnavailable = resolve(value, defaultMaxUnavailable, len(w.members))
 }
 
-// resolve makes a number of a number or a percentage, rounded down. What is neither is the default: newMatcher has refused it.
+// resolve returns a number or a percentage of the total, rounded down. A malformed value counts as the default: newMatcher has refused it.
 func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) int {
 	if value == nil {
 		value = &fallback
@@ -176,7 +176,7 @@ func valueOr(value *int32, fallback int32) int32 {
 	return *value
 }
 
-// checkStrategy finds numbers that are none.
+// checkStrategy refuses malformed numbers and percentages.
 func checkStrategy(strategy *fleet.RolloutStrategy) error {
 	if strategy == nil {
 		return nil
@@ -196,4 +196,12 @@ func checkStrategy(strategy *fleet.RolloutStrategy) error {
 		}
 	}
 	return nil
+}
+
+// maxNewOf is how many deployments of a Bundle are created at once.
+func maxNewOf(bundle *fleet.Bundle) int {
+	if strategy := bundle.Spec.RolloutStrategy; strategy != nil {
+		return int(max(valueOr(strategy.MaxNew, defaultMaxNew), 1))
+	}
+	return int(defaultMaxNew)
 }

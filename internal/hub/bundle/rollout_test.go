@@ -30,9 +30,9 @@ func fleetOf(letters string) []candidate {
 		case 'o':
 			c.available = true
 		case 'w':
-			c.available, c.busy = true, true
+			c.available, c.pending = true, true
 		case 'p':
-			c.available, c.held = true, true
+			c.available, c.blocked = true, true
 		}
 		candidates = append(candidates, c)
 	}
@@ -65,7 +65,7 @@ func TestRollout(t *testing.T) {
 		{"and waits for it", &fleet.RolloutStrategy{MaxUnavailable: number(0)}, "uoo", "---"},
 		{"what is broken anyway is updated, so that a bad change can be taken back", &fleet.RolloutStrategy{MaxUnavailable: number(1)}, "bbbo", "xxx-"},
 		{"what is new makes nothing unavailable", &fleet.RolloutStrategy{MaxUnavailable: number(1)}, "nnn", "xxx"},
-		{"a partition waits for those before it to be told", partitions(2, number(1)), "oo oo", "x---"},
+		{"a partition waits until those before it are updated", partitions(2, number(1)), "oo oo", "x---"},
 		{"and to be back", partitions(2, number(0)), "cu oo", "----"},
 		{"it begins while no more than may are unavailable", partitions(2, number(1)), "cu oo", "--x-"},
 		{"also where all is new", partitions(2, number(0)), "nn nn", "xx--"},
@@ -97,19 +97,19 @@ func TestRolloutCounts(t *testing.T) {
 	}, fleetOf("ou ou o"))
 	got.release = nil
 	want := plan{
-		waves: []wave{
+		partitions: []partition{
 			{name: "first", members: []int{0, 1}, maxUnavailable: 2, unavailable: 2},
 			{name: "Partition 2", members: []int{2, 3}, unavailable: 1},
 			{name: "All others", members: []int{4}, unavailable: 1},
 		},
 		maxUnavailable: 2, maxUnavailablePartitions: 1, unavailable: 4, unavailablePartitions: 2,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(plan{}, wave{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(plan{}, partition{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// TestARolloutAlwaysEnds plays agents that deploy whatever they are told, for every fleet of up to five.
+// TestARolloutAlwaysEnds plays agents that deploy whatever they are sent, for every fleet of up to five.
 func TestARolloutAlwaysEnds(t *testing.T) {
 	strategies := []*fleet.RolloutStrategy{
 		nil, {MaxUnavailable: number(0)}, {MaxUnavailable: percent("30%"), Partitions: make([]fleet.Partition, 2)}, {MaxUnavailable: number(1), Partitions: make([]fleet.Partition, 1)},

@@ -20,15 +20,15 @@ func targetAt(name string, change func(*target)) target {
 	cluster := clusterOne.DeepCopy()
 	cluster.Name = name
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}
-	t := target{cluster: cluster, want: desiredDeployment(b, cluster, "s-a:1")}
-	t.deployment = t.want.DeepCopy()
+	t := target{cluster: cluster, desired: desiredDeployment(b, cluster, "s-a:1")}
+	t.deployment = t.desired.DeepCopy()
 	t.deployment.Status = fleet.BundleDeploymentStatus{AppliedDeploymentID: "s-a:1", Ready: true, NonModified: true}
 	change(&t)
 	return t
 }
 
 func TestEntry(t *testing.T) {
-	outdated := func(t *target) { t.want.Spec.DeploymentID = "s-a:2" }
+	outdated := func(t *target) { t.desired.Spec.DeploymentID = "s-a:2" }
 	for _, c := range []struct {
 		name     string
 		change   func(*target)
@@ -37,16 +37,19 @@ func TestEntry(t *testing.T) {
 		message  string
 	}{
 		{"in place", func(*target) {}, false, fleet.StateReady, ""},
-		{"just told", outdated, true, fleet.StateWaitApplied, "the agent has not reported it yet"},
+		{"just updated", outdated, true, fleet.StateWaitApplied, "the agent has not reported it yet"},
 		{"held back", outdated, false, fleet.StatePending, "held back by the rollout"},
 		{"not even made, because others go first", func(t *target) { t.deployment = nil }, false, fleet.StatePending, "held back by the rollout"},
-		{"paused with its Cluster", func(t *target) { outdated(t); t.want.Spec.Paused, t.cluster.Spec.Paused = true, true }, false, fleet.StatePending, "the Cluster is paused"},
-		{"paused with its Bundle", func(t *target) { outdated(t); t.want.Spec.Paused = true }, false, fleet.StatePending, "the Bundle is paused"},
-		{"told, and its agent is lost", func(t *target) {
+		{"paused with its Cluster", func(t *target) { outdated(t); t.desired.Spec.Paused, t.cluster.Spec.Paused = true, true }, false, fleet.StatePending, "the Cluster is paused"},
+		{"paused with its Bundle", func(t *target) { outdated(t); t.desired.Spec.Paused = true }, false, fleet.StatePending, "the Bundle is paused"},
+		{"updated, and its agent is lost", func(t *target) {
 			outdated(t)
 			t.cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, "AgentLost", "agent lost")}
 		}, true, fleet.StateWaitApplied, "agent lost"},
-		{"written, but the cache does not show it", func(t *target) { t.settling, t.written = true, "s-a:1" }, false, fleet.StateWaitApplied, "the agent has not reported it yet"},
+		{"written, but the cache does not show it", func(t *target) {
+			outdated(t)
+			t.pending, t.deployment.Spec.DeploymentID = time.Second, "s-a:2"
+		}, false, fleet.StateWaitApplied, "the agent has not reported it yet"},
 		{"values that make no sense", func(t *target) { t.problem = errors.New("no zone") }, false, fleet.StateErrApplied, "no zone"},
 		{"a write that failed", func(t *target) { t.failure = errors.New("forbidden") }, true, fleet.StateOutOfSync, "forbidden"},
 	} {
@@ -70,15 +73,15 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	}{
 		{"nothing changed", func(*target) {}, false, false},
 		{"it is released", func(*target) {}, true, true},
-		{"it is held, and staged", func(t *target) { t.want.Spec.StagedDeploymentID = "s-a:2" }, false, true},
-		{"it is paused", func(t *target) { t.want.Spec.Paused = true }, false, true},
-		{"it depends on another", func(t *target) { t.want.Spec.DependsOn = []fleet.BundleRef{{Name: "first"}} }, false, true},
-		{"the Bundle got a label", func(t *target) { t.want.Labels["team"] = "x" }, false, true},
+		{"it waits, and is staged", func(t *target) { t.desired.Spec.StagedDeploymentID = "s-a:2" }, false, true},
+		{"it is paused", func(t *target) { t.desired.Spec.Paused = true }, false, true},
+		{"it depends on another", func(t *target) { t.desired.Spec.DependsOn = []fleet.BundleRef{{Name: "first"}} }, false, true},
+		{"the Bundle got a label", func(t *target) { t.desired.Labels["team"] = "x" }, false, true},
 		{"its values were deleted", func(t *target) { t.valuesLost = true }, false, true},
-		{"it does not exist and is held", func(t *target) { t.deployment = nil }, false, false},
+		{"it does not exist and waits", func(t *target) { t.deployment = nil }, false, false},
 		{"it does not exist", func(t *target) { t.deployment = nil }, true, true},
-		{"it is being written", func(t *target) { t.want.Spec.Paused, t.settling = true, true }, false, false},
-		{"it makes no sense", func(t *target) { t.want.Spec.Paused, t.problem = true, errors.New("no zone") }, false, false},
+		{"it is being written", func(t *target) { t.desired.Spec.Paused, t.pending = true, time.Second }, false, false},
+		{"it makes no sense", func(t *target) { t.desired.Spec.Paused, t.problem = true, errors.New("no zone") }, false, false},
 	} {
 		if got := targetAt("c1", c.change).needsWrite(c.released); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
@@ -95,7 +98,7 @@ func TestDescribe(t *testing.T) {
 	supported := condition("Supported", true, "Supported", "")
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app", Generation: 3}}
 	b.Spec.Targets = []fleet.BundleTarget{{}}
-	outdated := func(t *target) { t.want.Spec.DeploymentID = "s-a:2" }
+	outdated := func(t *target) { t.desired.Spec.DeploymentID = "s-a:2" }
 	for _, c := range []struct {
 		name string
 		seen observed
@@ -107,7 +110,7 @@ func TestDescribe(t *testing.T) {
 			Summary:    fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
 			PartitionStatus: []fleet.PartitionStatus{{Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}}},
 		}},
-		{"one was just told", observed{bundle: b, content: packed{sum: "a"}, targets: []target{targetAt("c1", outdated)}}, fleet.BundleStatus{
+		{"one was just updated", observed{bundle: b, content: packed{sum: "a"}, targets: []target{targetAt("c1", outdated)}}, fleet.BundleStatus{
 			ObservedGeneration: 3, ResourcesSHA256Sum: "a", MaxUnavailable: 1, MaxNew: 50, Unavailable: 1,
 			Conditions: []fleet.Condition{
 				condition("Ready", false, "WaitApplied", "WaitApplied(1) [Cluster c1: the agent has not reported it yet]"), condition("Processed", true, "Processed", ""), supported,
@@ -136,32 +139,6 @@ func TestDescribe(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, describe(c.seen, decide(c.seen), 0, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-func TestAWriteIsRememberedUntilTheCacheHasIt(t *testing.T) {
-	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "10"}}
-	d.Spec.DeploymentID = "s-a:1"
-	cached := func(version string) *fleet.BundleDeployment {
-		return &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
-	}
-	for _, c := range []struct {
-		name   string
-		cached *fleet.BundleDeployment
-		at     time.Time
-		want   bool
-	}{
-		{"the cache has nothing", nil, now, true},
-		{"the cache has the one before", cached("9"), now, true},
-		{"the cache has it", cached("10"), now, false},
-		{"the cache has a later one", cached("11"), now, false},
-		{"it never came: made and deleted at once", nil, now.Add(settleTime), false},
-	} {
-		var s settling
-		s.store(d, now)
-		if _, got := s.find(keyOf(d), c.cached, c.at); got != c.want {
-			t.Errorf("%s: %t", c.name, got)
 		}
 	}
 }

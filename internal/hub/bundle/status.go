@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
@@ -20,13 +21,14 @@ const reportEvery = time.Second
 
 // Reasons of the conditions of a Bundle.
 const (
-	reasonReady       = "Ready"
-	reasonNoTarget    = "NoTarget"
-	reasonInvalid     = "Invalid"
-	reasonProcessed   = "Processed"
-	reasonSomeInvalid = "InvalidForSomeClusters"
-	reasonUnsupported = "UnsupportedFields"
-	reasonSupported   = "Supported"
+	reasonReady          = "Ready"
+	reasonNoTarget       = "NoTarget"
+	reasonInvalid        = "Invalid"
+	reasonProcessed      = "Processed"
+	reasonSomeInvalid    = "InvalidForSomeClusters"
+	reasonInvalidMapping = "InvalidMapping"
+	reasonUnsupported    = "UnsupportedFields"
+	reasonSupported      = "Supported"
 )
 
 // report writes the status if it changed and is not too soon; it returns how long to wait otherwise.
@@ -34,8 +36,8 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 	now := c.Clock.Now()
 	after := o.bundle.DeepCopy()
 	after.Status = describe(o, p, created, now)
-	known := c.memory(keyOfBundle(o.bundle))
-	wait := c.settleIn(o)
+	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	wait := pendingFor(o.targets)
 	if equality.Semantic.DeepEqual(o.bundle.Status, after.Status) {
 		return wait, nil
 	}
@@ -46,23 +48,21 @@ func (c *Controller) report(ctx context.Context, o observed, p plan, created int
 		return 0, err
 	}
 	known.reported = now
-	c.written.Store(after)
-	c.announce(ctx, o.bundle.Status, after)
+	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
+	c.recordTransition(ctx, o.bundle.Status, after)
 	return wait, nil
 }
 
-// settleIn is how long a write that is never seen is believed.
-func (c *Controller) settleIn(o observed) time.Duration {
-	for _, t := range o.targets {
-		if t.settling {
-			return settleTime
-		}
+// pendingFor is how long to wait at most for the cache to show what was written.
+func pendingFor(targets []target) (wait time.Duration) {
+	for _, t := range targets {
+		wait = max(wait, t.pending)
 	}
-	return 0
+	return wait
 }
 
-// announce tells of a Bundle that came to make no sense, or does again.
-func (c *Controller) announce(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
+// recordTransition tells of a Bundle that came to make no sense, or does again.
+func (c *Controller) recordTransition(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
 	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed), kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
 	if from == nil && to.Status == corev1.ConditionTrue || from != nil && from.Reason == to.Reason {
 		return
@@ -92,11 +92,8 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	after.Display.State = string(rollup.Worst(after.Summary))
 	after.MaxUnavailable, after.MaxUnavailablePartitions = p.maxUnavailable, p.maxUnavailablePartitions
 	after.Unavailable, after.UnavailablePartitions = p.unavailable, p.unavailablePartitions
-	after.MaxNew = int(defaultMaxNew)
-	if strategy := o.bundle.Spec.RolloutStrategy; strategy != nil {
-		after.MaxNew = int(max(valueOr(strategy.MaxNew, defaultMaxNew), 1))
-	}
-	after.PartitionStatus = describeWaves(p, entries)
+	after.MaxNew = maxNewOf(o.bundle)
+	after.PartitionStatus = describePartitions(p, entries)
 
 	for _, condition := range []fleet.Condition{
 		ready(o, after.Summary), processed(o, invalid), supported(o.bundle),
@@ -106,9 +103,9 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	return after
 }
 
-func describeWaves(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
+func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
 	var partitions []fleet.PartitionStatus
-	for _, w := range p.waves {
+	for _, w := range p.partitions {
 		var of []rollup.Entry
 		for _, m := range w.members {
 			of = append(of, entries[m])
@@ -140,6 +137,8 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.problem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
+	case o.mappingProblem != nil:
+		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
 	case len(invalid) > 0:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonSomeInvalid, rollup.Explain("Cluster", rollup.Summarize(invalid)))
 	}
@@ -173,7 +172,6 @@ func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
 	options := func(prefix string, o fleet.BundleDeploymentOptions) {
 		note(len(o.DownstreamResources) > 0, &refused, prefix+"downstreamResources")
 		note(len(o.Overwrites) > 0, &refused, prefix+"overwrites")
-		note(o.CorrectDrift != nil && o.CorrectDrift.KeepFailHistory, &ignored, prefix+"correctDrift.keepFailHistory")
 	}
 	options("", bundle.Spec.BundleDeploymentOptions)
 	for _, t := range bundle.Spec.Targets {

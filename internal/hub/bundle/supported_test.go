@@ -61,7 +61,7 @@ var effect = map[string]string{
 	"helm.disablePreProcess":       "TestTemplatesInValues",
 	"helm.disableDNS":              "TestAChartLooksUpNoNamesIfItMayNot",
 	"helm.skipSchemaValidation":    "TestChartGetsItsValuesFromEverywhere",
-	"helm.disableDependencyUpdate": "TestUnusableFilesAreNamed", // nothing is ever downloaded
+	"helm.disableDependencyUpdate": "TestFilesBecomeTheChartThatTheyMean",
 	"serviceAccount":               "TestBundleOfAnAccountDoesNothingThatTheAccountMayNot",
 	"createNamespace":              "TestBadInputIsNamed",
 	"forceSyncGeneration":          "TestAnotherSyncGenerationDeploysAgain",
@@ -71,7 +71,7 @@ var effect = map[string]string{
 	"ignore.conditions":            "TestConditionsThatAreLeftOutDoNotCountAgainstReadiness",
 	"correctDrift.enabled":         "TestChangeByHandIsShownAndCorrectedOnlyIfAsked",
 	"correctDrift.force":           "TestACorrectionReplacesWhatCannotBeChangedOnlyWithForce",
-	"correctDrift.keepFailHistory": named,
+	"correctDrift.keepFailHistory": "TestACorrectionThatFailsIsKeptInTheHistoryIfThatIsAskedFor",
 	"namespaceLabels":              "TestANamespaceIsMadeAsAskedFor",
 	"namespaceAnnotations":         "TestANamespaceIsMadeAsAskedFor",
 	"deleteCRDResources":           "TestKindsStayUnlessTheyAreToGoWithTheirBundle",
@@ -81,14 +81,14 @@ var effect = map[string]string{
 	"allowedTargetNamespaceSelector": "TestBadInputIsNamed",
 }
 
-// leaves sets the fields below a value one by one and tells which one is set.
-func leaves(prefix string, of reflect.Value, tell func(path string)) {
+// leaves sets the fields below a value one by one and reports the path of each.
+func leaves(prefix string, of reflect.Value, report func(path string)) {
 	for i := range of.NumField() {
 		field := of.Type().Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		path, value := prefix+name, of.Field(i)
 		if name == "" {
-			leaves(prefix, value, tell)
+			leaves(prefix, value, report)
 			continue
 		}
 		pointed := value.Kind() == reflect.Pointer && value.Type().Elem().Kind() == reflect.Struct
@@ -96,10 +96,10 @@ func leaves(prefix string, of reflect.Value, tell func(path string)) {
 			reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.LabelSelector](), reflect.TypeFor[intstr.IntOrString](),
 		}, value.Type().Elem()) {
 			value.Set(reflect.New(value.Type().Elem()))
-			leaves(path+".", value.Elem(), tell)
+			leaves(path+".", value.Elem(), report)
 		} else {
 			fill(value)
-			tell(path)
+			report(path)
 		}
 		value.SetZero()
 	}

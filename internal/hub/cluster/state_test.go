@@ -13,6 +13,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/record"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -21,27 +22,29 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // member is a Cluster whose namespace stands and whose native agent beat a minute ago.
 func member(change ...func(*observed)) observed {
 	o := observed{
-		memberNamespace: "ns", namespace: membership.NamespaceOurs, identity: membership.Native,
-		liveness: liveness.Online, lastBeat: now.Add(-time.Minute),
-		report: &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
-			Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
-		}},
+		agent: membership.Native,
 	}
+	o.Workspace, o.Namespace, o.NamespaceState = "clusters", "ns", membership.NamespaceOurs
+	o.Liveness = liveness.Observation{State: liveness.Online, LastBeat: now.Add(-time.Minute)}
+	o.Report = &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
+		Nodes: &clusterv1beta1.NodeSummary{Total: 3, Ready: 2, Sample: "n1"}, AgentNamespace: "cattle-fleet-system", AgentVersion: "v1", KubernetesVersion: "v1.36.3",
+	}}
 	o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Minute))
 	for _, c := range change {
 		c(&o)
 	}
+	o.RecordedBeat = o.before.Agent.LastSeen.Time
 	return o
 }
 
 func neverSeen(o *observed) {
-	o.before.Agent.LastSeen, o.lastBeat, o.liveness = metav1.Time{}, time.Time{}, liveness.Unknown
+	o.before.Agent.LastSeen, o.Liveness.LastBeat, o.Liveness.State = metav1.Time{}, time.Time{}, liveness.Unknown
 }
 
 // says is what the agent says of its membership.
 func says(status metav1.ConditionStatus, reason, message string) func(*observed) {
 	return func(o *observed) {
-		o.report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+		o.Report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
 			{Type: clusterv1beta1.ConditionJoined, Status: status, Reason: reason, Message: message},
 		}}}
 	}
@@ -57,10 +60,8 @@ func managed(reason, message string) func(*observed) {
 	}
 }
 
-func TestJudge(t *testing.T) {
-	recordedLost := func(o *observed) {
-		o.before.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, false, ReasonAgentLost, "")}
-	}
+func TestReadiness(t *testing.T) {
+	recordedLost := func(o *observed) { o.RecordedLost = true }
 	troubled := fleet.BundleSummary{Ready: 1, Modified: 1, DesiredReady: 2, NonReadyResources: []fleet.NonReadyResource{
 		{Name: "app", State: fleet.StateModified, Message: "Service n/web is missing"},
 	}}
@@ -68,49 +69,49 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		seen observed
-		want verdict
+		want result
 	}{
-		{"a member that beats is ready and says nothing", member(), verdict{ready: true, reason: reasonReady}},
-		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.identity = "" }),
-			verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasonReady}},
+		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),
+			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"so does one whose agent has not beaten", member(neverSeen),
-			verdict{reason: reasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
-		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.liveness, o.lastBeat = liveness.Online, now }),
-			verdict{ready: true, reason: reasonReady}},
+			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Online, now }),
+			result{ready: true, reason: reasonReady}},
 		{"Bundles that are not ready are said to be", member(func(o *observed) { o.bundles = troubled }),
-			verdict{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
-		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.liveness = troubled, liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
-		{"silence is lost", member(func(o *observed) { o.liveness = liveness.Lost }), verdict{reason: ReasonAgentLost, message: lost}},
-		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }),
-			verdict{ready: true, reason: reasonReady}},
-		{"or lost", member(recordedLost, func(o *observed) { o.liveness, o.lastBeat = liveness.Unknown, time.Time{} }), verdict{reason: ReasonAgentLost, message: lost}},
-		{"until it beats", member(recordedLost), verdict{ready: true, reason: reasonReady}},
-		{"an identity that is gone says what to do", member(func(o *observed) { o.identity = "" }),
-			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
-		{"an agent that has registered elsewhere is not lost", member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.liveness = liveness.Lost }),
-			verdict{reason: reasonAgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
+			result{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
+		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"silence is lost", member(func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }),
+			result{ready: true, reason: reasonReady}},
+		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"until it beats", member(recordedLost), result{ready: true, reason: reasonReady}},
+		{"an identity that is gone says what to do", member(func(o *observed) { o.agent = "" }),
+			result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+		{"an agent that has registered elsewhere is not lost", member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.Liveness.State = liveness.Lost }),
+			result{reason: membership.ReasonAgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
 		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
-			verdict{ready: true, reason: reasonReady, message: "the agent is well; denied"}},
-		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxClaim))),
-			verdict{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxClaim) + "..."}},
-		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.namespace = membership.NamespaceTaken }),
-			verdict{reason: reasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
-		{"a namespace that is going is waited for", member(func(o *observed) { o.namespace = membership.NamespaceTerminating }),
-			verdict{reason: reasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
-		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), verdict{reason: reasonWaitCheckIn, message: "the hub is installing the agent"}},
-		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), verdict{reason: "Unreachable", message: "no answer"}},
+			result{ready: true, reason: reasonReady, message: "the agent is well; denied"}},
+		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxShown))),
+			result{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxShown) + "..."}},
+		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.NamespaceState = membership.NamespaceTaken }),
+			result{reason: membership.ReasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
+		{"a namespace that is going is waited for", member(func(o *observed) { o.NamespaceState = membership.NamespaceTerminating }),
+			result{reason: membership.ReasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{reason: membership.ReasonWaitCheckIn, message: "the hub is installing the agent"}},
+		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), result{reason: "Unreachable", message: "no answer"}},
 		{"or that it is done", member(neverSeen, managed("Imported", "")),
-			verdict{reason: reasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
-		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.liveness = liveness.Lost }, managed("Unreachable", "no answer")),
-			verdict{reason: ReasonAgentLost, message: lost + "; no answer"}},
-		{"so does one without an identity", member(func(o *observed) { o.identity = "" }, managed("Unreachable", "no answer")),
-			verdict{reason: ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
+			result{reason: membership.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
+		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.Liveness.State = liveness.Lost }, managed("Unreachable", "no answer")),
+			result{reason: membership.ReasonAgentLost, message: lost + "; no answer"}},
+		{"so does one without an identity", member(func(o *observed) { o.agent = "" }, managed("Unreachable", "no answer")),
+			result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
 		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
-			verdict{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: no answer"}},
+			result{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: no answer"}},
 		{"an import of long ago means nothing to a Cluster without a kubeconfig", member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
-			verdict{ready: true, reason: reasonReady}},
+			result{ready: true, reason: reasonReady}},
 	} {
-		if diff := cmp.Diff(c.want, judge(c.seen), cmp.AllowUnexported(verdict{})); diff != "" {
+		if diff := cmp.Diff(c.want, readiness(c.seen), cmp.AllowUnexported(result{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -144,7 +145,7 @@ func TestDescribe(t *testing.T) {
 			Namespace: "ns", Conditions: ready, Agent: agent, Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
 			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
-		{"one whose clock is wrong", member(func(o *observed) { o.clockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
+		{"one whose clock is wrong", member(func(o *observed) { o.Liveness.ClockSkew = new(int64(-3600)) }), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: skewed,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
@@ -154,12 +155,12 @@ func TestDescribe(t *testing.T) {
 			Display:    fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 		}},
 		{"an upstream agent writes of itself", member(func(o *observed) {
-			o.identity, o.report, o.before.Agent, o.clockSkew = membership.Legacy, nil, legacy, new(int64(-3600))
+			o.agent, o.Report, o.before.Agent, o.Liveness.ClockSkew = membership.Legacy, nil, legacy, new(int64(-3600))
 		}), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: legacy,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
-		{"a namespace of somebody else is not shown as the member's", member(neverSeen, func(o *observed) { o.identity, o.namespace = "", membership.NamespaceTaken }), fleet.ClusterStatus{
+		{"a namespace of somebody else is not shown as the member's", member(neverSeen, func(o *observed) { o.agent, o.NamespaceState = "", membership.NamespaceTaken }), fleet.ClusterStatus{
 			Conditions: []fleet.Condition{
 				condition("Processed", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
 				condition("Ready", false, "NamespaceTaken", "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"),
@@ -167,8 +168,8 @@ func TestDescribe(t *testing.T) {
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 		}},
 		{"a member whose agent says how it reaches the hub", member(func(o *observed) {
-			o.hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
-			o.report.Status.Hub = &clusterv1beta1.HubInUse{APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict"}
+			o.Hub = &clusterv1beta1.HubAddress{APIServerURL: "https://hub"}
+			o.Report.Status.Hub = &clusterv1beta1.HubInUse{APIServerURL: "https://hub", APIServerCAHash: "a740", AgentTLSMode: "strict"}
 		}), fleet.ClusterStatus{
 			Namespace:    "ns",
 			Conditions:   append(slices.Clone(ready), condition("HubConfigured", true, "InUse", "the agent uses https://hub (apiServerCAHash a740)")),
@@ -176,14 +177,14 @@ func TestDescribe(t *testing.T) {
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"of which nothing is known any more when a legacy agent takes its place", member(func(o *observed) {
-			o.identity, o.report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
+			o.agent, o.Report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
 				[]fleet.Condition{condition("HubConfigured", true, "InUse", "")}
 		}), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: legacy,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
 		}},
 	} {
-		if diff := cmp.Diff(c.want, describe(c.seen, membership.Departure{}, now)); diff != "" {
+		if diff := cmp.Diff(c.want, describe(c.seen, record.Departure{}, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -197,12 +198,12 @@ func TestLastSeenIsWrittenOnTransitionsAndAtMostEveryFiveMinutesBetween(t *testi
 		seen observed
 		want time.Time
 	}{
-		{"the first beat", member(neverSeen, func(o *observed) { o.lastBeat = now }), now},
-		{"a beat soon after the last written", member(old, func(o *observed) { o.lastBeat = recorded.Add(refreshLastSeen - time.Second) }), recorded},
-		{"a beat five minutes later", member(old, func(o *observed) { o.lastBeat = recorded.Add(refreshLastSeen) }), recorded.Add(refreshLastSeen)},
-		{"the last beat of one that is lost", member(old, func(o *observed) { o.liveness, o.lastBeat = liveness.Lost, recorded.Add(time.Second) }), recorded.Add(time.Second)},
-		{"a hub that has not seen one yet keeps what is written", member(old, func(o *observed) { o.lastBeat = time.Time{} }), recorded},
-		{"an upstream agent's own time is never overwritten", member(old, func(o *observed) { o.identity, o.lastBeat = membership.Legacy, now }), recorded},
+		{"the first beat", member(neverSeen, func(o *observed) { o.Liveness.LastBeat = now }), now},
+		{"a beat soon after the last written", member(old, func(o *observed) { o.Liveness.LastBeat = recorded.Add(record.RefreshLastSeen - time.Second) }), recorded},
+		{"a beat five minutes later", member(old, func(o *observed) { o.Liveness.LastBeat = recorded.Add(record.RefreshLastSeen) }), recorded.Add(record.RefreshLastSeen)},
+		{"the last beat of one that is lost", member(old, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Lost, recorded.Add(time.Second) }), recorded.Add(time.Second)},
+		{"a hub that has not seen one yet keeps what is written", member(old, func(o *observed) { o.Liveness.LastBeat = time.Time{} }), recorded},
+		{"an upstream agent's own time is never overwritten", member(old, func(o *observed) { o.agent, o.Liveness.LastBeat = membership.Legacy, now }), recorded},
 	} {
 		if got := lastSeen(c.seen); !got.Equal(c.want) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -213,20 +214,21 @@ func TestLastSeenIsWrittenOnTransitionsAndAtMostEveryFiveMinutesBetween(t *testi
 func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *testing.T) {
 	first := func(o *observed) {
 		neverSeen(o)
-		o.lastBeat, o.liveness, o.report.Status = now.Add(-settle/2), liveness.Online, clusterv1beta1.InternalMemberClusterStatus{}
+		o.Liveness.LastBeat, o.Liveness.OnlineSince, o.Liveness.State, o.Report.Status = now.Add(-settle/2), now.Add(-settle/2), liveness.Online, clusterv1beta1.InternalMemberClusterStatus{}
 	}
 	for name, c := range map[string]struct {
 		seen observed
 		want time.Duration
 	}{
 		"the first":                                 {member(first), settle / 2},
-		"not for ever":                              {member(first, func(o *observed) { o.lastBeat = now.Add(-settle) }), 0},
-		"not if the report is there":                {member(neverSeen, func(o *observed) { o.lastBeat = now }), 0},
+		"not for ever":                              {member(first, func(o *observed) { o.Liveness.OnlineSince = now.Add(-settle) }), 0},
+		"not for as long as one hurries":            {member(first, func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = now, now.Add(-settle) }), 0},
+		"not if the report is there":                {member(neverSeen, func(o *observed) { o.Liveness.LastBeat = now }), 0},
 		"no later one":                              {member(first, func(o *observed) { o.before.Agent.LastSeen = metav1.NewTime(now.Add(-time.Hour)) }), 0},
-		"not before there is one":                   {member(first, func(o *observed) { o.lastBeat = time.Time{} }), 0},
-		"nor does an identity that is replaced":     {member(func(o *observed) { o.identity, o.missing = "", now.Add(-replacing/2) }), replacing / 2},
-		"unless it is gone for good":                {member(func(o *observed) { o.identity, o.missing = "", now.Add(-replacing) }), 0},
-		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.identity = membership.Legacy }), 0},
+		"not before there is one":                   {member(first, func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = time.Time{}, time.Time{} }), 0},
+		"nor does an identity that is replaced":     {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing/2) }), replacing / 2},
+		"unless it is gone for good":                {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing) }), 0},
+		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.agent = membership.Legacy }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.seen.unsettled(now); got != c.want {
@@ -237,21 +239,21 @@ func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *test
 }
 
 func TestDepart(t *testing.T) {
-	leaving := func(o *observed) { o.deleted, o.leavePolicy = now.Add(-time.Minute), clusterv1beta1.LeaveDelete }
+	leaving := func(o *observed) { o.Deleted, o.LeavePolicy = now.Add(-time.Minute), clusterv1beta1.LeaveDelete }
 	for _, c := range []struct {
 		name       string
 		seen       observed
-		step       membership.Step
+		step       record.Step
 		unanswered string
 	}{
-		{"what was delivered stays unless the record says otherwise", member(leaving, func(o *observed) { o.leavePolicy = clusterv1beta1.LeaveOrphan }), membership.RemoveNamespace, ""},
-		{"an agent that is to remove it is asked", member(leaving), membership.WaitForAgent, ""},
-		{"also a lost one", member(leaving, func(o *observed) { o.liveness = liveness.Lost }), membership.WaitForAgent, ""},
-		{"one that never came is not", member(leaving, neverSeen), membership.RemoveNamespace, ""},
-		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.identity, o.report = membership.Legacy, nil }), membership.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
-		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.identity, o.report = "", nil }), membership.RemoveNamespace, "has lost its identity"},
+		{"what was delivered stays unless the record says otherwise", member(leaving, func(o *observed) { o.LeavePolicy = clusterv1beta1.LeaveOrphan }), record.RemoveNamespace, ""},
+		{"an agent that is to remove it is asked", member(leaving), record.WaitForAgent, ""},
+		{"also a lost one", member(leaving, func(o *observed) { o.Liveness.State = liveness.Lost }), record.WaitForAgent, ""},
+		{"one that never came is not", member(leaving, neverSeen), record.RemoveNamespace, ""},
+		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membership.Legacy, nil }), record.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
+		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent, o.Report = "", nil }), record.RemoveNamespace, "has lost its identity"},
 	} {
-		got := depart(c.seen, now, 15*time.Minute)
+		got := leaver(c.seen, 15*time.Minute).Depart(now)
 		if got.Step != c.step || got.Unanswered != c.unanswered {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
@@ -260,9 +262,9 @@ func TestDepart(t *testing.T) {
 
 func TestAClusterThatLeavesSaysWhatItWaitsForAndWritesThatOnce(t *testing.T) {
 	lost := member(func(o *observed) {
-		o.deleted, o.leavePolicy, o.liveness = now.Add(-time.Minute), clusterv1beta1.LeaveDelete, liveness.Lost
+		o.Deleted, o.LeavePolicy, o.Liveness.State = now.Add(-time.Minute), clusterv1beta1.LeaveDelete, liveness.Lost
 	})
-	first := describe(lost, depart(lost, now, 15*time.Minute), now)
+	first := describe(lost, leaver(lost, 15*time.Minute).Depart(now), now)
 	ready := kube.FindCondition(first.Conditions, fleet.ConditionReady)
 	const want = "leaving: agent lost: no heartbeat since 2026-01-02T03:03:05Z; waiting for the member agent to answer, at most until 2026-01-02T03:18:05Z (14m0s)"
 	if ready.Reason != "Leaving" || ready.Message != want {
@@ -270,31 +272,31 @@ func TestAClusterThatLeavesSaysWhatItWaitsForAndWritesThatOnce(t *testing.T) {
 	}
 	lost.before = first
 	later := now.Add(time.Minute)
-	if diff := cmp.Diff(first, describe(lost, depart(lost, later, 15*time.Minute), later)); diff != "" {
+	if diff := cmp.Diff(first, describe(lost, leaver(lost, 15*time.Minute).Depart(later), later)); diff != "" {
 		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
 	}
 }
 
 func TestALeavePolicyThatNobodyUnderstandsIsSaid(t *testing.T) {
-	o := member(func(o *observed) { o.policyProblem = "want Delete or Orphan" })
-	if said := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionSupported); said == nil || said.Reason != "LeavePolicyInvalid" {
+	o := member(func(o *observed) { o.PolicyProblem = "want Delete or Orphan" })
+	if said := kube.FindCondition(describe(o, record.Departure{}, now).Conditions, fleet.ConditionSupported); said == nil || said.Reason != "LeavePolicyInvalid" {
 		t.Errorf("it says %+v", said)
 	}
-	o.before = describe(o, membership.Departure{}, now)
-	o.policyProblem = ""
-	if said := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionSupported); said != nil {
+	o.before = describe(o, record.Departure{}, now)
+	o.PolicyProblem = ""
+	if said := kube.FindCondition(describe(o, record.Departure{}, now).Conditions, fleet.ConditionSupported); said != nil {
 		t.Errorf("it still says %+v", said)
 	}
 }
 
 func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
 	left := func(o *observed) {
-		o.report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+		o.Report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
 			{Type: clusterv1beta1.ConditionPruned, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonRemovalBlocked, Message: "ConfigMap shop/a has a finalizer"},
 		}}}
 	}
 	o := member(left)
-	said := describe(o, membership.Departure{}, now)
+	said := describe(o, record.Departure{}, now)
 	ready, pruned := kube.FindCondition(said.Conditions, fleet.ConditionReady), kube.FindCondition(said.Conditions, clusterv1beta1.ConditionPruned)
 	if ready.Status != "True" || !strings.Contains(ready.Message, "ConfigMap shop/a has a finalizer") {
 		t.Errorf("the Cluster is %+v", ready)
@@ -303,15 +305,15 @@ func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
 		t.Errorf("it says %+v", pruned)
 	}
 	o.before = said
-	if diff := cmp.Diff(said, describe(o, membership.Departure{}, now.Add(time.Minute))); diff != "" {
+	if diff := cmp.Diff(said, describe(o, record.Departure{}, now.Add(time.Minute))); diff != "" {
 		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
 	}
-	o.liveness = liveness.Lost
-	if ready := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != ReasonAgentLost {
+	o.Liveness.State = liveness.Lost
+	if ready := kube.FindCondition(describe(o, record.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != membership.ReasonAgentLost {
 		t.Errorf("a lost Cluster says %+v", ready)
 	}
 	o = member(func(o *observed) { o.before = said })
-	if pruned := kube.FindCondition(describe(o, membership.Departure{}, now).Conditions, clusterv1beta1.ConditionPruned); pruned != nil {
+	if pruned := kube.FindCondition(describe(o, record.Departure{}, now).Conditions, clusterv1beta1.ConditionPruned); pruned != nil {
 		t.Errorf("after it was removed the Cluster says %+v", pruned)
 	}
 }

@@ -1,116 +1,117 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 
-	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/record"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// conditionProcessed says whether the member namespace is there.
+// conditionProcessed says whether the member namespace exists.
 const conditionProcessed = "Processed"
+
+// maxLabelsText bounds the message about labels.
+const maxLabelsText = 2048
 
 // stateWaitCheckIn is what upstream tools look for in status.display.state.
 const stateWaitCheckIn = "WaitCheckIn"
 
-// recordedLost says whether the status as it is calls the agent lost.
-func (o observed) recordedLost() bool {
-	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
-	return ready != nil && ready.Reason == ReasonAgentLost
-}
-
-// recordedMissing says whether the status as it is says that the identity is missing.
-func (o observed) recordedMissing() bool {
-	ready := kube.FindCondition(o.before.Conditions, fleet.ConditionReady)
-	return ready != nil && ready.Reason == ReasonIdentityMissing
-}
-
-// describe computes the status. It is the only place that sets what this package owns of it.
-func describe(o observed, leaving membership.Departure, now time.Time) fleet.ClusterStatus {
+// describe computes the status. No other function sets the fields that this package owns.
+func describe(o observed, departure record.Departure, now time.Time) fleet.ClusterStatus {
 	after := *o.before.DeepCopy()
-	if o.namespace == membership.NamespaceOurs {
-		after.Namespace = o.memberNamespace
+	if o.NamespaceState == membership.NamespaceOurs {
+		after.Namespace = o.Namespace
 	}
-	said := judge(o)
-	processed := kube.Condition(conditionProcessed, o.namespace == membership.NamespaceOurs, "NamespaceReady", "")
-	if o.namespace != membership.NamespaceOurs {
+	said := readiness(o)
+	processed := kube.Condition(conditionProcessed, o.NamespaceState == membership.NamespaceOurs, "NamespaceReady", "")
+	if o.NamespaceState != membership.NamespaceOurs {
 		processed.Reason, processed.Message = said.reason, said.message
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
-	if !o.deleted.IsZero() {
-		said = verdict{reason: reasonLeaving, message: leaving.Message}
+	if !o.Deleted.IsZero() {
+		shown := cmp.Or(kube.FindCondition(after.Conditions, fleet.ConditionReady), &fleet.Condition{})
+		said = result{reason: reasonLeaving, message: departure.MessageAfter(shown.Message)}
 	}
-	// While a member leaves, only its countdown would change: that is no reason for a write.
-	if old := kube.FindCondition(after.Conditions, fleet.ConditionReady); said.reason != reasonLeaving || old == nil || old.Reason != said.reason || !leaving.Says(old.Message) {
-		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
-	}
-	if o.policyProblem == "" {
-		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionSupported)
-	} else {
-		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionSupported, false, membership.ReasonLeavePolicyInvalid, o.policyProblem))
-	}
-	if reason, message := membership.NotPruned(o.report); reason == "" {
-		after.Conditions = kube.RemoveCondition(after.Conditions, clusterv1beta1.ConditionPruned)
-	} else {
-		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(clusterv1beta1.ConditionPruned, false, reason, message))
-	}
-	after.Summary, after.ResourceCounts = o.bundles, o.resources
-	after.Display.ReadyBundles = rollup.Ready(o.bundles)
-	// The report is shown from the first beat on: one write for both.
-	if o.identity == membership.Native && o.joined() {
-		after.Agent = describeAgent(o)
-		describeReach(&after, o, now)
-		if o.report != nil && o.report.Status.Nodes != nil {
-			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.report.Status.Nodes.Ready, o.report.Status.Nodes.Total)
-			after.Display.SampleNode = o.report.Status.Nodes.Sample
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
+	for _, condition := range o.Conditions() {
+		switch {
+		case condition.Type == fleet.ConditionHubConfigured && (o.agent == "" || !o.Seen()):
+		case condition.Reason == "":
+			after.Conditions = kube.RemoveCondition(after.Conditions, condition.Type)
+		default:
+			after.Conditions = kube.SetCondition(after.Conditions, now,
+				kube.Condition(condition.Type, condition.Status == metav1.ConditionTrue, condition.Reason, condition.Message))
 		}
 	}
-	if o.identity == membership.Legacy {
-		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
+	describeLabels(&after, o.labels, now)
+	after.Summary, after.ResourceCounts = o.bundles, o.resources
+	after.Display.ReadyBundles = rollup.Ready(o.bundles)
+	// The first heartbeat and the report are shown by one write.
+	if o.agent == membership.Native && o.Seen() {
+		after.Agent = describeAgent(o)
+		if used := o.Address().InUse(); used != nil {
+			after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
+		}
+		if o.Report != nil && o.Report.Status.Nodes != nil {
+			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.Report.Status.Nodes.Ready, o.Report.Status.Nodes.Total)
+			after.Display.SampleNode = o.Report.Status.Nodes.Sample
+		}
+	}
+	if o.agent == membership.Legacy {
 		describeLegacyNodes(&after)
 	}
 	after.Display.State = string(rollup.Worst(o.bundles))
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
 	}
-	if o.identity == membership.Native {
+	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
-		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.clockSkew, written)
+		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.Liveness.ClockSkew, written)
 	}
 	return after
 }
 
-// describeReach shows how the agent reaches the hub.
-func describeReach(after *fleet.ClusterStatus, o observed, now time.Time) {
-	if used := o.reach().InUse(); used != nil {
-		after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
-	}
-	said, known := o.reach().Judge()
-	if !known {
-		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionHubConfigured)
+// describeLabels shows the labels that the agent asked for and did not get; if it got all, those that its token has stamped.
+func describeLabels(after *fleet.ClusterStatus, labels membership.LabelRecord, now time.Time) {
+	var said fleet.Condition
+	switch {
+	case len(labels.Dropped) > 0:
+		said = kube.Condition(fleet.ConditionLabelsAccepted, false, "LabelsDropped",
+			kube.Clip("the agent asked for labels that the Cluster did not get: "+strings.Join(labels.Dropped, "; "), maxLabelsText))
+	case len(labels.Stamped) > 0:
+		said = kube.Condition(fleet.ConditionLabelsAccepted, true, "LabelsStamped",
+			kube.Clip(fmt.Sprintf("ClusterRegistrationToken %s has stamped %s", labels.Token, k8slabels.Set(labels.Stamped)), maxLabelsText))
+	default:
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionLabelsAccepted)
 		return
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionHubConfigured, said.InUse, said.Reason, said.Message))
+	after.Conditions = kube.SetCondition(after.Conditions, now, said)
 }
 
-// describeAgent rolls the report up; upstream agents write status.agent themselves.
+// describeAgent shows the report of a native agent; upstream agents write status.agent themselves.
 func describeAgent(o observed) fleet.AgentStatus {
 	agent := *o.before.Agent.DeepCopy()
+	if agent.Account = ""; o.account.shared {
+		agent.Account = string(o.account.uid)
+	}
 	if seen := lastSeen(o); !seen.IsZero() {
 		agent.LastSeen = metav1.NewTime(seen.Truncate(time.Second))
 	}
-	if o.report != nil {
-		agent.Namespace = o.report.Status.AgentNamespace
-		agent.Version = o.report.Status.AgentVersion
-		agent.KubernetesVersion = o.report.Status.KubernetesVersion
+	if o.Report != nil {
+		agent.Namespace = o.Report.Status.AgentNamespace
+		agent.Version = o.Report.Status.AgentVersion
+		agent.KubernetesVersion = o.Report.Status.KubernetesVersion
 	}
 	return agent
 }
@@ -118,6 +119,7 @@ func describeAgent(o observed) fleet.AgentStatus {
 // describeLegacyNodes shows the nodes that upstream agents up to 0.9 report.
 func describeLegacyNodes(after *fleet.ClusterStatus) {
 	agent := after.Agent
+	after.Display.ReadyNodes, after.Display.SampleNode = "", "" // a native agent before may have reported more
 	if total := agent.ReadyNodes + agent.NonReadyNodes; total > 0 {
 		after.Display.ReadyNodes = fmt.Sprintf("%d/%d", agent.ReadyNodes, total)
 	}

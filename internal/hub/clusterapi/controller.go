@@ -1,7 +1,7 @@
 // Package clusterapi registers the clusters that Cluster API makes: in a workspace that asks for it by a label, the kubeconfig Secret
 // of Cluster API's convention becomes a Cluster that is imported with it.
 //
-// It creates Clusters and writes nothing else; the Secret is only read, by the importer. Its invariant: a Cluster that exists is
+// The package creates Clusters and writes nothing else; the Secret is only read, by the importer. Its invariant: a Cluster that exists is
 // never changed.
 package clusterapi
 
@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/restore"
 )
@@ -37,30 +37,15 @@ const (
 	secretSuffix     = "-kubeconfig"
 )
 
-// Deps is what the controller needs.
-type Deps struct {
-	// Client reads Clusters from the cache.
-	Client   client.Client
-	Recorder events.EventRecorder
-}
-
 // Controller reconciles kubeconfig Secrets.
 type Controller struct {
-	Deps
-	// seen has the metadata of the Secrets with LabelClusterName and of the namespaces that ask for registration, and nothing else.
-	seen cache.Cache
+	controller.Deps
+	// cache has the metadata of the Secrets with LabelClusterName and of the namespaces that ask for registration, and nothing else.
+	cache cache.Cache
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller { return &Controller{Deps: deps} }
-
-func secretMetadata() *metav1.PartialObjectMetadata {
-	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
-}
-
-func namespaceMetadata() *metav1.PartialObjectMetadata {
-	return kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
-}
+func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
 // Register adds the controller to the manager, with a cache of its own: the manager's holds only what the hub made.
 func (c *Controller) Register(mgr ctrl.Manager) error {
@@ -68,52 +53,44 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	c.seen, err = cache.New(mgr.GetConfig(), cache.Options{
+	c.cache, err = cache.New(mgr.GetConfig(), cache.Options{
 		NewInformer: restore.NewInformer,
 		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			secretMetadata():    {Label: labels.NewSelector().Add(*named)},
-			namespaceMetadata(): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelClusterAPI: "true"})},
+			kube.CoreMetadata("Secret"):    {Label: labels.NewSelector().Add(*named)},
+			kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelClusterAPI: "true"})},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("making a cache of Cluster API's kubeconfigs: %w", err)
 	}
-	if err := mgr.Add(c.seen); err != nil {
+	if err := mgr.Add(c.cache); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
-		WatchesRawSource(source.Kind(c.seen, secretMetadata(), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
-		WatchesRawSource(source.Kind(c.seen, namespaceMetadata(), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
-		Complete(c)
+		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Secret"), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
+		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Namespace"), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
+		Complete(controller.RetryConflicts(c))
 }
 
 func (c *Controller) secretsIn(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
 	var secrets metav1.PartialObjectMetadataList
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := c.seen.List(ctx, &secrets, client.InNamespace(namespace.Name)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the kubeconfigs of a workspace", "namespace", namespace.Name)
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(secrets.Items))
-	for i := range secrets.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&secrets.Items[i])})
-	}
-	return requests
+	return controller.All(c.cache, &secrets, client.InNamespace(namespace.Name))(ctx, namespace)
 }
 
 // Reconcile registers the cluster that a kubeconfig is for.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	secret := secretMetadata()
-	if err := c.seen.Get(ctx, request.NamespacedName, secret); err != nil {
+	secret := kube.CoreMetadata("Secret")
+	if err := c.cache.Get(ctx, request.NamespacedName, secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	name := secret.Labels[LabelClusterName]
 	if name == "" || secret.Name != name+secretSuffix || secret.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil // another Secret of that cluster, such as its CA
 	}
-	if err := c.seen.Get(ctx, types.NamespacedName{Name: secret.Namespace}, namespaceMetadata()); err != nil {
+	if err := c.cache.Get(ctx, types.NamespacedName{Name: secret.Namespace}, kube.CoreMetadata("Namespace")); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	var existing fleet.Cluster
@@ -131,7 +108,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// explain tells of a Cluster that stands in the way.
+// explain writes an Event about a Cluster that stands in the way.
 func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	if existing.Spec.KubeConfigSecret != secret {
 		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, "NotFromClusterAPI", "Register",
@@ -139,7 +116,7 @@ func (c *Controller) explain(existing *fleet.Cluster, secret string) {
 	}
 }
 
-// desired is the Cluster for a kubeconfig. It goes with the cluster of Cluster API, if that owns the Secret.
+// desired is the Cluster for a kubeconfig. Its owner is the cluster of Cluster API that owns the Secret, if any.
 func desired(secret *metav1.PartialObjectMetadata, name string) *fleet.Cluster {
 	cluster := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: name, Labels: map[string]string{LabelClusterName: name}},

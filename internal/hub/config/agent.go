@@ -14,7 +14,7 @@ const (
 	TLSSystemStore = "system-store"
 )
 
-// Agent is what is the same for every agent that the hub installs.
+// Agent are the settings of all agents that the hub installs.
 type Agent struct {
 	// Image and its pull policy; empty: what the agent's chart says.
 	Image, ImagePullPolicy string

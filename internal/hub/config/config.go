@@ -1,7 +1,7 @@
 // Package config holds the hub's settings, which the fleet chart writes to the ConfigMap fleet-controller.
 //
-// It owns nothing in the cluster. Its invariant: Current never returns settings that did not parse; a broken ConfigMap leaves
-// the last good ones in force and says so in an Event on it. One that is deleted means at once what it means after a restart: the defaults.
+// It writes nothing but Events on the ConfigMap. Its invariant: Current returns only settings that parsed. An invalid ConfigMap leaves the last valid
+// settings in force, a deleted one the defaults, as after a restart.
 package config
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
-// Config is what the hub needs to know. The zero value is not valid; see Default.
+// Config are the settings. The zero value is not valid; see Default.
 type Config struct {
-	// APIServerURL is the hub's URL as members reach it; empty if each member's chart says it.
+	// APIServerURL is where members reach the hub; empty if each member's chart says it.
 	APIServerURL string
 	// APIServerCA is the PEM bundle that goes with it; empty likewise.
 	APIServerCA string
@@ -30,12 +30,14 @@ type Config struct {
 	AgentCheckinInterval time.Duration
 	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
 	AgentTokenLifetime time.Duration
-	// ForceDeleteWaitTime is how long a member that is to be emptied when it leaves waits for its agent's answer.
+	// ForceDeleteWaitTime is how long a leaving member from which everything is deleted waits for its agent's answer.
 	ForceDeleteWaitTime time.Duration
 	// IgnoreClusterRegistrationLabels drops all labels that agents ask for.
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
+	// Registration bounds what requests may cost.
+	Registration Registration
 	// ManageAgent lets the hub keep the agents of Clusters up to date.
 	ManageAgent bool
 	// Agent is how the hub installs agents.
@@ -44,24 +46,30 @@ type Config struct {
 	InventoryNamespace string
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
+	// PlacementAuthorRights says which placements are read with the rights of their authors.
+	PlacementAuthorRights string
 	// Bootstrap is the hub as a member of its own fleet.
 	Bootstrap Bootstrap
-	// Missing says that there is no ConfigMap, so that everything is the default and nobody knows where members reach the hub.
+	// Mappings says what a BundleNamespaceMapping needs to open a namespace.
+	Mappings Mappings
+	// ImportLoopback lets kubeconfigs lead to loopback addresses, which are the hub's own machine.
+	ImportLoopback bool
+	// Missing: there is no ConfigMap, so that these are the defaults, and the hub's address is unknown.
 	Missing bool
 }
 
 // Bootstrap says how the hub is registered as a cluster of its own fleet.
 type Bootstrap struct {
 	// Namespace is the workspace of the Cluster; empty switches it off.
-	Namespace string
+	Namespace string `json:"namespace"`
 	// AgentNamespace is where its agent runs; by default the hub's system namespace.
-	AgentNamespace string
+	AgentNamespace string `json:"agentNamespace"`
 	// LocalAgentDisabled leaves the agent to somebody else.
-	LocalAgentDisabled bool
+	LocalAgentDisabled bool `json:"localAgentDisabled"`
 	// ClusterLabels are put on the Cluster.
-	ClusterLabels map[string]string
+	ClusterLabels map[string]string `json:"clusterLabels"`
 	// AgentTolerations are those of the hub itself.
-	AgentTolerations []corev1.Toleration
+	AgentTolerations []corev1.Toleration `json:"agentTolerations"`
 }
 
 // Hub is where members reach the hub; nil if each member's chart says it, and then agentTLSMode is the chart's too.
@@ -77,6 +85,9 @@ func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
 		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default", ManageAgent: true,
+		PlacementAuthorRights: AuthorRightsEnforce,
+		Registration: Registration{Displacement: DisplaceApproved, RequestLifetime: time.Hour, NewClusterLifetime: 24 * time.Hour,
+			MaxWaitingPerToken: 100, MaxWaitingPerWorkspace: 1000, MaxQueuedPerToken: 10_000, MaxNewClustersPerToken: 2000},
 		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute},
 	}
 }
@@ -102,16 +113,18 @@ type wire struct {
 	RegistrationTokenTTL            struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
-	ManageAgent *bool `json:"manageAgent"`
-	wireAgent   `json:",inline"`
-	Inventory   inventory `json:"inventory"`
-	Bootstrap   struct {
-		Namespace          string              `json:"namespace"`
-		AgentNamespace     string              `json:"agentNamespace"`
-		LocalAgentDisabled bool                `json:"localAgentDisabled"`
-		ClusterLabels      map[string]string   `json:"clusterLabels"`
-		AgentTolerations   []corev1.Toleration `json:"agentTolerations"`
-	} `json:"bootstrap"`
+	Registration wireRegistration `json:"registration"`
+	ManageAgent  *bool            `json:"manageAgent"`
+	wireAgent    `json:",inline"`
+	Inventory    inventory `json:"inventory"`
+	// BundleNamespaceMappings is consent or open.
+	BundleNamespaceMappings        string `json:"bundleNamespaceMappings"`
+	BundleNamespaceMappingsToLocal bool   `json:"bundleNamespaceMappingsToLocal"`
+	ImportLoopback                 bool   `json:"importLoopback"`
+	Placement                      struct {
+		AuthorRights string `json:"authorRights"`
+	} `json:"placement"`
+	Bootstrap Bootstrap `json:"bootstrap"`
 }
 
 type inventory struct {
@@ -174,17 +187,80 @@ func Parse(text string) (Config, error) {
 	if problem := in.Inventory.problem(); problem != "" {
 		return Config{}, errors.New(problem)
 	}
+	if parsed.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
+		return Config{}, err
+	}
+	if parsed.Registration, err = in.Registration.parse(parsed.Registration); err != nil {
+		return Config{}, err
+	}
 	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
 	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), in.AgentTLSMode
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
-	parsed.Bootstrap = Bootstrap(in.Bootstrap)
+	parsed.Bootstrap = in.Bootstrap
 	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
 		parsed.Bootstrap.Namespace = ""
 	}
+	if parsed.Mappings, err = in.mappings(parsed.Bootstrap.Namespace); err != nil {
+		return Config{}, err
+	}
+	parsed.ImportLoopback = in.ImportLoopback
 	parsed.Agent = in.parse(in.AgentTLSMode)
 	parsed.ManageAgent = in.ManageAgent == nil || *in.ManageAgent
 	return parsed, nil
+}
+
+// The values of bundleNamespaceMappings.
+const (
+	MappingsConsent = "consent"
+	MappingsOpen    = "open"
+)
+
+// upstreamLocal is the default workspace of the hub's own Cluster. Objects in it stay when the bootstrap is switched off.
+const upstreamLocal = "fleet-local"
+
+// Mappings says which namespaces a BundleNamespaceMapping may open.
+type Mappings struct {
+	// Open lets a mapping open every namespace that it selects, as upstream does; else the namespace has to consent.
+	Open bool
+	// Local is the workspace of the Cluster that is the hub itself.
+	Local string
+	// ToLocal lets mappings open that workspace, too, if it consents.
+	ToLocal bool
+}
+
+// IsLocal says whether a namespace is a workspace of the hub itself.
+func (m Mappings) IsLocal(namespace string) bool {
+	return namespace == m.Local || namespace == upstreamLocal
+}
+
+func (in wire) mappings(local string) (Mappings, error) {
+	switch in.BundleNamespaceMappings {
+	case "", MappingsConsent, MappingsOpen:
+		return Mappings{Open: in.BundleNamespaceMappings == MappingsOpen, Local: local, ToLocal: in.BundleNamespaceMappingsToLocal}, nil
+	}
+	return Mappings{}, fmt.Errorf("bundleNamespaceMappings %q: want %s or %s", in.BundleNamespaceMappings, MappingsConsent, MappingsOpen)
+}
+
+// The values of placement.authorRights: which placements select objects with the rights of their author, and not with the hub's.
+const (
+	// AuthorRightsEnforce, the default: all placements.
+	AuthorRightsEnforce = "enforce"
+	// AuthorRightsNamespaced: ResourcePlacements; the author of a ClusterResourcePlacement is trusted.
+	AuthorRightsNamespaced = "namespaced"
+	// AuthorRightsIgnore: none.
+	AuthorRightsIgnore = "ignore"
+)
+
+// parseAuthorRights reads placement.authorRights; empty is the default.
+func parseAuthorRights(text string) (string, error) {
+	switch text {
+	case "":
+		return AuthorRightsEnforce, nil
+	case AuthorRightsEnforce, AuthorRightsNamespaced, AuthorRightsIgnore:
+		return text, nil
+	}
+	return "", fmt.Errorf("placement.authorRights %q: want %s, %s or %s", text, AuthorRightsEnforce, AuthorRightsNamespaced, AuthorRightsIgnore)
 }

@@ -41,8 +41,15 @@ func TestParse(t *testing.T) {
 	elsewhere, off := Default(), Default()
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
+	bounded := Default()
+	bounded.Registration = Registration{Displacement: DisplaceLost, RequestLifetime: 2 * time.Hour, MaxWaitingPerToken: 1, MaxWaitingPerWorkspace: 2, MaxQueuedPerToken: 3}
+	trusting := Default()
+	trusting.PlacementAuthorRights = AuthorRightsNamespaced
 	local := Default()
 	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
+	local.Mappings.Local = "fleet-local"
+	mapped := Default()
+	mapped.Mappings, mapped.ImportLoopback = Mappings{Open: true, ToLocal: true}, true
 	for _, c := range []struct {
 		name, text string
 		want       Config
@@ -65,8 +72,19 @@ func TestParse(t *testing.T) {
 		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
 		{name: "and one that is no label value", text: `{"inventory":{"clusterSet":"a b"}}`, problem: `inventory.clusterSet "a b": a valid label`},
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
+		{name: "whoever writes ClusterResourcePlacements is trusted", want: trusting, text: `{"placement":{"authorRights":"namespaced"}}`},
+		{name: "rights that are none are refused", text: `{"placement":{"authorRights":"some"}}`, problem: `placement.authorRights "some": want enforce, namespaced or ignore`},
 		{name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`},
 		{name: "upstream's way to have no local cluster", want: Default(), text: `{"bootstrap":{"namespace":"-"}}`},
+		{name: "mappings and loopback", want: mapped, text: `{"bundleNamespaceMappings":"open","bundleNamespaceMappingsToLocal":true,"importLoopback":true}`},
+		{name: "consent is the default", want: Default(), text: `{"bundleNamespaceMappings":"consent"}`},
+		{name: "mappings that are neither are refused", text: `{"bundleNamespaceMappings":"closed"}`, problem: `bundleNamespaceMappings "closed": want consent or open`},
+		{name: "what registering may cost; 0 is no bound", want: bounded, text: `{"registration":{"requestLifetime":"2h","newClusterLifetime":"0",
+			"maxWaitingPerToken":1,"maxWaitingPerWorkspace":2,"maxQueuedPerToken":3,"maxNewClustersPerToken":0,"displacement":"lost"}}`},
+		{name: "a displacement that is none is refused", text: `{"registration":{"displacement":"never"}}`, problem: "registration.displacement \"never\": want approved, lost or any"},
+		{name: "a request is kept for as long as a legacy agent waits", text: `{"registration":{"requestLifetime":"1m"}}`, problem: "registration.requestLifetime 1m0s: want at least 30m0s"},
+		{name: "so is a new Cluster", text: `{"registration":{"newClusterLifetime":"1m"}}`, problem: "registration.newClusterLifetime 1m0s: want 0 or at least 30m0s"},
+		{name: "a number below zero is refused", text: `{"registration":{"maxQueuedPerToken":-1}}`, problem: "registration.maxQueuedPerToken -1: want 0"},
 		{name: "garbage is refused", text: "{{", problem: "reading key config"},
 		{name: "a URL without https is refused", text: `{"apiServerURL":"hub.example"}`, problem: "want https://host or https://host:port"},
 		{name: "an agentTLSMode that agents do not know is refused", text: `{"agentTLSMode":"lax"}`, problem: `agentTLSMode "lax": want strict or system-store`},
@@ -92,7 +110,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestMembersAreToldAnAddressOnlyIfTheSettingsHaveOne(t *testing.T) {
+func TestMembersAreAskedToUseAnAddressOnlyIfTheSettingsHaveOne(t *testing.T) {
 	for text, want := range map[string]*clusterv1beta1.HubAddress{
 		`{"agentTLSMode":"strict"}`:                              nil,
 		`{"apiServerURL":"https://hub","agentTLSMode":"strict"}`: {APIServerURL: "https://hub", AgentTLSMode: "strict"},

@@ -19,13 +19,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Controller keeps the settings in step with the ConfigMap.
+// Controller reads the ConfigMap when it changes.
 type Controller struct {
-	client    client.Client
-	recorder  events.EventRecorder
-	namespace string
-	current   atomic.Pointer[Config]
-	// subscribers are told of changes.
+	client      client.Client
+	recorder    events.EventRecorder
+	namespace   string
+	current     atomic.Pointer[Config]
 	subscribers []chan event.GenericEvent
 }
 
@@ -53,8 +52,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).Complete(c)
 }
 
-// Load reads the settings once at start, so that no controller acts on the defaults before the ConfigMap was looked at. Settings
-// that do not parse are an error: at start there are none before them to keep.
+// Load reads the settings at the start, before any controller runs. Settings that do not parse are an error, because there are no earlier ones to keep.
 func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 	configMap, err := c.read(ctx, reader)
 	if err != nil {
@@ -96,7 +94,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// adopt puts settings in force and tells the subscribers, if they are others than before.
+// adopt puts settings in force, and notifies the subscribers if they have changed.
 func (c *Controller) adopt(settings *Config) bool {
 	if before := c.current.Swap(settings); reflect.DeepEqual(*before, *settings) {
 		return false
@@ -110,7 +108,7 @@ func (c *Controller) adopt(settings *Config) bool {
 	return true
 }
 
-// missing returns the settings of a hub without a ConfigMap, and says aloud that there is none.
+// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event.
 func (c *Controller) missing(ctx context.Context) *Config {
 	settings := Default()
 	settings.Missing = true
@@ -120,7 +118,7 @@ func (c *Controller) missing(ctx context.Context) *Config {
 	return &settings
 }
 
-// MissingProblem says what is wrong where there is no ConfigMap, and what to do.
+// MissingProblem is the message about a missing ConfigMap.
 func MissingProblem(namespace string) string {
 	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart", namespace, naming.HubConfigMap)
 }

@@ -1,7 +1,7 @@
-// Package group shows in a ClusterGroup how the Clusters that it selects are.
+// Package group counts in the status of a ClusterGroup the Clusters that it selects.
 //
-// It writes the status of ClusterGroups, and nobody else does. Its invariant: a group of thousands costs one look over the cache and at most
-// one write a second, however many of its Clusters change.
+// Only this package writes the status of ClusterGroups. Its invariant: a group of thousands costs one List from the cache and at most one write a
+// second, however many of its Clusters change.
 package group
 
 import (
@@ -16,23 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
-	// coalesce is how long changes of Clusters are gathered before a group is looked at.
+	// coalesce is how long changes of Clusters are gathered before a group is reconciled.
 	coalesce = time.Second
 	// maxNamed is how many Clusters that are not ready are listed, and maxShown how many of them fit into a column.
 	maxNamed, maxShown = 10, 3
@@ -48,44 +45,35 @@ const (
 
 // Controller reconciles ClusterGroups.
 type Controller struct {
-	client.Client
-	clock clock.PassiveClock
+	controller.Deps
 }
 
 // New returns a controller that reads everything from the cache.
-func New(c client.Client, now clock.PassiveClock) *Controller {
-	return &Controller{Client: c, clock: now}
-}
+func New(deps controller.Deps) *Controller { return &Controller{deps} }
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("clustergroup").
 		For(&fleet.ClusterGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&fleet.Cluster{}, handler.Funcs{
-			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { c.wake(ctx, q, e.Object.(*fleet.Cluster)) },
-			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { c.wake(ctx, q, e.Object.(*fleet.Cluster)) },
-			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-				if before, after := e.ObjectOld.(*fleet.Cluster), e.ObjectNew.(*fleet.Cluster); relevant(before, after) {
-					c.wake(ctx, q, before, after)
-				}
-			},
-		}).
-		Complete(c)
+		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
+		Complete(controller.RetryConflicts(c))
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// relevant says whether something changed that a group counts or selects by.
+// relevant returns whether something changed that a group counts or selects by.
 func relevant(before, after *fleet.Cluster) bool {
 	return !maps.Equal(before.Labels, after.Labels) || readiness(before) != readiness(after) ||
 		!equality.Semantic.DeepEqual(before.Status.Summary, after.Status.Summary) || before.Status.ResourceCounts != after.Status.ResourceCounts
 }
 
-// wake has the groups looked at, in a moment, that select a Cluster as it was or as it is.
-func (c *Controller) wake(ctx context.Context, q queue, clusters ...*fleet.Cluster) {
+// onCluster reconciles, in a moment, the groups that select a Cluster as it was or as it is.
+func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
+	clusters := slices.DeleteFunc([]*fleet.Cluster{before, after}, func(cluster *fleet.Cluster) bool { return cluster == nil })
+	if len(clusters) == 2 && !relevant(before, after) {
+		return
+	}
 	var groups fleet.ClusterGroupList
-	if err := c.List(ctx, &groups, client.InNamespace(clusters[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Looking for the ClusterGroups of a Cluster", "cluster", client.ObjectKeyFromObject(clusters[0]))
+	if err := c.Client.List(ctx, &groups, client.InNamespace(clusters[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the ClusterGroups of a Cluster", "cluster", client.ObjectKeyFromObject(clusters[0]))
 	}
 	for i := range groups.Items {
 		selector, err := metav1.LabelSelectorAsSelector(groups.Items[i].Spec.Selector)
@@ -98,23 +86,23 @@ func (c *Controller) wake(ctx context.Context, q queue, clusters ...*fleet.Clust
 // Reconcile counts the Clusters of a group.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var group fleet.ClusterGroup
-	if err := c.Get(ctx, request.NamespacedName, &group); err != nil || group.DeletionTimestamp != nil {
+	if err := c.Client.Get(ctx, request.NamespacedName, &group); err != nil || group.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	selector, invalid := metav1.LabelSelectorAsSelector(group.Spec.Selector) // nothing, if there is none
+	selector, invalid := metav1.LabelSelectorAsSelector(group.Spec.Selector) // without one, the group is empty
 	var clusters fleet.ClusterList
 	if invalid == nil {
-		err := c.List(ctx, &clusters, client.InNamespace(group.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
+		err := c.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("listing the Clusters: %w", err)
 		}
 	}
 	after := group.DeepCopy()
-	after.Status = describe(group.Status, clusters.Items, invalid, c.clock.Now())
+	after.Status = describe(group.Status, clusters.Items, invalid, c.Clock.Now())
 	return ctrl.Result{}, kube.PatchStatus(ctx, c.Client, &group, after)
 }
 
-// describe computes the status; it is the only place that sets it.
+// describe computes the status. No other function sets fields of it.
 func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid error, now time.Time) fleet.ClusterGroupStatus {
 	after := fleet.ClusterGroupStatus{ClusterCount: len(clusters), Conditions: slices.Clone(before.Conditions)}
 	slices.SortFunc(clusters, func(a, b fleet.Cluster) int { return strings.Compare(a.Name, b.Name) })
@@ -145,7 +133,7 @@ func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid
 	return after
 }
 
-// qualified is the summary of a Cluster with the names of its Bundles said to be on it.
+// qualified is the summary of a Cluster, in which the names of its Bundles are prefixed with its own.
 func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
 	summary := *cluster.Status.Summary.DeepCopy()
 	for i := range summary.NonReadyResources {
@@ -154,21 +142,17 @@ func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
 	return summary
 }
 
-// readyClusters is `ready/total`, followed by some that are not ready.
+// readyClusters is `ready/total`, followed by the first Clusters that are not ready.
 func readyClusters(status fleet.ClusterGroupStatus) string {
 	text := fmt.Sprintf("%d/%d", status.ClusterCount-status.NonReadyClusterCount, status.ClusterCount)
-	if names := some(status); names != "" {
-		text += " (" + names + ")"
-	}
-	return text
-}
-
-func some(status fleet.ClusterGroupStatus) string {
 	names := strings.Join(status.NonReadyClusters[:min(len(status.NonReadyClusters), maxShown)], " ")
 	if status.NonReadyClusterCount > maxShown {
 		names += "…"
 	}
-	return names
+	if names != "" {
+		text += " (" + names + ")"
+	}
+	return text
 }
 
 // explain gives the reason of the first Clusters that are not ready.

@@ -1,10 +1,10 @@
-// Package importer is manager-initiated registration: it installs the agent on the cluster that a Cluster's kubeConfigSecret leads to,
-// with a registration token of its own, and installs it again when what it was installed with has changed or the agent is gone.
+// Package importer is manager-initiated registration: it installs the agent on the cluster that the kubeConfigSecret of a Cluster leads to, with a
+// registration token of its own, and installs it again when its settings have changed or the agent is gone.
 //
-// It writes the condition Imported and what was handed over: status.import, agentDeployedGeneration, agentConfigChanged,
-// garbageCollectionInterval, the migration markers and the hashes of the agent's settings. It owns the
-// ClusterRegistrationTokens import-token-<cluster>. Its invariants: a kubeconfig is read when it is needed and kept nowhere; while a
-// Cluster is imported and its agent well, nothing is sent downstream; a cluster that does not answer delays no other.
+// It writes the condition Imported, status.import, agentDeployedGeneration, agentConfigChanged, garbageCollectionInterval, the migration markers and
+// the hashes of the agent's settings, and owns the ClusterRegistrationTokens import-token-<cluster>. Its invariants: a kubeconfig is read for one attempt
+// and kept nowhere, and one of another namespace needs its owner's consent; nothing is sent downstream while a Cluster is imported and its agent well;
+// silent servers delay no other workspace; the answer of an unknown server is never quoted.
 package importer
 
 import (
@@ -15,57 +15,49 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
-	// indexSecret finds Clusters by their kubeconfig Secret, indexClusterID by the cluster that they are.
+	// indexSecret finds Clusters by their kubeconfig Secret, indexClusterID by the UID of their namespace kube-system.
 	indexSecret    = "importer.secret"
 	indexClusterID = "importer.clusterID"
-	// workers is how many clusters are imported at once. A worker that waits for a cluster which does not answer costs a few
-	// kilobytes; it gives up after probeTimeout, and comes back ever more seldom.
-	workers = 128
-	// tokenPatience is how long the hub's own making of a token may take before it is worth a write.
-	tokenPatience = 15 * time.Second
+	// workers is how many clusters are imported at once. A worker that waits for a silent server costs a few kilobytes, and gives up after
+	// probeTimeout.
+	workers = 256
+	// tokenGrace is how long the hub may take to make a token before that is worth a status write.
+	tokenGrace = 15 * time.Second
 )
 
-// Deps is what the controller needs.
+// Deps are what the controller is given.
 type Deps struct {
-	// Client reads Clusters and tokens from the cache.
-	Client client.Client
-	// Live reads what is not cached: Secrets.
-	Live client.Reader
+	controller.Deps
 	// Secrets holds the metadata of all Secrets that may be a kubeconfig: see NewSecretCache.
-	Secrets  cache.Cache
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
-	Config   *config.Controller
-	// SystemNamespace is the hub's own.
-	SystemNamespace string
+	Secrets cache.Cache
+	// Hub is how the hub reaches its own cluster.
+	Hub *rest.Config
 }
 
 // Controller reconciles Clusters with a kubeConfigSecret.
 type Controller struct {
 	Deps
-	memory  *memory
-	written kube.Written
+	tracker  *tracker
+	expected kube.Expectations
 }
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, memory: newMemory(), written: kube.Written{Clock: deps.Clock}}
+	return &Controller{Deps: deps, tracker: newTracker(), expected: kube.Expectations{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -77,60 +69,61 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 			return err
 		}
 	}
-	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secret := kube.CoreMetadata("Secret")
 	return ctrl.NewControllerManagedBy(mgr).Named("importer").
 		For(&fleet.Cluster{}).
 		Owns(&fleet.ClusterRegistrationToken{}).
 		WatchesRawSource(source.Kind(c.Secrets, secret, handler.TypedEnqueueRequestsFromMapFunc(c.ofSecret))).
-		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(c)
+		WatchesRawSource(source.Channel(c.tracker.free, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
+		WithOptions(controller.Workers(workers)).
+		Complete(controller.RetryConflicts(c))
 }
 
-// Reconcile imports one cluster if it has to be.
+// Reconcile imports one cluster if that is needed.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	defer c.tracker.release(ctx, request.NamespacedName)
 	var cluster fleet.Cluster
-	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); apierrors.IsNotFound(err) {
-		c.memory.forget(request.NamespacedName)
-		return ctrl.Result{}, nil
-	} else if err != nil {
+	err := c.Client.Get(ctx, request.NamespacedName, &cluster)
+	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if cluster.Labels[fleet.LabelClusterManagement] != "" || cluster.Spec.KubeConfigSecret == "" {
+	if err != nil || !isImported(&cluster) {
+		c.tracker.forget(ctx, request.NamespacedName)
+		c.expected.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if cluster.DeletionTimestamp != nil {
-		c.memory.forget(request.NamespacedName)
-		return ctrl.Result{}, nil
-	}
-	if wait := c.written.Await(&cluster); wait > 0 {
+	if wait := c.expected.Await(client.ObjectKeyFromObject(&cluster), &cluster); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
-	seen, err := c.observe(ctx, &cluster)
+	o, err := c.observe(ctx, &cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	now := c.Clock.Now()
-	decided := decide(seen, now)
-	if decided.action == queue {
-		seen.slot = c.memory.slot(request.NamespacedName, now)
-		decided = decide(seen, now)
+	decided := decide(o, now)
+	if decided.action == schedule {
+		o.history.start = c.tracker.nextStart(now)
+		decided = decide(o, now)
+	}
+	if (decided.action == install || decided.action == diagnose) && !c.tracker.acquire(request.NamespacedName) {
+		return ctrl.Result{}, c.report(ctx, &cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus { return describeQueued(status, now) })
 	}
 	switch decided.action {
-	case try:
-		return c.importNow(ctx, &cluster, seen, decided.need)
-	case look:
-		return c.lookNow(ctx, &cluster, seen)
+	case install:
+		return c.importNow(ctx, &cluster, o, decided.need)
+	case diagnose:
+		return c.diagnoseNow(ctx, &cluster, o)
 	case wait:
-		if decided.wake.Equal(seen.slot) && !seen.slot.IsZero() {
-			err = c.report(ctx, &cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
-				return describeTurn(before, decided.need, seen.slot, now)
+		if start := o.history.start; decided.wake.Equal(start) && !start.IsZero() {
+			err = c.report(ctx, &cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
+				return describeScheduled(status, decided.need, start, now)
 			})
 		}
-	case idle, queue:
-		c.memory.used(request.NamespacedName)
-		err = c.report(ctx, &cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
-			return describeRest(before, cluster.Spec, c.Config.Current().Agent, seen, now)
+	case idle, schedule:
+		o.history.start = time.Time{}
+		err = c.report(ctx, &cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
+			return describeIdle(status, cluster.Spec, c.Config.Current().Agent, o, now)
 		})
 	}
 	if err != nil || decided.wake.IsZero() {
@@ -139,48 +132,45 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.wake, now), nil
 }
 
-// importNow makes one try and remembers what became of it.
-func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, seen observed, why need) (ctrl.Result, error) {
-	key := client.ObjectKeyFromObject(cluster)
-	out, err := c.try(ctx, cluster, seen, why)
-	now, h := c.Clock.Now(), seen.history
+// isImported says whether the hub installs the agent of a Cluster.
+func isImported(cluster *fleet.Cluster) bool {
+	return cluster.Spec.KubeConfigSecret != "" && cluster.Labels[fleet.LabelClusterManagement] == "" && cluster.DeletionTimestamp == nil
+}
+
+// importNow attempts an import and remembers the result.
+func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, o observed, why need) (ctrl.Result, error) {
+	out, err := c.attempt(ctx, cluster, o, why)
+	now, h := c.Clock.Now(), o.history
 	var p *problem
 	switch {
 	case errors.As(err, &p):
 	case err != nil:
 		return ctrl.Result{}, err
 	case out.waiting:
-		return c.awaitToken(ctx, cluster, seen, why)
+		return c.awaitToken(ctx, cluster, o, why)
 	}
-	c.memory.used(key)
-	h.waiting = time.Time{}
+	h.start, h.tokenAwaited = time.Time{}, time.Time{}
 	if p == nil {
-		// What a look has found holds until the next one, if the agent is only installed as it was.
-		finding := why == needHealing && h.looks > 0
+		// The cause that a diagnosis has found stays in the condition if the agent is only installed as it was.
+		out.keepsCondition = why == needHealing && h.diagnoses > 0
 		if why == needHealing {
-			h.healed++
-			h.healedAt = now
+			h.heals++
+			h.healed = now
 		} else {
-			h.looks = 0
+			h.diagnoses = 0
 		}
 		h.failed, h.problem, h.failures = "", nil, 0
-		c.memory.remember(key, h)
-		return ctrl.Result{}, c.report(ctx, cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
-			after := describeImported(before, cluster.Spec, c.Config.Current().Agent, out, now)
-			if finding {
-				after.Conditions = before.Conditions
-			}
-			return after
+		return ctrl.Result{}, c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
+			return describeImported(status, cluster.Spec, c.Config.Current().Agent, out, now)
 		})
 	}
-	if h.failed != seen.input {
+	if h.failed != o.input {
 		h.failures = 0
 	}
 	h.failures++
-	h.failed, h.problem, h.next = seen.input, p, retryAt(now, h.failures, seen.spread)
-	c.memory.remember(key, h)
-	err = c.report(ctx, cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
-		return describeProblem(before, seen, why, h, now)
+	h.failed, h.problem, h.next = o.input, p, now.Add(backoff(firstRetry, maxRetry, h.failures, o.jitter)).Truncate(time.Second)
+	err = c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
+		return describeProblem(status, o.outdated(why), p, h.next, now)
 	})
 	if err != nil || p.input {
 		return ctrl.Result{}, err
@@ -188,30 +178,28 @@ func (c *Controller) importNow(ctx context.Context, cluster *fleet.Cluster, seen
 	return kube.At(h.next, now), nil
 }
 
-// awaitToken waits for the import token, an event of which wakes the Cluster, and says so if that takes long.
-func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, seen observed, why need) (ctrl.Result, error) {
-	now, h := c.Clock.Now(), seen.history
-	if h.waiting.IsZero() {
-		h.waiting = now
-		c.memory.remember(client.ObjectKeyFromObject(cluster), h)
+// awaitToken waits for the import token, an event of which wakes the Cluster, and reports a wait that takes long.
+func (c *Controller) awaitToken(ctx context.Context, cluster *fleet.Cluster, o observed, why need) (ctrl.Result, error) {
+	now, h := c.Clock.Now(), o.history
+	if h.tokenAwaited.IsZero() {
+		h.tokenAwaited = now
 	}
-	if left := h.waiting.Add(tokenPatience).Sub(now); left > 0 {
+	if left := h.tokenAwaited.Add(tokenGrace).Sub(now); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	h.problem = setback(reasonWaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why", cluster.Namespace)
-	h.next = now.Add(tokenPatience)
-	err := c.report(ctx, cluster, func(before fleet.ClusterStatus) fleet.ClusterStatus {
-		return describeProblem(before, seen, why, h, now)
+	late := setback(reasonWaitingForToken, "the hub has not made the import token yet: kubectl -n %s get clusterregistrationtokens says why", cluster.Namespace)
+	err := c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus {
+		return describeProblem(status, o.outdated(why), late, now.Add(tokenGrace), now)
 	})
-	return ctrl.Result{RequeueAfter: tokenPatience}, err
+	return ctrl.Result{RequeueAfter: tokenGrace}, err
 }
 
-// report writes the status as describe makes it of the one that is there now: an import takes longer than others leave the Cluster alone.
+// report writes the status that describe makes of the current one. A conflict is retried here, because the import would be repeated otherwise.
 func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, describe func(fleet.ClusterStatus) fleet.ClusterStatus) error {
 	before := cluster.DeepCopy()
 	for {
 		after := before.DeepCopy()
-		after.Status = describe(before.Status)
+		after.Status = describe(after.Status)
 		err := kube.PatchStatus(ctx, c.Client, before, after)
 		if apierrors.IsConflict(err) {
 			if err = c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), before); err == nil && before.UID == cluster.UID {
@@ -222,22 +210,18 @@ func (c *Controller) report(ctx context.Context, cluster *fleet.Cluster, describ
 			return client.IgnoreNotFound(err)
 		}
 		if before.UID == cluster.UID && after.ResourceVersion != before.ResourceVersion {
-			c.written.Store(after)
-			c.announce(ctx, after, kube.FindCondition(before.Status.Conditions, fleet.ConditionImported))
+			c.expected.Expect(client.ObjectKeyFromObject(after), after)
+			c.announce(ctx, after, kube.ReasonOf(before.Status.Conditions, fleet.ConditionImported))
 		}
 		return nil
 	}
 }
 
-// announce tells of a transition, after it was written.
-func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before *fleet.Condition) {
+// announce logs a transition and records an Event of it, after the status was written.
+func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from string) {
 	imported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionImported)
-	if imported == nil || (before != nil && before.Reason == imported.Reason) {
+	if imported == nil || imported.Reason == from {
 		return
-	}
-	from := ""
-	if before != nil {
-		from = before.Reason
 	}
 	ctrl.LoggerFrom(ctx).Info("Import changed state", "from", from, "to", imported.Reason, "message", imported.Message)
 	kind, note := corev1.EventTypeNormal, imported.Message
@@ -249,27 +233,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	c.Recorder.Eventf(cluster, nil, kind, imported.Reason, "Import", "%s", kube.Clip(note, maxNote))
 }
 
-// ofSecret leads from a kubeconfig to the Clusters that use it.
+// ofSecret maps a kubeconfig Secret to the Clusters that use it.
 func (c *Controller) ofSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	return c.list(ctx, client.MatchingFields{indexSecret: client.ObjectKeyFromObject(secret).String()})
-}
-
-// all leads from a change of the settings to every Cluster that the hub installs an agent on.
-func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return c.list(ctx)
-}
-
-func (c *Controller) list(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	var list fleet.ClusterList
-	if err := c.Client.List(ctx, &list, options...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing Clusters to import")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.KubeConfigSecret != "" {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+	using := client.MatchingFields{indexSecret: client.ObjectKeyFromObject(secret).String()}
+	return controller.All(c.Client, &fleet.ClusterList{}, using)(ctx, secret)
 }

@@ -1,12 +1,18 @@
 package importer
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -23,11 +29,65 @@ const (
 	reasonAgentCrashing          = "AgentCrashing"
 )
 
-// wrongArchitecture is what a kernel says about a program for another processor.
+// wrongArchitecture is the error of a kernel for a program of another processor.
 const wrongArchitecture = "exec format error"
 
-// diagnose says why an agent that was installed does not join, as far as its Deployment and its Pods tell. The Deployment is nil if it is gone.
-func diagnose(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *problem {
+// diagnoseNow finds out why an agent that was installed does not join, and reports the cause.
+func (c *Controller) diagnoseNow(ctx context.Context, cluster *fleet.Cluster, o observed) (ctrl.Result, error) {
+	cause, err := c.findCause(ctx, cluster, o.last)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := c.Clock.Now()
+	o.history.diagnoses++
+	o.history.diagnosed = now
+	err = c.report(ctx, cluster, func(status fleet.ClusterStatus) fleet.ClusterStatus { return describeCause(status, cause, now) })
+	next := decide(o, now).wake
+	if err != nil || next.IsZero() {
+		return ctrl.Result{}, err
+	}
+	return kube.At(next, now), nil
+}
+
+// findCause asks the cluster about the agent. A connection that fails is a cause, too.
+func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last *fleet.ImportStatus) (*problem, error) {
+	unknown := func(p *problem) *problem {
+		return setback(reasonAgentNotJoined, "why cannot be seen, because %s", p.message)
+	}
+	from, err := c.read(ctx, cluster)
+	var p *problem
+	if errors.As(err, &p) {
+		return unknown(p), nil
+	} else if err != nil {
+		return nil, err
+	}
+	d, err := c.connect(from.kubeconfig)
+	if err != nil {
+		return unknown(badInput(reasonInvalidKubeconfig, "Secret %s: %s", from.key, err)), nil
+	}
+	defer d.close()
+	deployment, pods, err := d.agent(ctx, last.Namespace)
+	if err != nil {
+		return unknown(d.explain("looking at the agent", err)), nil
+	}
+	return causeOf(deployment, pods, from.url), nil
+}
+
+// agent reads the Deployment of the agent, which may be gone, and its Pods.
+func (d *downstream) agent(ctx context.Context, namespace string) (*appsv1.Deployment, []corev1.Pod, error) {
+	deployment := &appsv1.Deployment{}
+	if err := d.get(ctx, "/apis/apps/v1/namespaces/"+namespace+"/deployments/fleet-agent", deployment); apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	var pods corev1.PodList
+	err := d.get(ctx, "/api/v1/namespaces/"+namespace+"/pods?labelSelector="+url.QueryEscape("app=fleet-agent"), &pods)
+	return deployment, pods.Items, err
+}
+
+// causeOf says why an agent that was installed does not join, as far as its Deployment and its Pods tell. The Deployment is nil if it is gone.
+func causeOf(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *problem {
 	if deployment == nil {
 		return setback(reasonAgentRemoved, "its Deployment is gone: somebody has removed it; another redeployAgentGeneration of the Cluster installs it at once")
 	}
@@ -36,7 +96,7 @@ func diagnose(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *pro
 	}
 	pod := newest(pods)
 	if pod == nil {
-		return diagnoseDeployment(deployment)
+		return causeOfDeployment(deployment)
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -47,7 +107,7 @@ func diagnose(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *pro
 		return setback(reasonAgentUnschedulable, "no scheduler has found a node for its Pod %s yet: does the cluster have one that runs?", pod.Name)
 	}
 	for i := range pod.Status.ContainerStatuses {
-		if found := diagnoseContainer(pod, &pod.Status.ContainerStatuses[i]); found != nil {
+		if found := causeOfContainer(pod, &pod.Status.ContainerStatuses[i]); found != nil {
 			return found
 		}
 	}
@@ -57,8 +117,8 @@ func diagnose(deployment *appsv1.Deployment, pods []corev1.Pod, hub string) *pro
 	return setback(reasonAgentNotJoined, "its Pod %s runs and has not come through to %s: kubectl -n %s logs %s says why", pod.Name, hub, pod.Namespace, pod.Name)
 }
 
-// diagnoseDeployment says why there is no Pod.
-func diagnoseDeployment(deployment *appsv1.Deployment) *problem {
+// causeOfDeployment says why a Deployment has no Pod.
+func causeOfDeployment(deployment *appsv1.Deployment) *problem {
 	for _, condition := range deployment.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			return setback(reasonAgentRefused, "the cluster refuses its Pod: %s", kube.Clip(condition.Message, maxMessage))
@@ -67,8 +127,8 @@ func diagnoseDeployment(deployment *appsv1.Deployment) *problem {
 	return setback(reasonAgentNotStarted, "its Deployment has no Pod: do the cluster's own controllers run?")
 }
 
-// diagnoseContainer says what keeps a container from running; nil if nothing does.
-func diagnoseContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *problem {
+// causeOfContainer says what keeps a container from running; nil if nothing does.
+func causeOfContainer(pod *corev1.Pod, status *corev1.ContainerStatus) *problem {
 	if waiting := status.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
@@ -115,7 +175,7 @@ func times(restarts int32) string {
 	return fmt.Sprintf("%d times", restarts)
 }
 
-// newest is the Pod that was made last, of those that are not about to go.
+// newest is the Pod that was created last, of those that are not being deleted.
 func newest(pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {

@@ -88,7 +88,7 @@ func TestDiagnosisNamesWhatKeepsTheAgentFromJoining(t *testing.T) {
 		"a Pod that goes is none": {deployment(), []corev1.Pod{pod(runs, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })}, reasonAgentNotStarted, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := diagnose(c.deployment, c.pods, "https://hub")
+			got := causeOf(c.deployment, c.pods, "https://hub")
 			if got.reason != c.reason {
 				t.Errorf("reason %s (%s), want %s", got.reason, got.message, c.reason)
 			}

@@ -11,55 +11,60 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// helmManager is as whom Helm writes, who takes over what is installed here: a field has one owner, which may take it away again.
+// helmManager is the field manager of Helm, which takes over what is installed here: only the owner of a field can remove it again.
 const helmManager = client.FieldOwner("helm")
 
 const (
-	// dialTimeout and probeTimeout find out soon whether anybody answers; callTimeout bounds every call after that.
+	// dialTimeout and probeTimeout bound the first call, callTimeout each call after that.
 	dialTimeout  = 3 * time.Second
 	probeTimeout = 5 * time.Second
 	callTimeout  = 15 * time.Second
-	// maxAnswer bounds what an API server, which is anybody's, can make the hub read.
+	// maxAnswer bounds what an API server, which can be anybody's, makes the hub read.
 	maxAnswer = 4 << 20
+	// attemptTime is how long a connection is used for new calls, so that a server which answers as slowly as allowed holds it no longer.
+	attemptTime = 2 * time.Minute
 )
 
-// downstream is one visit to the API server of a cluster that is imported. It ends with close; nothing of it is kept.
+// downstream is one connection to the API server of a cluster that is imported. Nothing of it is kept after close.
 type downstream struct {
 	client.Client
 	server string
 	http   *http.Client
 	close  func()
+	// known: the server has answered as a Kubernetes API server does. Until then it may be any server that only the hub can reach.
+	known bool
 }
 
-// visit prepares the calls. It does not use client-go's own transports, because those are cached with the credentials in them.
-func (c *Controller) visit(k kubeconfig) (*downstream, error) {
+// connect prepares the calls. client-go's own transports are not used, because they are cached with the credentials in them.
+func (c *Controller) connect(k kubeconfig) (*downstream, error) {
+	if err := checkLiteral(k.server); err != nil {
+		return nil, err
+	}
 	tls, err := rest.TLSConfigFor(k.config)
 	if err != nil {
 		return nil, errors.New("the certificates or the key in the kubeconfig cannot be read")
 	}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, Control: c.control(k.server)}).DialContext,
 		TLSClientConfig:     tls,
 		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     dialTimeout, // a call that timed out releases its connection after close
 		ForceAttemptHTTP2:   true,
 	}
-	if k.config.Proxy != nil {
-		transport.Proxy = k.config.Proxy
-	}
-	wrapped, err := rest.HTTPWrappersForConfig(k.config, bounded{transport})
+	wrapped, err := rest.HTTPWrappersForConfig(k.config, bounded{transport, c.Clock, c.Clock.Now().Add(attemptTime)})
 	if err != nil {
 		return nil, errors.New("the credential in the kubeconfig cannot be used")
 	}
@@ -76,10 +81,17 @@ func (c *Controller) visit(k kubeconfig) (*downstream, error) {
 	return &downstream{Client: made, server: strings.TrimSuffix(k.server, "/"), http: calls, close: transport.CloseIdleConnections}, nil
 }
 
-// bounded cuts answers off that are too long to be true.
-type bounded struct{ next http.RoundTripper }
+// bounded cuts off long answers, and starts no call after until.
+type bounded struct {
+	next  http.RoundTripper
+	clock clock.PassiveClock
+	until time.Time
+}
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if b.clock.Now().After(b.until) {
+		return nil, context.DeadlineExceeded
+	}
 	response, err := b.next.RoundTrip(request)
 	if err == nil {
 		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
@@ -87,7 +99,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// kinds are the resources of what the agent's chart renders, so that nothing has to be discovered.
+// kinds are the resources that the agent's chart renders, so that discovery is not needed.
 var kinds = func() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(group string, scope meta.RESTScope, names ...string) {
@@ -115,19 +127,19 @@ func (d *downstream) probe(ctx context.Context) error {
 	return d.get(ctx, "/version", &struct{}{})
 }
 
-// clusterID is what tells the cluster from all others.
+// clusterID is the UID of the namespace kube-system.
 func (d *downstream) clusterID(ctx context.Context) (string, error) {
 	var namespace metav1.PartialObjectMetadata
 	if err := d.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace); err != nil {
 		return "", err
 	}
 	if namespace.UID == "" {
-		return "", errors.New("its namespace kube-system has no UID")
+		return "", errNotAPIServer
 	}
 	return string(namespace.UID), nil
 }
 
-// get reads what is no matter of a client: the answer of any API server, whatever it is.
+// get reads JSON from a server that may be no API server at all.
 func (d *downstream) get(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.server+path, http.NoBody)
 	if err != nil {
@@ -146,12 +158,12 @@ func (d *downstream) get(ctx context.Context, path string, into any) error {
 		return apierrors.NewGenericServerResponse(response.StatusCode, "get", schema.GroupResource{}, path, "", 0, true)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("it answers %s with something that is not JSON; is it an API server?", path)
+		return errNotAPIServer
 	}
 	return nil
 }
 
-// apply brings the objects to the cluster. What was there before and cannot be changed is made anew.
+// apply applies the objects. A Deployment or PriorityClass that cannot be changed is replaced.
 func (d *downstream) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := d.applyOne(ctx, object)
@@ -174,23 +186,4 @@ func (d *downstream) applyOne(ctx context.Context, object *unstructured.Unstruct
 // remove deletes an object that may be gone already.
 func (d *downstream) remove(ctx context.Context, object client.Object, policy metav1.DeletionPropagation) error {
 	return client.IgnoreNotFound(d.Delete(ctx, object, client.PropagationPolicy(policy)))
-}
-
-// removeAgent takes an agent away: all that its namespace has of it, but not the namespace, which may have more in it.
-func (d *downstream) removeAgent(ctx context.Context, objects []*unstructured.Unstructured, own ...string) error {
-	for _, object := range objects {
-		if object.GetNamespace() == "" {
-			continue
-		}
-		if err := d.remove(ctx, object, metav1.DeletePropagationBackground); err != nil {
-			return fmt.Errorf("removing %s: %w", kube.Describe(d.Scheme(), object), err)
-		}
-	}
-	for _, name := range own {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: objects[0].GetName(), Name: name}}
-		if err := d.remove(ctx, secret, metav1.DeletePropagationBackground); err != nil {
-			return fmt.Errorf("removing Secret %s/%s: %w", secret.Namespace, name, err)
-		}
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ func TestEveryKindOfTheAgentsManifestIsKnownWithoutDiscovery(t *testing.T) {
 		PriorityClass: &fleet.PriorityClassSpec{Value: 1}, PodDisruptionBudget: &fleet.PodDisruptionBudgetSpec{MinAvailable: "1"},
 	}}}
 	values := agentchart.Of(cluster, "id", config.Default().Agent, "cattle-fleet-system")
-	values.Bootstrap = agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	values.Bootstrap = &agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	objects, err := agentchart.Render(values)
 	if err != nil {
 		t.Fatal(err)
@@ -23,5 +23,19 @@ func TestEveryKindOfTheAgentsManifestIsKnownWithoutDiscovery(t *testing.T) {
 		if _, err := kinds.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 			t.Errorf("%s %s: %v", gvk.Kind, object.GetName(), err)
 		}
+	}
+}
+
+func TestASchedulingThatSetsNothingIsNone(t *testing.T) {
+	var none, empty fleet.ClusterStatus
+	describeSettings(&none, fleet.ClusterSpec{}, config.Default().Agent)
+	describeSettings(&empty, fleet.ClusterSpec{AgentSchedulingCustomization: &fleet.AgentSchedulingCustomization{}}, config.Default().Agent)
+	if empty.AgentSchedulingCustomizationHash != "" || none.AgentSchedulingCustomizationHash != "" {
+		t.Errorf("the hash is %q", empty.AgentSchedulingCustomizationHash)
+	}
+	var some fleet.ClusterStatus
+	describeSettings(&some, fleet.ClusterSpec{AgentSchedulingCustomization: &fleet.AgentSchedulingCustomization{PriorityClass: &fleet.PriorityClassSpec{}}}, config.Default().Agent)
+	if some.AgentSchedulingCustomizationHash == "" {
+		t.Error("one that asks for a PriorityClass has no hash")
 	}
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,80 +12,165 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/local"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// visit is an installation under way.
-type visit struct {
+// installation is the last part of an attempt: the agent is installed on a cluster that passed the preflight.
+type installation struct {
 	*downstream
-	cluster *fleet.Cluster
-	seen    observed
-	values  agentchart.Values
-	objects []*unstructured.Unstructured
-	id, url string
+	cluster  *fleet.Cluster
+	observed observed
+	values   agentchart.Values
+	objects  []*unstructured.Unstructured
+	id, url  string
 }
 
-// install brings the agent to the cluster, after what stood there of an earlier one is gone.
-func (c *Controller) install(ctx context.Context, v visit) error {
-	if err := c.dislodge(ctx, v); err != nil {
+// installedAgent is an agent that was on the cluster before: the record that it works for, and its hub's server.
+type installedAgent struct {
+	record types.NamespacedName
+	server string
+}
+
+// install applies the agent's chart, after what is there of an earlier agent is gone.
+func (c *Controller) install(ctx context.Context, i installation) error {
+	if err := c.replaceForeign(ctx, i); err != nil {
 		return err
 	}
-	if last := v.seen.last; last != nil && last.ClusterID == v.id {
-		if err := c.clear(ctx, v); err != nil {
+	if last := i.observed.last; last != nil && last.ClusterID == i.id {
+		if err := i.cleanUp(ctx, last.Namespace); err != nil {
 			return err
 		}
 	}
-	if err := v.apply(ctx, v.objects); err != nil {
-		return explain(v.server, "installing the agent", err)
+	if err := i.apply(ctx, i.objects); err != nil {
+		return i.explain("installing the agent", err)
 	}
 	return nil
 }
 
-// clear removes what a new manifest would leave behind of the last one.
-func (c *Controller) clear(ctx context.Context, v visit) error {
-	if last := v.seen.last; last.Namespace != "" && last.Namespace != v.values.Namespace() {
-		old := v.values
-		old.Internal.SystemNamespace = last.Namespace
-		objects, err := agentchart.Render(old)
-		if err != nil {
-			return err
-		}
-		if err := v.removeAgent(ctx, objects, naming.AgentSecret); err != nil {
-			return explain(v.server, "removing the agent from namespace "+last.Namespace, err)
-		}
-		return nil
+// installedAgent reads the agent's own Secret, of whose credential nothing is kept; nil if there is none.
+func (d *downstream) installedAgent(ctx context.Context, namespace string) (*installedAgent, error) {
+	var secret corev1.Secret
+	err := d.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.AgentSecret}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
 	}
-	return v.dropScheduling(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := &installedAgent{record: types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}}
+	if config, err := clientcmd.Load(secret.Data["kubeconfig"]); err == nil {
+		for _, cluster := range config.Clusters {
+			found.server = cluster.Server
+		}
+	}
+	return found, nil
 }
 
-// dropScheduling deletes the PriorityClass and the PodDisruptionBudget that the Cluster does not ask for any more.
-func (v visit) dropScheduling(ctx context.Context) error {
-	if v.cluster.Status.AgentSchedulingCustomizationHash == "" {
+// replaceForeign uninstalls an agent that works for another hub, or at the address that the hub had before: it would go on calling there. An
+// agent of another record of this hub is the user's to remove.
+func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
+	found, err := i.installedAgent(ctx, i.values.Namespace())
+	if err != nil {
+		return i.explain("looking for an agent that is there already", err)
+	}
+	if found == nil {
+		return nil
+	}
+	own := found.record == client.ObjectKeyFromObject(i.cluster)
+	if own && (found.server == i.url || i.observed.agent == membership.AgentOnline) {
+		return nil
+	}
+	if !own {
+		var other fleet.Cluster
+		err := c.Client.Get(ctx, found.record, &other)
+		if err == nil && other.DeletionTimestamp == nil {
+			c.tracker.unclaim(client.ObjectKeyFromObject(i.cluster))
+			return takenBy(found.record)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return i.uninstall(ctx, found)
+}
+
+// uninstall deletes a running agent, and in a later attempt its credential, which the agent would write again as long as it runs.
+func (i installation) uninstall(ctx context.Context, found *installedAgent) error {
+	namespace := i.values.Namespace()
+	deployment := kube.Metadata(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	err := i.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "fleet-agent"}, deployment)
+	if err == nil {
+		if err = i.remove(ctx, deployment, metav1.DeletePropagationForeground); err == nil {
+			return setback(reasonAgentEnding, "the agent in namespace %s works for Cluster %s at %s: it is ended first", namespace, found.record, found.server)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		err = i.remove(ctx, agentSecret(namespace), metav1.DeletePropagationBackground)
+	}
+	if err != nil {
+		return i.explain("removing the agent before", err)
+	}
+	return nil
+}
+
+func agentSecret(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.AgentSecret}}
+}
+
+// cleanUp deletes what the last manifest has and the new one has not: all that is namespaced, if the agent moves to another namespace (which stays,
+// because others may use it), else the PriorityClass and the PodDisruptionBudget that the Cluster asks for no more.
+func (i installation) cleanUp(ctx context.Context, namespace string) error {
+	if namespace == "" || namespace == i.values.Namespace() {
+		return i.cleanUpScheduling(ctx)
+	}
+	old := i.values
+	old.Internal.SystemNamespace = namespace
+	manifest, err := agentchart.Render(old)
+	if err != nil {
+		return err
+	}
+	objects := make([]client.Object, 0, len(manifest)+1)
+	for _, object := range manifest {
+		if object.GetNamespace() != "" {
+			objects = append(objects, object)
+		}
+	}
+	for _, object := range append(objects, agentSecret(namespace)) {
+		if err := i.remove(ctx, object, metav1.DeletePropagationBackground); err != nil {
+			return i.explain("removing the agent from namespace "+namespace, fmt.Errorf("removing %s: %w", kube.Describe(i.Scheme(), object), err))
+		}
+	}
+	return nil
+}
+
+func (i installation) cleanUpScheduling(ctx context.Context) error {
+	if i.cluster.Status.AgentSchedulingCustomizationHash == "" {
 		return nil
 	}
 	for _, gvk := range []struct{ group, kind, namespace, name string }{
 		{"scheduling.k8s.io", "PriorityClass", "", "fleet-agent-priority-class"},
-		{"policy", "PodDisruptionBudget", v.values.Namespace(), "fleet-agent-pod-disruption-budget"},
+		{"policy", "PodDisruptionBudget", i.values.Namespace(), "fleet-agent-pod-disruption-budget"},
 	} {
-		if slices.ContainsFunc(v.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == gvk.kind }) {
+		if slices.ContainsFunc(i.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == gvk.kind }) {
 			continue
 		}
 		object := kube.Metadata(schema.GroupVersionKind{Group: gvk.group, Version: "v1", Kind: gvk.kind})
 		object.Namespace, object.Name = gvk.namespace, gvk.name
-		if err := v.remove(ctx, object, metav1.DeletePropagationBackground); err != nil {
-			return explain(v.server, "removing "+gvk.kind+" "+gvk.name, err)
+		if err := i.remove(ctx, object, metav1.DeletePropagationBackground); err != nil {
+			return i.explain("removing "+gvk.kind+" "+gvk.name, err)
 		}
 	}
 	return nil
 }
 
-// pullSecrets are copies of the hub's own, for an agent whose Cluster does not say which it has.
+// pullSecrets are copies of the hub's pull secrets, for a Cluster that does not name its own.
 func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, values agentchart.Values) ([]*unstructured.Unstructured, error) {
 	if cluster.Spec.AgentPullSecrets != nil {
 		return nil, nil
@@ -110,43 +196,6 @@ func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, va
 		copies = append(copies, &unstructured.Unstructured{Object: content})
 	}
 	return copies, nil
-}
-
-// admit refuses a cluster that is the hub itself, or another record's. What it admits is claimed for this one.
-func (c *Controller) admit(ctx context.Context, cluster *fleet.Cluster, id string) error {
-	key := client.ObjectKeyFromObject(cluster)
-	hub := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.Live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, hub); err != nil {
-		return err
-	}
-	own := cluster.Name == local.ClusterName && cluster.Namespace == c.Config.Current().Bootstrap.Namespace
-	if id == string(hub.UID) && !own {
-		return badInput(reasonIsHub, "the kubeconfig leads to the hub itself, which can be a member only as the Cluster local in the bootstrap.namespace of the fleet chart")
-	}
-	var list fleet.ClusterList
-	if err := c.Client.List(ctx, &list, client.MatchingFields{indexClusterID: id}); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if other := &list.Items[i]; other.UID != cluster.UID && other.DeletionTimestamp == nil {
-			return takenBy(client.ObjectKeyFromObject(other))
-		}
-	}
-	holder := c.memory.claim(id, key)
-	if holder == key {
-		return nil
-	}
-	var other fleet.Cluster
-	err := c.Client.Get(ctx, holder, &other)
-	if err == nil && other.Spec.KubeConfigSecret != "" && (other.Status.Import == nil || other.Status.Import.ClusterID == id) {
-		return takenBy(holder)
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	c.memory.release(id, holder)
-	c.memory.claim(id, key)
-	return nil
 }
 
 func takenBy(other types.NamespacedName) *problem {

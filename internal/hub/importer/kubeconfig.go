@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 )
 
@@ -24,24 +23,6 @@ const (
 	keyServerURL  = "apiServerURL"
 	keyServerCA   = "apiServerCA"
 )
-
-// secretNamespaces are those besides a Cluster's own that may hold its kubeconfig, as upstream has them.
-var secretNamespaces = []string{
-	"fleet-local", "fleet-default", "cattle-fleet-system", "fleet-system", "cattle-fleet-clusters-system", "fleet-clusters-system",
-}
-
-// secretNamespace is where the kubeconfig of a Cluster is.
-func secretNamespace(cluster *fleet.Cluster) string {
-	if namespace := cluster.Spec.KubeConfigSecretNamespace; namespace != "" {
-		return namespace
-	}
-	return cluster.Namespace
-}
-
-func secretNamespaceAllowed(cluster *fleet.Cluster) bool {
-	namespace := secretNamespace(cluster)
-	return namespace == cluster.Namespace || slices.Contains(secretNamespaces, namespace) || strings.HasPrefix(namespace, "cluster-")
-}
 
 // kubeconfig is what a Secret says about a cluster.
 type kubeconfig struct {
@@ -145,8 +126,11 @@ func checkFiles(secret string, cluster *clientcmdapi.Cluster, user *clientcmdapi
 func checkServer(secret string, cluster *clientcmdapi.Cluster) *problem {
 	server, err := url.Parse(cluster.Server)
 	switch {
-	case err != nil || server.Host == "" || server.User != nil:
-		return badInput(reasonInvalidKubeconfig, "the server in the kubeconfig of Secret %s is no address of an API server: want https://host[:port]", secret)
+	case err != nil || server.Host == "" || server.User != nil || server.RawQuery != "" || server.ForceQuery || server.Fragment != "":
+		return badInput(reasonInvalidKubeconfig, "the server in the kubeconfig of Secret %s is no address of an API server: want https://host[:port][/path]", secret)
+	case cluster.ProxyURL != "":
+		return badInput(reasonInvalidKubeconfig, "the kubeconfig of Secret %s has an entry proxy-url, by which the hub would call whatever it names: take it out; "+
+			"the value proxy of the chart fleet is for all imports", secret)
 	case server.Scheme != "https":
 		return badInput(reasonInsecureEndpoint, "the server in the kubeconfig of Secret %s is %s: the hub sends credentials over https only", secret, server.Scheme+"://"+server.Host)
 	}

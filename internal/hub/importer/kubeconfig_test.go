@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
@@ -75,6 +76,10 @@ func TestParse(t *testing.T) {
 		{name: "HTTP", from: "https://", to: "http://", reason: reasonInsecureEndpoint, says: "http://example.com:6443"},
 		{name: "no server", from: "https://example.com:6443", to: "", reason: reasonInvalidKubeconfig, says: "want https://"},
 		{name: "a password in the address", from: "https://", to: "https://me:s3cret@", reason: reasonInvalidKubeconfig, says: "want https://"},
+		{name: "a query", from: "example.com:6443", to: "example.com:6443/?a=s3cret", reason: reasonInvalidKubeconfig, says: "want https://"},
+		{name: "an empty query", from: "example.com:6443", to: "example.com:6443/?", reason: reasonInvalidKubeconfig, says: "want https://"},
+		{name: "a fragment", from: "example.com:6443", to: "example.com:6443/#s3cret", reason: reasonInvalidKubeconfig, says: "want https://"},
+		{name: "a proxy", from: "server:", to: `proxy-url: "http://169.254.169.254:80", server:`, reason: reasonInvalidKubeconfig, says: "entry proxy-url"},
 		{name: "no credential", from: "token: something", to: "", reason: reasonCredentialMissing, says: `user "user"`},
 		{name: "a certificate that has ended", from: "token: something", to: "client-certificate-data: " + clientCertificate(t, now.Add(-time.Second)),
 			reason: reasonCredentialExpired, says: "expired at 2026-01-02T03:04:04Z"},
@@ -97,7 +102,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestACertificateThatIsNotVerifiedIsTold(t *testing.T) {
+func TestACertificateThatIsNotVerifiedIsReported(t *testing.T) {
 	text := strings.Replace(good, "server:", "insecure-skip-tls-verify: true, server:", 1)
 	if got, p := parse("clusters/secret", []byte(text), now); p != nil || !got.insecure {
 		t.Errorf("got %+v and %v", got, p)
@@ -110,8 +115,8 @@ func TestNamespacesThatMayHoldAKubeconfig(t *testing.T) {
 		"kube-system": false, "default": false, "clusters2": false,
 	} {
 		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters"}, Spec: fleet.ClusterSpec{KubeConfigSecretNamespace: namespace}}
-		if got := secretNamespaceAllowed(cluster); got != want {
-			t.Errorf("%q: got %t, want %t", namespace, got, want)
+		if p := checkSecretKey(cluster, types.NamespacedName{Namespace: secretNamespace(cluster), Name: "a"}); (p == nil) != want {
+			t.Errorf("%q: got %v, want %t", namespace, p, want)
 		}
 	}
 }

@@ -9,34 +9,30 @@ import (
 	"math"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// observe gathers what the hub itself knows; nothing is asked downstream.
+// observe gathers what the hub knows without a call downstream.
 func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observed, error) {
 	values := c.values(record)
 	o := observed{
-		asked:      record.Spec.KubeConfigSecret != "" && record.DeletionTimestamp == nil,
 		generation: record.Spec.RedeployAgentGeneration, deployed: record.Status.AgentDeployedGeneration, last: record.Status.Import,
-		settings: values.Hash(), agent: agentOf(record.Status), spread: spreadOf(record.UID),
+		settings: values.Hash(), agent: agentOf(record.Status), jitter: jitterOf(record.UID), history: c.tracker.history(record),
 	}
 	var err error
 	if o.delivered, o.managed, err = agentbundle.Delivered(ctx, c.Client, record); err != nil {
 		return observed{}, fmt.Errorf("reading the Bundle of the agent: %w", err)
 	}
 	o.elsewhere = o.last != nil && o.last.Namespace != values.Namespace()
-	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secret := kube.CoreMetadata("Secret")
 	key := types.NamespacedName{Namespace: secretNamespace(record), Name: record.Spec.KubeConfigSecret}
 	if err := c.Secrets.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
 		return observed{}, fmt.Errorf("looking up Secret %s: %w", key, err)
@@ -48,44 +44,37 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 		o.secretNewer = err != nil || order > 0
 	}
 	hub := c.Config.Current()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s %s", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
 	o.input = hex.EncodeToString(sum[:])
-	o.history, o.slot = c.memory.history(client.ObjectKeyFromObject(record))
-	switch now := c.Clock.Now(); {
-	case o.agent == agentWell && !o.history.trouble.IsZero():
-		o.history.trouble, o.history.healed, o.history.looks = time.Time{}, 0, 0
-	case o.agent != agentWell && o.history.trouble.IsZero():
-		o.history.trouble = now
+	switch {
+	case o.agent == membership.AgentOnline:
+		if !o.history.unwell.IsZero() {
+			o.history.unwell, o.history.heals, o.history.diagnoses = time.Time{}, 0, 0
+		}
+	case o.history.unwell.IsZero():
+		o.history.unwell = c.Clock.Now()
 	}
-	c.memory.remember(client.ObjectKeyFromObject(record), o.history)
 	return o, nil
 }
 
-// values are how the agent of a Cluster is installed.
+// values are the values of the agent's chart for a Cluster.
 func (c *Controller) values(record *fleet.Cluster) agentchart.Values {
 	return agentchart.Of(record, membership.ClientID(record), c.Config.Current().Agent, c.SystemNamespace)
 }
 
-// agentOf reads what the cluster controller has found out about the agent.
-func agentOf(status fleet.ClusterStatus) agentState {
-	ready := kube.FindCondition(status.Conditions, fleet.ConditionReady)
-	switch {
-	case ready == nil:
-		return agentAbsent
-	case ready.Status == corev1.ConditionTrue:
-		return agentWell
-	case ready.Reason == cluster.ReasonAgentLost:
-		return agentLost
-	case ready.Reason == cluster.ReasonIdentityMissing:
-		return agentRevoked
-	case status.Agent.LastSeen.IsZero():
-		return agentAbsent
+// agentOf is the state of the agent as far as an import can change it: absent, lost, revoked, or online for everything else.
+func agentOf(status fleet.ClusterStatus) membership.AgentState {
+	switch state := membership.ClusterStatus(&status, nil).Agent; state {
+	case membership.AgentLost, membership.AgentRevoked:
+		return state
+	case membership.AgentUnknown, membership.AgentAwaited, membership.AgentAbsent:
+		return membership.AgentAbsent
 	}
-	return agentWell
+	return membership.AgentOnline
 }
 
-// spreadOf is a number between 0 and 1 that is always the same for one Cluster.
-func spreadOf(uid types.UID) float64 {
+// jitterOf is a number between 0 and 1 that is always the same for a Cluster.
+func jitterOf(uid types.UID) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid)) // never fails
 	return float64(h.Sum32()) / math.MaxUint32

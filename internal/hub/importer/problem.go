@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -41,57 +43,82 @@ const (
 	reasonPullSecretMissing   = "PullSecretMissing"
 	reasonAgentEnding         = "AgentEnding"
 	reasonRefused             = "Refused"
+	reasonConsentMissing      = "ConsentMissing"
+	reasonAddressRefused      = "AddressRefused"
+	reasonNotAPIServer        = "NotAnAPIServer"
+	reasonQueued              = "Queued"
 )
 
 const (
-	// maxMessage bounds what is quoted of what another API server says.
+	// maxMessage bounds what is quoted of another API server.
 	maxMessage = 400
 	// maxNote is a little less than an Event can hold.
 	maxNote = 1000
 )
 
-// problem is why an import cannot be done. It never quotes the kubeconfig: a condition is no place for a credential.
+// problem is why an import fails. A problem never quotes the kubeconfig, because a condition may be read by more people than a credential.
 type problem struct {
 	reason, message string
-	// input says that only a change of the Cluster, the Secret or the settings can mend it, so that no time is set to try again.
+	// input: only a change of the Cluster, the Secret or the settings helps, so that no retry is scheduled.
 	input bool
 }
 
 func (p *problem) Error() string { return p.reason + ": " + p.message }
 
-// badInput is a problem that waits for somebody to change something.
+// badInput is a problem that a user has to correct.
 func badInput(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...), input: true}
 }
 
-// setback is a problem that may pass by itself.
+// setback is a problem that is retried.
 func setback(reason, format string, args ...any) *problem {
 	return &problem{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
+// errNotAPIServer stands for an answer that no API server gives. The answer is not quoted: its reader may not be allowed to ask that server.
+var errNotAPIServer = errors.New("what answers is no Kubernetes API server")
+
 // explain says in a sentence why a call of the downstream API server failed.
-func explain(server, doing string, err error) *problem {
+func (d *downstream) explain(doing string, err error) *problem {
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var timeout net.Error
 	switch {
 	case errors.As(err, &authority):
-		return setback(reasonUnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", server)
+		return setback(reasonUnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", d.server)
 	case errors.As(err, &hostname), errors.As(err, &invalid):
-		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", server, kube.Clip(plain(err), maxMessage))
+		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", d.server, kube.Clip(plain(err), maxMessage))
+	case errors.Is(err, errLocal), errors.Is(err, errLoopback):
+		return setback(reasonAddressRefused, "%s is not called: %s", d.server, kube.Clip(plain(err), maxMessage))
 	case refusesCertificate(err), apierrors.IsUnauthorized(err):
-		return setback(reasonUnauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", server)
-	case apierrors.IsForbidden(err):
-		return setback(reasonRightsMissing, "%s: %s", doing, kube.Clip(plain(err), maxMessage))
+		return setback(reasonUnauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", d.server)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return setback(reasonUnreachable, "%s does not answer (%s)", server, doing)
+		return setback(reasonUnreachable, "%s does not answer (%s)", d.server, doing)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return setback(reasonRefused, "%s: %s", doing, kube.Clip(plain(err), maxMessage))
+		return d.explainStatus(doing, int(status.Status().Code), err)
 	}
-	return setback(reasonUnreachable, "%s cannot be reached: %s", server, kube.Clip(plain(err), maxMessage))
+	if connection := (*net.OpError)(nil); errors.As(err, &connection) {
+		return setback(reasonUnreachable, "%s cannot be reached: %s", d.server, kube.Clip(connection.Error(), maxMessage))
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return setback(reasonUnreachable, "%s ends the connection (%s)", d.server, doing)
+	}
+	return setback(reasonNotAPIServer, "%s: %s at %s: correct the server in the kubeconfig", doing, errNotAPIServer, d.server)
+}
+
+// explainStatus quotes only a server that is known to be a Kubernetes API server and answers as one.
+func (d *downstream) explainStatus(doing string, code int, err error) *problem {
+	reason, means := reasonRefused, "it has trouble"
+	if code == http.StatusForbidden {
+		reason, means = reasonRightsMissing, "the user of the kubeconfig may not"
+	}
+	if d.known && !apierrors.IsUnexpectedServerError(err) {
+		return setback(reason, "%s: %s", doing, kube.Clip(plain(err), maxMessage))
+	}
+	return setback(reason, "%s: %s answers with status %d: %s, or %s", doing, d.server, code, means, errNotAPIServer)
 }
 
 // refusesCertificate says whether the server ended the TLS handshake over the client's certificate.
@@ -99,7 +126,7 @@ func refusesCertificate(err error) bool {
 	return strings.Contains(err.Error(), "remote error: tls:") && strings.Contains(err.Error(), "certificate")
 }
 
-// plain drops the request that Go puts in front of what went wrong.
+// plain drops the request, which may have a credential in it, from an error of Go's HTTP client.
 func plain(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {

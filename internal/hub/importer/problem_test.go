@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"io"
+	"net"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -32,19 +36,40 @@ func TestExplain(t *testing.T) {
 		{"a certificate that has ended", call(x509.CertificateInvalidError{Reason: x509.Expired}), reasonInvalidCertificate, "expired"},
 		{"silence", call(context.DeadlineExceeded), reasonUnreachable, "does not answer (asking)"},
 		{"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasonUnauthorized, "give the Secret a new one"},
-		{"a handshake that fails for another reason", call(errors.New("remote error: tls: handshake failure")), reasonUnreachable, "handshake failure"},
+		{"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), reasonUnreachable, "handshake failure"},
 		{"a token that is refused", apierrors.NewUnauthorized("no"), reasonUnauthorized, "give the Secret a new one"},
 		{"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")), reasonRightsMissing, "asking: secrets"},
 		{"an admission that refuses", apierrors.NewBadRequest("not here"), reasonRefused, "asking: not here"},
-		{"nobody there", call(errors.New("connection refused")), reasonUnreachable, "cannot be reached: connection refused"},
-		{"a long story", call(errors.New(strings.Repeat("x", 5000))), reasonUnreachable, "xxx..."},
+		{"nobody there", call(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), reasonUnreachable, "cannot be reached: dial: connection refused"},
+		{"one that hangs up", call(io.ErrUnexpectedEOF), reasonUnreachable, "https://example.com ends the connection (asking)"},
+		{"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasonAddressRefused, "importLoopback of the chart fleet"},
+		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasonRefused, "xxx..."},
+		{"another kind of server", call(errors.New("malformed HTTP response \"220 s3cret\"")), reasonNotAPIServer, "what answers is no Kubernetes API server at https://example.com"},
+		{"a trouble that is no Status of an API server", genericError(500), reasonRefused, "asking: https://example.com answers with status 500: it has trouble, or what answers is no Kubernetes API server"},
+		{"a refusal that is no Status of an API server", genericError(403), reasonRightsMissing, "answers with status 403: the user of the kubeconfig may not, or what answers is no Kubernetes API server"},
 	} {
-		p := explain("https://example.com", "asking", c.err)
+		p := (&downstream{server: "https://example.com", known: true}).explain("asking", c.err)
 		if p.reason != c.reason || !strings.Contains(p.message, c.says) || p.input {
 			t.Errorf("%s: got %+v, want %s with %q", c.name, p, c.reason, c.says)
 		}
 		if strings.Contains(p.message, "s3cret") || len(p.message) > 2*maxMessage {
 			t.Errorf("%s: the message is %q", c.name, p.message)
+		}
+	}
+}
+
+// genericError is what client-go makes of an answer that is no Status.
+func genericError(code int) error {
+	return apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{}, "", "s3cret", 0, true)
+}
+
+func TestAServerThatHasNotShownThatItIsAnAPIServerIsNotQuoted(t *testing.T) {
+	for _, err := range []error{
+		apierrors.NewBadRequest("s3cret"), apierrors.NewInternalError(errors.New("s3cret")), apierrors.NewServiceUnavailable("s3cret"), genericError(400),
+		apierrors.NewForbidden(schema.GroupResource{Resource: "s3cret"}, "s3cret", errors.New("s3cret")), errors.New("s3cret"),
+	} {
+		if p := (&downstream{server: "https://example.com"}).explain("asking", err); strings.Contains(p.message, "s3cret") || !strings.Contains(p.message, errNotAPIServer.Error()) {
+			t.Errorf("%T: %s", err, p.message)
 		}
 	}
 }
@@ -60,7 +85,7 @@ func TestPullSecretsOfTheHubAreCopiedUnlessTheClusterHasItsOwn(t *testing.T) {
 	if err := settings.Load(ctx, hub); err != nil {
 		t.Fatal(err)
 	}
-	c := New(Deps{Live: hub, Config: settings, SystemNamespace: "system"})
+	c := New(Deps{Deps: controller.Deps{Live: hub, Config: settings, SystemNamespace: "system"}})
 	cluster := &fleet.Cluster{Spec: fleet.ClusterSpec{AgentNamespace: "agents"}}
 	copies, err := c.pullSecrets(ctx, cluster, c.values(cluster))
 	if err != nil || len(copies) != 1 {

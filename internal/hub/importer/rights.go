@@ -16,14 +16,13 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// reviewers is how many questions about rights are asked at once.
+// reviewers is how many SelfSubjectAccessReviews are created at once.
 const reviewers = 8
 
-// right is one question to a SelfSubjectAccessReview.
+// right is what a SelfSubjectAccessReview asks for.
 type right = authorizationv1.SelfSubjectAccessReviewSpec
 
-// missingRights says what the kubeconfig may not do of all that installing the objects takes: everything at once, so that nobody has to
-// find out one by one. An administrator costs two questions.
+// missingRights lists all rights that the installation of the objects needs and the kubeconfig does not have. An administrator costs two reviews.
 func (d *downstream) missingRights(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
 	missing, err := d.refused(ctx, everything)
 	if err != nil || len(missing) == 0 {
@@ -41,17 +40,17 @@ var everything = []right{
 	{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "*", Path: "*"}},
 }
 
-// refused asks all questions and returns, in order, those that were answered with no.
+// refused returns, in order, the rights that the user of the kubeconfig does not have.
 func (d *downstream) refused(ctx context.Context, rights []right) ([]string, error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	var failed error
 	var missing []string
-	slots := make(chan struct{}, reviewers)
+	limit := make(chan struct{}, reviewers)
 	for _, asked := range rights {
-		slots <- struct{}{}
+		limit <- struct{}{}
 		group.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-limit }()
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: asked}
 			err := d.Create(ctx, review)
 			mu.Lock()
@@ -68,7 +67,7 @@ func (d *downstream) refused(ctx context.Context, rights []right) ([]string, err
 	return slices.Compact(missing), failed
 }
 
-// neededRights are those to write the objects, and those that the objects hand out: nobody can hand out what he does not have.
+// neededRights are the rights to write the objects, and those that the Roles among the objects grant: a user can grant only rights that he has.
 func (d *downstream) neededRights(objects []*unstructured.Unstructured) ([]right, error) {
 	needed := []right{
 		on("get", "", "namespaces", "", metav1.NamespaceSystem),
@@ -91,7 +90,7 @@ func (d *downstream) neededRights(objects []*unstructured.Unstructured) ([]right
 			return nil, fmt.Errorf("reading the rules of %s %s: %w", gvk.Kind, object.GetName(), err)
 		}
 		for _, rule := range role.Rules {
-			needed = append(needed, handedOut(rule, object.GetNamespace())...)
+			needed = append(needed, grantedBy(rule, object.GetNamespace())...)
 		}
 	}
 	return needed, nil
@@ -101,7 +100,7 @@ func on(verb, group, resource, namespace, name string) right {
 	return right{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}}
 }
 
-func handedOut(rule rbacv1.PolicyRule, namespace string) []right {
+func grantedBy(rule rbacv1.PolicyRule, namespace string) []right {
 	var out []right
 	names := rule.ResourceNames
 	if len(names) == 0 {

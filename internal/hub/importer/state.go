@@ -4,17 +4,19 @@ import (
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // The life of an import, as the condition Imported and its reason tell it:
 //
-//	               ┌─ bad input ──► waits until Cluster, Secret or settings change ─┐
-//	(asked) ─► try ┼─ setback ────► waits, longer each time, or until they change ──┼─► try
-//	            ▲  └─ done ───────► Imported ─┐                                     │
-//	            │                             │ the agent does not join: look why, ever more seldom
-//	            └── redeployAgentGeneration, settings, Secret: staggered; agent gone: healed, ever more seldom
+//	                   ┌─ bad input ──► waits until Cluster, Secret or settings change ─┐
+//	(new) ──► install ─┼─ setback ────► waits, longer each time, or until they change ──┼─► install
+//	             ▲     └─ done ───────► Imported ─┐                                     │
+//	             │                                │ the agent does not join: diagnosed, less often each time
+//	             └── redeployAgentGeneration, settings, Secret: staggered; agent gone: healed, less often each time
 //
-// While it is Imported and the agent is well, nothing is sent downstream.
+// Nothing is sent downstream while a Cluster is imported and its agent online.
 
 // need is why a cluster has to be imported.
 type need string
@@ -28,83 +30,63 @@ const (
 	needHealing  need = "Healing"
 )
 
-// agentState is what became of the agent that was installed.
-type agentState string
-
+// Waits that repeat double each time, up to their maximum.
 const (
-	// agentWell: it beats, or nothing bad is known of it.
-	agentWell agentState = "Well"
-	// agentAbsent: it has never been heard of.
-	agentAbsent agentState = "Absent"
-	// agentLost: it fell silent.
-	agentLost agentState = "Lost"
-	// agentRevoked: its identity on the hub is gone, so that it cannot come back by itself.
-	agentRevoked agentState = "Revoked"
-)
-
-const (
-	// firstRetry doubles with each failure up to maxRetry.
-	firstRetry = 5 * time.Second
-	maxRetry   = 5 * time.Minute
-	// absentPatience and lostPatience are how long an agent may be expected to appear, or to come back, by itself.
-	absentPatience = 10 * time.Minute
-	lostPatience   = time.Minute
-	// lookPatience is after how long the hub looks why an agent that it installed has not joined; then after firstLook, which doubles up to maxRetry.
-	lookPatience = 20 * time.Second
-	firstLook    = 30 * time.Second
-	// firstHealing doubles with each healing that did not help, up to maxHealing.
-	firstHealing = 5 * time.Minute
-	maxHealing   = time.Hour
-	// spreading is the part of a wait that differs from cluster to cluster, so that those which failed together do not try together.
-	spreading = 0.3
+	firstRetry, maxRetry = 5 * time.Second, 5 * time.Minute
+	// absentGrace and lostGrace are how long an agent has to appear, or to come back, by itself.
+	absentGrace, lostGrace = 10 * time.Minute, time.Minute
+	// diagnosisDelay is how long an agent that was installed has to join before the hub looks for the cause.
+	diagnosisDelay = 20 * time.Second
+	firstDiagnosis = 30 * time.Second
+	firstHealing   = 5 * time.Minute
+	maxHealing     = time.Hour
+	// maxJitter is the part by which a wait differs from Cluster to Cluster, so that imports which failed together are not repeated together.
+	maxJitter = 0.3
 )
 
 // observed is all that a decision depends on.
 type observed struct {
-	// asked: the Cluster names a kubeconfig and is not being deleted.
-	asked bool
 	// generation is spec.redeployAgentGeneration, deployed that of the last import.
 	generation int64
 	deployed   *int64
 	// last is the last import; nil if there was none.
 	last *fleet.ImportStatus
-	// settings is the digest of how the agent is to be installed.
+	// settings is the digest of the values that the agent should be installed with.
 	settings string
-	// managed says that its Bundle brings these settings to the agent, and delivered the settings that it has brought; elsewhere says that the
-	// agent has to go to another namespace, which no Bundle brings about.
+	// managed: the agent's Bundle brings it new settings, of which it has brought delivered. elsewhere: the agent has to move to another
+	// namespace, which no Bundle does.
 	managed, elsewhere bool
 	delivered          string
-	// secretVersion is the kubeconfig Secret's; empty if there is none. secretNewer: it changed since the last import.
+	// secretVersion is that of the kubeconfig Secret, empty if there is none; secretNewer: it is newer than at the last import.
 	secretVersion string
 	secretNewer   bool
-	// input is the digest of everything that the last try was made with, if it were made now.
-	input string
-	agent agentState
-	// history is what is remembered of the tries before.
-	history history
-	// slot is when a re-import may begin; zero if it has not been given one.
-	slot time.Time
-	// spread is between 0 and 1 and the Cluster's own.
-	spread float64
+	// input is the digest of all that an import would be made with now.
+	input   string
+	agent   membership.AgentState
+	history *history
+	// jitter is a number between 0 and 1 of the Cluster's own.
+	jitter float64
 }
 
-// history is what the hub remembers of a Cluster while it runs.
+// history is what the hub remembers of the imports of a Cluster while it runs.
 type history struct {
-	// failed is the input of the last try, if that failed, and problem why.
+	// failed is the input of the last attempt if that failed, problem the cause, next the time of the next one.
 	failed  string
 	problem *problem
-	// failures counts the tries since that failed in a row; next is when it is tried again.
+	next    time.Time
+	// failures counts the attempts in a row that failed with this input.
 	failures int
-	next     time.Time
-	// waiting is since when the import token is waited for.
-	waiting time.Time
-	// trouble is since when the agent is not well; healed counts the healings since, the last of them at healedAt.
-	trouble  time.Time
-	healed   int
-	healedAt time.Time
-	// looks counts how often the hub has looked why the agent does not join, the last time at lookedAt.
-	looks    int
-	lookedAt time.Time
+	// start is when a re-import may start; zero if none is scheduled.
+	start time.Time
+	// tokenAwaited is since when the import token has been awaited.
+	tokenAwaited time.Time
+	// unwell is since when the agent has not been well; heals counts the re-installations since, the last of them at healed.
+	unwell time.Time
+	heals  int
+	healed time.Time
+	// diagnoses counts the diagnoses since the agent was installed, the last of them at diagnosed.
+	diagnoses int
+	diagnosed time.Time
 }
 
 // action is what to do.
@@ -113,13 +95,12 @@ type action string
 const (
 	// idle: nothing is needed.
 	idle action = "Idle"
-	// wait: something is needed, at its time or after an event.
+	// wait: an import is needed, at its time or after an event.
 	wait action = "Wait"
-	// queue asks for a slot.
-	queue action = "Queue"
-	try   action = "Try"
-	// look finds out why the agent does not join.
-	look action = "Look"
+	// schedule: a re-import needs a time to start.
+	schedule action = "Schedule"
+	install  action = "Install"
+	diagnose action = "Diagnose"
 )
 
 // decision is what to do, why, and when time alone may change it.
@@ -130,31 +111,28 @@ type decision struct {
 }
 
 func decide(o observed, now time.Time) decision {
-	if !o.asked {
-		return decision{action: idle}
-	}
 	need, wake := o.need(now)
 	h := o.history
 	switch {
 	case need == noNeed:
-		due := o.looking()
+		due := o.diagnosisDue()
 		if !due.IsZero() && !now.Before(due) {
-			return decision{action: look}
+			return decision{action: diagnose}
 		}
-		return decision{action: idle, wake: earlier(wake, due)}
+		return decision{action: idle, wake: kube.Earlier(wake, due)}
 	case h.failed == o.input && h.problem != nil && h.problem.input:
 		return decision{action: wait, need: need}
 	case h.failed == o.input && now.Before(h.next):
 		return decision{action: wait, need: need, wake: h.next}
-	case need != needFirst && o.slot.IsZero():
-		return decision{action: queue, need: need}
-	case now.Before(o.slot):
-		return decision{action: wait, need: need, wake: o.slot}
+	case need != needFirst && h.start.IsZero():
+		return decision{action: schedule, need: need}
+	case now.Before(h.start):
+		return decision{action: wait, need: need, wake: h.start}
 	}
-	return decision{action: try, need: need}
+	return decision{action: install, need: need}
 }
 
-// need says whether and why an import is needed, and if not, when one may be.
+// need says whether and why an import is needed, and if none is, when one may be.
 func (o observed) need(now time.Time) (need, time.Time) {
 	switch {
 	case o.last == nil || o.deployed == nil:
@@ -166,7 +144,7 @@ func (o observed) need(now time.Time) (need, time.Time) {
 	case o.secretNewer:
 		return needSecret, time.Time{}
 	}
-	due := o.healing()
+	due := o.healingDue()
 	if due.IsZero() || now.Before(due) {
 		return noNeed, due
 	}
@@ -174,63 +152,51 @@ func (o observed) need(now time.Time) (need, time.Time) {
 }
 
 // bundled says that new settings reach the agent by its Bundle.
-func (o observed) bundled() bool { return o.managed && o.agent == agentWell && !o.elsewhere }
+func (o observed) bundled() bool {
+	return o.managed && o.agent == membership.AgentOnline && !o.elsewhere
+}
 
-// healing is when an agent that is not well is installed again; zero if it is well.
-func (o observed) healing() time.Time {
+// outdated says that the agent has other settings than an import would give it.
+func (o observed) outdated(why need) bool { return o.last != nil && why != needHealing }
+
+// healingDue is when an agent that is not well is installed again; zero if the agent is well.
+func (o observed) healingDue() time.Time {
 	h := o.history
 	var due time.Time
 	switch o.agent {
-	case agentWell:
+	case membership.AgentOnline:
 		return due
-	case agentRevoked:
-		due = h.trouble
-	case agentLost:
-		due = h.trouble.Add(longer(lostPatience, 1+o.spread))
-	case agentAbsent:
-		due = o.last.Time.Add(absentPatience)
+	case membership.AgentRevoked:
+		due = h.unwell
+	case membership.AgentLost:
+		due = h.unwell.Add(lengthen(lostGrace, o.jitter))
+	case membership.AgentAbsent:
+		due = o.last.Time.Add(absentGrace)
 	}
-	if h.healed > 0 {
-		if again := h.healedAt.Add(longer(growing(firstHealing, maxHealing, h.healed), 1+spreading*o.spread)); again.After(due) {
-			due = again
-		}
+	if again := h.healed.Add(backoff(firstHealing, maxHealing, h.heals, o.jitter)); h.heals > 0 && again.After(due) {
+		due = again
 	}
 	return due
 }
 
-// looking is when the hub looks why an agent does not join; zero if that is not due to an installation.
-func (o observed) looking() time.Time {
+// diagnosisDue is when the hub looks why an agent does not join; zero if the agent is well, or no installation could be the cause.
+func (o observed) diagnosisDue() time.Time {
 	h := o.history
 	switch {
-	case o.agent == agentWell, o.agent != agentAbsent && h.healed == 0:
+	case o.agent == membership.AgentOnline, o.agent != membership.AgentAbsent && h.heals == 0:
 		return time.Time{}
-	case h.looks == 0:
-		return o.last.Time.Add(lookPatience)
+	case h.diagnoses == 0:
+		return o.last.Time.Add(diagnosisDelay)
 	}
-	return h.lookedAt.Add(longer(growing(firstLook, maxRetry, h.looks), 1+spreading*o.spread))
+	return h.diagnosed.Add(backoff(firstDiagnosis, maxRetry, h.diagnoses, o.jitter))
 }
 
-// earlier is the first of two times, of which each may be zero for never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// retryAt is when a try that failed for the nth time in a row is repeated.
-func retryAt(now time.Time, failures int, spread float64) time.Time {
-	return now.Add(longer(growing(firstRetry, maxRetry, failures), 1+spreading*spread)).Truncate(time.Second)
-}
-
-// growing is the nth of waits that double.
-func growing(first, most time.Duration, n int) time.Duration {
+// backoff is the wait after the nth of several attempts: first, doubled n-1 times up to most, and lengthened by the Cluster's jitter.
+func backoff(first, most time.Duration, n int, jitter float64) time.Duration {
 	for ; n > 1 && first < most; n-- {
 		first *= 2
 	}
-	return min(first, most)
+	return lengthen(min(first, most), maxJitter*jitter)
 }
 
-func longer(d time.Duration, factor float64) time.Duration {
-	return time.Duration(float64(d) * factor)
-}
+func lengthen(d time.Duration, part float64) time.Duration { return d + time.Duration(part*float64(d)) }

@@ -13,94 +13,115 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// quietWait is how short a wait for a turn is not worth a write.
+// quietWait is up to how long a wait for the start of a re-import is not worth a status write.
 const quietWait = 2 * time.Second
 
-// describeProblem is the status of a Cluster that cannot be imported.
-func describeProblem(before fleet.ClusterStatus, o observed, why need, h history, now time.Time) fleet.ClusterStatus {
-	after := *before.DeepCopy()
-	message := h.problem.message + "; tried again when the Cluster, the Secret or the hub's settings change"
-	if !h.problem.input {
-		message = fmt.Sprintf("%s; next try at %s", h.problem.message, h.next.UTC().Format(time.RFC3339))
-	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionImported, false, h.problem.reason, message))
-	after.AgentConfigChanged = o.last != nil && why != needHealing
-	return after
+// Each describe function changes a copy of the status that was read, and returns it.
+
+func setImported(status *fleet.ClusterStatus, ok bool, reason, message string, now time.Time) {
+	status.Conditions = kube.SetCondition(status.Conditions, now, kube.Condition(fleet.ConditionImported, ok, reason, message))
 }
 
-// describeTurn is the status of a Cluster that waits for its turn to be imported again.
-func describeTurn(before fleet.ClusterStatus, why need, turn, now time.Time) fleet.ClusterStatus {
-	after := *before.DeepCopy()
-	if why == needHealing || turn.Sub(now) < quietWait {
-		return after
+// describeProblem is the status of a Cluster that cannot be imported. outdated: the agent has earlier settings.
+func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next, now time.Time) fleet.ClusterStatus {
+	message := p.message + "; tried again when the Cluster, the Secret or the hub's settings change"
+	if !p.input {
+		message = fmt.Sprintf("%s; next try at %s", p.message, next.UTC().Format(time.RFC3339))
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionImported, true, reasonImported,
-		"what the agent is installed with has changed: it is installed again at "+turn.UTC().Format(time.RFC3339)))
-	after.AgentConfigChanged = true
-	return after
+	setImported(&status, false, p.reason, message, now)
+	status.AgentConfigChanged = outdated
+	return status
 }
 
-// describeRest is the status of a Cluster that needs no import, such as one whose agent came back by itself.
-func describeRest(before fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent, o observed, now time.Time) fleet.ClusterStatus {
-	after := *before.DeepCopy()
-	if o.asked && o.last != nil && o.bundled() && o.settings != o.last.SettingsHash {
+// describeScheduled is the status of a Cluster whose re-import starts later.
+func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
+	if why != needHealing && start.Sub(now) >= quietWait {
+		setImported(&status, true, reasonImported, "what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
+		status.AgentConfigChanged = true
+	}
+	return status
+}
+
+// describeQueued is the status of a Cluster that waits for a connection of its workspace. A condition that is there stays.
+func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStatus {
+	if kube.FindCondition(status.Conditions, fleet.ConditionImported) == nil {
+		setImported(&status, false, reasonQueued,
+			fmt.Sprintf("the hub connects to %d clusters of this workspace at once; it is its turn when one of them is done", perWorkspace), now)
+	}
+	return status
+}
+
+// describeIdle is the status of a Cluster that needs no import, such as one whose agent came back by itself.
+func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent, o observed, now time.Time) fleet.ClusterStatus {
+	if o.bundled() && o.last != nil && o.settings != o.last.SettingsHash {
 		if o.delivered != o.settings {
-			after.AgentConfigChanged = true
-			return after
+			status.AgentConfigChanged = true
+			return status
 		}
-		after.Import.SettingsHash = o.settings
-		describeSettings(&after, spec, settings)
+		status.Import.SettingsHash = o.settings
+		describeSettings(&status, spec, settings)
 	}
-	imported := kube.FindCondition(after.Conditions, fleet.ConditionImported)
-	if !o.asked || o.last == nil || o.agent != agentWell || imported == nil || (imported.Status == corev1.ConditionTrue && !after.AgentConfigChanged) {
-		return after
+	imported := kube.FindCondition(status.Conditions, fleet.ConditionImported)
+	if o.last != nil && o.agent == membership.AgentOnline && imported != nil && (imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
+		setImported(&status, true, reasonImported, "", now)
+		status.AgentConfigChanged = false
 	}
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionImported, true, reasonImported, ""))
-	after.AgentConfigChanged = false
-	return after
+	return status
 }
 
 // describeImported is the status after an import.
-func describeImported(before fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent, out outcome, now time.Time) fleet.ClusterStatus {
-	after := *before.DeepCopy()
-	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionImported, true, reasonImported, out.note))
-	handed, generation := out.handed, spec.RedeployAgentGeneration
-	after.Import, after.AgentDeployedGeneration = &handed, &generation
-	after.AgentMigrated, after.AgentNamespaceMigrated, after.CattleNamespaceMigrated = true, true, true
-	describeSettings(&after, spec, settings)
-	return after
+func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent, out outcome, now time.Time) fleet.ClusterStatus {
+	if !out.keepsCondition {
+		setImported(&status, true, reasonImported, out.note, now)
+	}
+	status.Import, status.AgentDeployedGeneration = &out.handed, &spec.RedeployAgentGeneration
+	status.AgentMigrated, status.AgentNamespaceMigrated, status.CattleNamespaceMigrated = true, true, true
+	describeSettings(&status, spec, settings)
+	return status
 }
 
-// describeSettings shows the settings that the agent has got.
-func describeSettings(after *fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent) {
-	after.AgentConfigChanged = false
-	after.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
-	after.AgentEnvVarsHash = hashOfField(spec.AgentEnvVars)
-	after.AgentAffinityHash = hashOfField(spec.AgentAffinity)
-	after.AgentResourcesHash = hashOfField(spec.AgentResources)
-	after.AgentTolerationsHash = hashOfField(spec.AgentTolerations)
-	after.AgentSchedulingCustomizationHash = hashOfField(spec.AgentSchedulingCustomization)
-	after.AgentPrivateRepoURL = spec.PrivateRepoURL
-	after.AgentHostNetwork = spec.HostNetwork != nil && *spec.HostNetwork
+// describeCause is the status of a Cluster whose agent does not join, unless it has joined since the diagnosis.
+func describeCause(status fleet.ClusterStatus, cause *problem, now time.Time) fleet.ClusterStatus {
+	if agentOf(status) != membership.AgentOnline {
+		setImported(&status, false, cause.reason, "the agent is installed and has not joined: "+cause.message, now)
+	}
+	return status
 }
 
-// hashOf is upstream's digest of a value.
-func hashOf(value any) string {
-	text, err := json.Marshal(value)
+// describeSettings sets the hashes of the settings that the agent has.
+func describeSettings(status *fleet.ClusterStatus, spec fleet.ClusterSpec, settings config.Agent) {
+	status.AgentConfigChanged = false
+	status.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
+	status.AgentEnvVarsHash = hashOfField(spec.AgentEnvVars)
+	status.AgentAffinityHash = hashOfField(spec.AgentAffinity)
+	status.AgentResourcesHash = hashOfField(spec.AgentResources)
+	status.AgentTolerationsHash = hashOfField(spec.AgentTolerations)
+	status.AgentSchedulingCustomizationHash = hashOfField(schedulingOf(spec))
+	status.AgentPrivateRepoURL = spec.PrivateRepoURL
+	status.AgentHostNetwork = spec.HostNetwork != nil && *spec.HostNetwork
+}
+
+// schedulingOf is the scheduling that a Cluster asks for; a customization that sets nothing asks for none.
+func schedulingOf(spec fleet.ClusterSpec) *fleet.AgentSchedulingCustomization {
+	if custom := spec.AgentSchedulingCustomization; custom != nil && *custom != (fleet.AgentSchedulingCustomization{}) {
+		return custom
+	}
+	return nil
+}
+
+// hashOfField is the digest of a field of the spec as upstream makes it; empty if the field is.
+func hashOfField(field any) string {
+	if value := reflect.ValueOf(field); value.IsNil() || (value.Kind() == reflect.Slice && value.Len() == 0) {
+		return ""
+	}
+	text, err := json.Marshal(field)
 	if err != nil {
 		panic(err) // plain data: a mistake in this program
 	}
 	sum := sha256.Sum224(text)
 	return hex.EncodeToString(sum[:])
-}
-
-// hashOfField is the digest of a field of the spec; empty if the field is.
-func hashOfField(field any) string {
-	if value := reflect.ValueOf(field); value.IsNil() || (value.Kind() == reflect.Slice && value.Len() == 0) {
-		return ""
-	}
-	return hashOf(field)
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
@@ -19,12 +18,12 @@ import (
 )
 
 const (
-	// tokenLife is how long an import token lives, tokenSpare how much of that must be left for an agent to register with it.
+	// tokenLife is how long an import token lives, tokenSpare how much of that must be left for an agent to register.
 	tokenLife  = 12 * time.Hour
 	tokenSpare = time.Hour
 )
 
-// token returns what an agent registers this Cluster with, or nothing while the hub is still making it, which wakes this controller.
+// token returns what an agent needs to register this Cluster, or nil while the hub makes it; an event of the token wakes this controller then.
 func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*agentchart.Bootstrap, error) {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.ImportToken(cluster.Name)}
 	var token fleet.ClusterRegistrationToken
@@ -41,7 +40,7 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*agentc
 	case token.DeletionTimestamp != nil:
 		return nil, nil
 	case owner.UID != cluster.UID, !c.Clock.Now().Before(token.CreationTimestamp.Add(tokenLife - tokenSpare)):
-		// Of a Cluster of the same name that is gone, or used up: its deletion wakes this controller.
+		// The token of an earlier Cluster of this name, or one that ends soon. Its deletion wakes this controller.
 		return nil, client.IgnoreNotFound(c.Client.Delete(ctx, &token, client.Preconditions{UID: &token.UID}))
 	case token.Status.SecretName == "":
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Message != "" {
@@ -55,11 +54,11 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*agentc
 	} else if err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	var values agentchart.Bootstrap
-	if err := yaml.Unmarshal(secret.Data["values"], &values); err != nil || values.Token == "" {
-		return nil, nil //nolint:nilerr // edited by hand; the token's controller renders it anew
+	bootstrap := agentchart.ReadBootstrap(&secret)
+	if bootstrap.Token == "" { // edited by hand; the token's controller renders it anew
+		return nil, nil
 	}
-	return &values, nil
+	return &bootstrap, nil
 }
 
 func (c *Controller) createToken(ctx context.Context, cluster *fleet.Cluster, key types.NamespacedName) error {

@@ -35,14 +35,12 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	for i := range profiles.Items {
 		if profile := &profiles.Items[i]; profile.Namespace == o.namespace {
-			o.have = profile
+			o.current = profile
 		} else if ours(profile) {
 			o.strays = append(o.strays, profile)
 		}
 	}
-	if at, known := c.shown.Load(key); known {
-		o.shown = at.(time.Time)
-	}
+	o.statusWritten = c.memory(key).statusWritten
 	return o, nil
 }
 
@@ -85,104 +83,64 @@ func (c *Controller) reportOf(ctx context.Context, member membership.Member) (*c
 	if err != nil || state != membership.NamespaceOurs {
 		return nil, err
 	}
-	var report clusterv1beta1.InternalMemberCluster
-	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: member.Name}, &report)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", member.Namespace, member.Name, err)
-	}
-	return &report, nil
+	return member.ReadReport(ctx, c.Client)
 }
 
-// act does the step and returns when to look again; zero if only an event can change anything.
+// act does what was decided, and returns after which time the record is reconciled again; zero if only an event can change anything.
 func (c *Controller) act(ctx context.Context, o observed, next decision) (time.Duration, error) {
-	for _, stray := range o.strays {
-		if err := c.delete(ctx, stray); err != nil {
-			return 0, err
-		}
+	if err := kube.Delete(ctx, c.Client, o.strays...); err != nil {
+		return 0, err
 	}
-	switch next.step {
+	switch next.action {
 	case create:
 		return c.create(ctx, next.profile)
-	case amend:
-		return 0, c.amend(ctx, o.have, next.profile)
-	case show:
-		return next.wake, c.show(ctx, o, next.profile)
+	case update:
+		return 0, c.update(ctx, o.current, next.profile)
+	case updateStatus:
+		return next.wake, c.updateStatus(ctx, o, next.profile)
 	case remove:
-		return 0, c.delete(ctx, o.have)
-	case rest, refuse:
+		return 0, kube.Delete(ctx, c.Client, o.current)
+	case idle, refuse:
 	}
 	return next.wake, nil
 }
 
-// create makes a profile, and its namespace where that is missing; the event of either leads here again.
+// create makes a profile, and its namespace if that is missing; an event of either wakes the record again.
 func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfile) (time.Duration, error) {
 	err := c.Client.Create(ctx, profile, kube.FieldOwner)
 	switch {
-	case apierrors.IsAlreadyExists(err): // the cache will say so in a moment
+	case apierrors.IsAlreadyExists(err): // the cache will show it in a moment
 		return 0, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return unwatchedRetry, nil
 	case apierrors.IsNotFound(err) && !kube.NotServed(err):
-		return 0, c.namespaces.ensure(ctx, profile.Namespace)
+		return 0, c.namespaces.ensure(ctx)
 	case err != nil:
 		return 0, fmt.Errorf("creating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
 	}
-	c.written.Store(profile)
+	c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
 	return 0, nil
 }
 
-// show writes the status.
-func (c *Controller) show(ctx context.Context, o observed, profile *inventory.ClusterProfile) error {
-	if err := kube.PatchStatus(ctx, c.Client, o.have, profile); err != nil {
-		return client.IgnoreNotFound(err) // it was deleted; that event makes it anew
+func (c *Controller) updateStatus(ctx context.Context, o observed, profile *inventory.ClusterProfile) error {
+	if err := kube.PatchStatus(ctx, c.Client, o.current, profile); err != nil {
+		return client.IgnoreNotFound(err) // deleted, which wakes the record
 	}
-	c.written.Store(profile)
-	c.shown.Store(o.key, c.Clock.Now())
+	c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
+	c.memory(o.key).statusWritten = c.Clock.Now()
 	return nil
 }
 
-// amend writes what the hub owns of a profile's metadata and spec.
-func (c *Controller) amend(ctx context.Context, have, profile *inventory.ClusterProfile) error {
-	profile.Status = have.Status
-	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
-	if err := c.Client.Patch(ctx, profile, patch, kube.FieldOwner); apierrors.IsNotFound(err) {
-		return nil // it was deleted; that event makes it anew
+// update writes the metadata and the spec of a profile, as far as they are the hub's.
+func (c *Controller) update(ctx context.Context, current, profile *inventory.ClusterProfile) error {
+	profile.Status = current.Status
+	if err := kube.Patch(ctx, c.Client, current, profile); apierrors.IsNotFound(err) {
+		return nil // deleted, which wakes the record
 	} else if err != nil {
-		return fmt.Errorf("amending ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
+		return fmt.Errorf("updating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
 	}
-	c.written.Store(profile)
+	c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
 	return nil
-}
-
-func (c *Controller) delete(ctx context.Context, profile *inventory.ClusterProfile) error {
-	return kube.Delete(ctx, c.Client, profile)
-}
-
-// tell says in an event on the record what keeps its profile from being whole, once.
-func (c *Controller) tell(o observed, next decision) {
-	problems := map[string]string{reasonTaken: "", reasonSkipped: ""}
-	if next.step == refuse {
-		problems[reasonTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or set inventory.namespace of the hub to a namespace without it",
-			o.have.Namespace, o.have.Name, o.have.Spec.ClusterManager.Name)
-	}
-	if len(next.skipped) > 0 {
-		problems[reasonSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
-			inventory.MaxPropertyName, inventory.MaxPropertyValue, strings.Join(next.skipped, ", "))
-	}
-	for reason, problem := range problems {
-		topic := topic{o.key, reason}
-		if o.record == nil || problem == "" {
-			c.told.Delete(topic)
-		} else if said, _ := c.told.Swap(topic, problem); said != problem {
-			c.Recorder.Eventf(o.record.object, nil, corev1.EventTypeWarning, reason, "ShowInInventory", "%s", problem)
-		}
-	}
-	if o.record == nil {
-		c.shown.Delete(o.key)
-	}
 }
 
 // Reasons of events on a record.
@@ -191,8 +149,39 @@ const (
 	reasonSkipped = "PropertiesSkipped"
 )
 
-// topic is what an event may be about.
-type topic struct {
-	record types.NamespacedName
-	reason string
+// memory is what the hub remembers of a record while it runs. Only the record's reconcile uses it.
+type memory struct {
+	// statusWritten is when the status of the profile was last written.
+	statusWritten time.Time
+	// warnings has the last event on the record of each reason.
+	warnings map[string]string
+}
+
+func (c *Controller) memory(key types.NamespacedName) *memory {
+	m, _ := c.memories.LoadOrStore(key, &memory{warnings: map[string]string{}})
+	return m.(*memory)
+}
+
+// warn records an event on the record about what its profile cannot show, once.
+func (c *Controller) warn(o observed, next decision) {
+	if o.record == nil {
+		c.memories.Delete(o.key)
+		return
+	}
+	problems := map[string]string{reasonTaken: "", reasonSkipped: ""}
+	if next.action == refuse {
+		problems[reasonTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or set inventory.namespace of the hub to a namespace without it",
+			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name)
+	}
+	if len(next.skipped) > 0 {
+		problems[reasonSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
+			inventory.MaxPropertyName, inventory.MaxPropertyValue, strings.Join(next.skipped, ", "))
+	}
+	m := c.memory(o.key)
+	for reason, problem := range problems {
+		if problem != "" && problem != m.warnings[reason] {
+			c.Recorder.Eventf(o.record.object, nil, corev1.EventTypeWarning, reason, "ShowInInventory", "%s", problem)
+		}
+		m.warnings[reason] = problem
+	}
 }

@@ -1,9 +1,8 @@
-// Package inventory shows every member, by whichever door it came in, as a ClusterProfile (KEP-4322) to tools that know nothing of fleets.
+// Package inventory shows every member, Cluster or MemberCluster, as a ClusterProfile (KEP-4322) to tools that know nothing of fleets.
 //
-// It owns the ClusterProfiles whose spec.clusterManager.name is muster: their metadata as far as it set it, their spec, and of their status
-// the conditions ControlPlaneHealthy and Joined, the version and the properties. It owns the namespace that they are in, if it made it. It only
-// reads records and reports; what it says of a member is what the record says. Its invariants: a profile of another manager is never
-// touched, and no heartbeat ever causes a write.
+// It owns the ClusterProfiles whose spec.clusterManager.name is muster: the metadata that it sets, the spec, and of the status the conditions
+// ControlPlaneHealthy and Joined, the version and the properties. It owns their namespace if it made that. Records and reports are only read, and a profile
+// says of a member what its record says. Its invariants: a profile of another manager is never touched, and no heartbeat causes a write.
 package inventory
 
 import (
@@ -13,16 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -32,48 +26,33 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
-	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// workers is how many records are handled at once.
+// workers is how many records are reconciled at once.
 const workers = 4
 
-// unwatchedRetry is how soon the end of a namespace is noticed that somebody else made: what is not the hub's is not watched.
+// unwatchedRetry is how soon the deletion of a namespace that somebody else made is noticed: the hub watches only its own.
 const unwatchedRetry = 30 * time.Second
 
-// byName is the index of ClusterProfiles by their name.
+// byName is an index of ClusterProfiles.
 const byName = "metadata.name"
-
-// Deps is what the controller needs.
-type Deps struct {
-	// Client reads records, reports, profiles and the metadata of managed namespaces from the cache.
-	Client client.Client
-	// Live reads what is not cached.
-	Live     client.Reader
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
-	Config   *config.Controller
-	Kinds    *served.Kinds
-}
 
 // Controller reconciles records. A request without a namespace is for a MemberCluster, one with a namespace for a Cluster.
 type Controller struct {
-	Deps
+	controller.Deps
 	namespaces *namespaces
-	written    kube.Written
-	// shown has, by record, when the status of its profile was last written.
-	shown sync.Map
-	// told has, by record and reason, what an event last said.
-	told sync.Map
+	expected   kube.Expectations
+	// memories has the memory of each record.
+	memories sync.Map
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller {
-	return &Controller{Deps: deps, namespaces: &namespaces{deps}, written: kube.Written{Clock: deps.Clock}}
+func New(deps controller.Deps) *Controller {
+	return &Controller{Deps: deps, namespaces: &namespaces{deps}, expected: kube.Expectations{Clock: deps.Clock}}
 }
 
 // Register adds the controller, and that of the namespace, to the manager.
@@ -90,48 +69,45 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.MemberCluster{}, &handler.EnqueueRequestForObject{}).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(ofReport)).
 		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(ofProfile)).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), comesOrGoes).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), createdOrDeleted).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{}, &clusterv1beta1.MemberClusterList{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(c)
+		WithOptions(controller.Workers(workers)).
+		Complete(controller.RetryConflicts(c))
 }
 
-var comesOrGoes = builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+var createdOrDeleted = builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 
-// Reconcile brings the profile of one record one step nearer to what it should be; its own write wakes it for the next.
+// Reconcile brings the profile of one record one step nearer to the desired one; the event of its own write wakes it for the next.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	seen, err := c.observe(ctx, request.NamespacedName)
+	o, err := c.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.have != nil {
-		if wait := c.written.Await(seen.have); wait > 0 {
+	if o.current != nil {
+		if wait := c.expected.Await(client.ObjectKeyFromObject(o.current), o.current); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 		}
 	}
-	next := decide(seen, c.Clock.Now())
-	wake, err := c.act(ctx, seen, next)
+	next := decide(o, c.Clock.Now())
+	wake, err := c.act(ctx, o, next)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	c.tell(seen, next)
+	c.warn(o, next)
 	return ctrl.Result{RequeueAfter: wake}, nil
 }
 
-// ofReport leads from a report to its record.
-func ofReport(_ context.Context, o client.Object) []reconcile.Request {
+// ofReport maps a report to its record.
+func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "MemberCluster" {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
 	}
-	if key, ok := membership.RecordOf(o); ok {
-		return []reconcile.Request{{NamespacedName: key}}
-	}
-	return nil
+	return membership.ToCluster(ctx, o)
 }
 
-// ofProfile leads from a profile to the record that it is of or, if it is somebody else's, stands in the way of. Every profile passes
-// here when the hub starts; so those are found whose record went while no hub was there to see it.
+// ofProfile maps a profile to its record or, if the profile is another manager's, to the record that wants its name. All profiles are mapped when the hub
+// starts, so that those are removed whose record was deleted while no hub ran.
 func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
 	key, ok := membership.RecordOf(o)
 	if !ok || naming.ClusterProfile(key.Namespace, key.Name) != o.GetName() {
@@ -144,7 +120,7 @@ func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ofNamespace leads from the namespace of the inventory to all records.
+// ofNamespace maps the namespace of the inventory to all records.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetName() != c.Config.Current().InventoryNamespace {
 		return nil
@@ -152,24 +128,11 @@ func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconci
 	return c.all(ctx, o)
 }
 
-func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, list := range []client.ObjectList{&fleet.ClusterList{}, &clusterv1beta1.MemberClusterList{}} {
-		err := c.Client.List(ctx, list)
-		if err == nil {
-			err = meta.EachListItem(list, func(o runtime.Object) error {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
-				return nil
-			})
-		}
-		if err != nil { // the cache is in this process; it only fails when the hub ends
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the records")
-		}
-	}
-	return requests
+func (c *Controller) all(ctx context.Context, o client.Object) []reconcile.Request {
+	return append(controller.All(c.Client, &fleet.ClusterList{})(ctx, o), controller.All(c.Client, &clusterv1beta1.MemberClusterList{})(ctx, o)...)
 }
 
-// Lean keeps of profiles that are not the hub's only whose they are in its memory.
+// Lean drops from other managers' profiles all but their name and manager, which is what the cache is asked for.
 func Lean(profile *inventory.ClusterProfile) {
 	if !ours(profile) {
 		profile.Labels, profile.Annotations, profile.Status = nil, nil, inventory.ClusterProfileStatus{}

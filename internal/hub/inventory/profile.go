@@ -17,23 +17,23 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// annotationLabels lists the labels that a profile has from its record, so that those can be told which the record has no more.
+// annotationLabels lists the labels that a profile has from its record, so that those can be removed that the record has lost.
 const annotationLabels = "muster/record-labels"
 
 // propertyVersion is where KubeFleet member agents report the version of Kubernetes.
 const propertyVersion = "k8s.io/k8s-version"
 
-// usagePrefix is that of properties which change all the time and have no place in a profile.
+// usagePrefix is that of properties that change all the time and are not shown.
 const usagePrefix = "resources.kubernetes-fleet.io/"
 
-// describe computes the profile of a record: what is there, with all that the hub owns of it as it should be. The second result
-// names the properties of the member that a profile cannot hold.
+// describe returns the desired profile of a record: the current one with all that the hub owns of it set. The second result names the properties of the
+// member that a profile cannot hold.
 func describe(o observed, now time.Time) (*inventory.ClusterProfile, []string) {
 	profile := &inventory.ClusterProfile{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.namespace, Name: naming.ClusterProfile(o.key.Namespace, o.key.Name),
 	}}
-	if o.have != nil {
-		profile = o.have.DeepCopy()
+	if o.current != nil {
+		profile = o.current.DeepCopy()
 	}
 	label(&profile.ObjectMeta, o)
 	profile.Spec.ClusterManager.Name = manager
@@ -47,14 +47,14 @@ func describe(o observed, now time.Time) (*inventory.ClusterProfile, []string) {
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	set(inventory.ConditionJoined, o.record.joined)
-	if o.holding(now) == 0 {
+	if o.held(now) == 0 {
 		set(inventory.ConditionControlPlaneHealthy, o.record.healthy)
 	}
 	if version := o.version(); version != "" {
 		status.Version.Kubernetes = version
 	}
 	if !reported(o.report) {
-		return profile, nil // a report that was deleted by mistake comes back; until then nothing new is known
+		return profile, nil // keep the properties until a report that was deleted by mistake is written again
 	}
 	var skipped []string
 	status.Properties, skipped = properties(o.report.Status.Properties, status.Properties)
@@ -66,7 +66,7 @@ func reported(report *clusterv1beta1.InternalMemberCluster) bool {
 	return report != nil && len(report.Status.AgentStatus) > 0
 }
 
-// version of Kubernetes on the member; empty if nobody has said it yet.
+// version of Kubernetes on the member; empty if unknown.
 func (o observed) version() string {
 	if o.report != nil {
 		if version := o.report.Status.KubernetesVersion; version != "" {
@@ -79,7 +79,7 @@ func (o observed) version() string {
 	return o.record.version
 }
 
-// label sets what consumers select by, the labels of the record, and what leads back to it. Labels that others set are left alone.
+// label sets the labels that consumers select by, those of the record, and what leads back to the record. Labels of others stay.
 func label(profile *metav1.ObjectMeta, o observed) {
 	if profile.Labels == nil {
 		profile.Labels = map[string]string{}
@@ -111,7 +111,7 @@ func label(profile *metav1.ObjectMeta, o observed) {
 	profile.Annotations[fleet.LabelCluster] = o.key.Name
 }
 
-// reserved says whether a label means something to fleets or to the inventory itself.
+// reserved says whether fleets or the inventory itself act on a label.
 func reserved(key string) bool {
 	for _, prefix := range []string{"x-k8s.io/", "multicluster.x-k8s.io", inventory.LabelClusterSetOfKEP} {
 		if strings.HasPrefix(key, prefix) {
@@ -121,8 +121,7 @@ func reserved(key string) bool {
 	return membership.ReservedLabel(key)
 }
 
-// properties brings what a member reports into the form of a profile. A value that is as before keeps its time: that alone is no reason
-// for a write.
+// properties converts the properties that a member reports. An unchanged value keeps its time, because a new time alone is no reason for a write.
 func properties(reported map[string]clusterv1beta1.PropertyValue, before []inventory.Property) (after []inventory.Property, skipped []string) {
 	times := map[inventory.Property]*metav1.Time{}
 	for _, old := range before {

@@ -1,146 +1,155 @@
 package inventory
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 )
 
-// manager is the cluster manager that the hub is.
+// manager is the hub's name as a cluster manager.
 const manager = "muster"
 
-// pace is what KEP-4322 allows: less than one write per 30 s and object on average. What nobody has to know at once waits for it, and
-// a control plane is not called well and ill in turns any faster.
-const pace = 30 * time.Second
+// minInterval is between two writes of a status that are not urgent, and between two changes of a control plane from well to ill: KEP-4322 allows one write
+// per 30 s and object on average.
+const minInterval = 30 * time.Second
 
-// settle is how long a profile waits for an agent that is just joining: then it is written once, with all that is known.
-const settle = 5 * time.Second
+// reportGrace is how long a new profile waits for the first report of its member, to be written once with all that is known.
+const reportGrace = 5 * time.Second
 
-// step is what the profile of a record needs next.
+// action is what the profile of a record needs next.
 //
-//	           record made          record or its labels change
-//	(none) ────────────────► create ──────────────────────────► amend
-//	   ▲                       │ ▲                                │
-//	   │        record gone    ▼ │ deleted by hand                ▼
-//	   └─────── remove ◄──────── show ◄───────────────────────────┘
+//	           record created         record or its labels change
+//	(none) ────────────────► create ──────────────────────────► update
+//	   ▲                       │ ▲                                 │
+//	   │     record deleted    ▼ │ deleted by hand                 ▼
+//	   └─────── remove ◄──── updateStatus ◄────────────────────────┘
 //
-// A profile of another manager stops at refuse.
-type step string
+// A profile of another manager is refused.
+type action string
 
 const (
-	rest   step = "Rest"
-	refuse step = "Refuse"
-	create step = "Create"
-	amend  step = "Amend"
-	show   step = "Show"
-	remove step = "Remove"
+	idle         action = "Idle"
+	refuse       action = "Refuse"
+	create       action = "Create"
+	update       action = "Update"
+	updateStatus action = "UpdateStatus"
+	remove       action = "Remove"
 )
 
 // observed is all that a profile depends on.
 type observed struct {
 	// key of the record.
 	key types.NamespacedName
-	// record is nil if there is none, or if it is none of the hub's business.
+	// record is nil if there is none, or if another manager has it.
 	record *record
 	report *clusterv1beta1.InternalMemberCluster // nil if there is none
 	// namespace of the profiles; empty if the inventory is off.
 	namespace string
-	have      *inventory.ClusterProfile // nil if there is none in that namespace
-	// strays are the hub's own profiles of that name in other namespaces, from settings before.
-	strays []*inventory.ClusterProfile
-	// shown is when the status was last written; zero if not since the hub started.
-	shown time.Time
+	current   *inventory.ClusterProfile // nil if there is none in that namespace
+	// strays are the hub's own profiles of that name in other namespaces, from earlier settings.
+	strays []client.Object
+	// statusWritten is when the status was last written; zero if not since the hub started.
+	statusWritten time.Time
 }
 
-// decision is the next step and all that it takes.
+// decision is the next action and all that it takes.
 type decision struct {
-	step step
-	// profile as it should be.
+	action action
+	// profile is the desired one.
 	profile *inventory.ClusterProfile
 	// skipped are the properties of the member that a profile cannot hold.
 	skipped []string
-	// wake is when to look again; zero if only an event can change anything.
+	// wake is when time alone changes the decision; zero if only an event can.
 	wake time.Duration
 }
 
-// ours says whether a profile is the hub's. Its spec cannot be changed, so its label decides nothing.
+// ours says whether a profile is the hub's. Unlike a label, spec.clusterManager is immutable.
 func ours(profile *inventory.ClusterProfile) bool {
 	return profile.Spec.ClusterManager.Name == manager
 }
 
-// decide is total and looks at nothing but its arguments.
+// decide is total and depends on nothing but its arguments.
 func decide(o observed, now time.Time) decision {
 	switch {
-	case o.have != nil && !ours(o.have):
+	case o.current != nil && !ours(o.current):
 		if o.record == nil {
-			return decision{step: rest}
+			return decision{action: idle}
 		}
-		return decision{step: refuse}
-	case o.record == nil && o.have == nil, o.namespace == "":
-		return decision{step: rest}
+		return decision{action: refuse}
+	case o.record == nil && o.current == nil, o.namespace == "":
+		return decision{action: idle}
 	case o.record == nil:
-		return decision{step: remove}
-	case !o.record.settled:
-		return decision{step: rest}
+		return decision{action: remove}
+	case !o.record.reconciled:
+		return decision{action: idle}
 	}
 	profile, skipped := describe(o, now)
-	next := decision{step: rest, profile: profile, skipped: skipped}
+	next := decision{action: idle, profile: profile, skipped: skipped}
+	if o.current != nil && !(equality.Semantic.DeepEqual(profile.ObjectMeta, o.current.ObjectMeta) && profile.Spec == o.current.Spec) {
+		next.action = update
+		return next
+	}
+	write, wait := nextWrite(o, profile.Status, now)
+	next.wake = wait
 	switch {
-	case o.have == nil:
-		if next.wake = o.settling(now); next.wake == 0 {
-			next.step = create
-		}
-	case !equality.Semantic.DeepEqual(profile.ObjectMeta, o.have.ObjectMeta) || profile.Spec != o.have.Spec:
-		next.step = amend
-	default:
-		next.step, next.wake = pacing(o, profile, now)
-		if held := o.holding(now); held > 0 && (next.wake == 0 || held < next.wake) {
-			next.wake = held
-		}
+	case write && o.current == nil:
+		next.action = create
+	case write:
+		next.action = updateStatus
 	}
 	return next
 }
 
-// settling is how long a profile that is not there yet should still wait for the agent's first report.
-func (o observed) settling(now time.Time) time.Duration {
-	if o.record.healthy.Status == metav1.ConditionTrue && o.version() != "" {
-		return 0
+// nextWrite says whether a status is written now, and how long it is until time alone makes that necessary; zero if only an event can. A new profile waits
+// for the first report, a changed condition for nothing, and anything else, such as properties, for minInterval after the last write.
+func nextWrite(o observed, desired inventory.ClusterProfileStatus, now time.Time) (bool, time.Duration) {
+	held := o.held(now)
+	var wait time.Duration
+	switch {
+	case o.current == nil && o.record.healthy.Status == metav1.ConditionTrue && o.version() != "":
+		return true, 0
+	case o.current == nil:
+		// The record's age is by the clock of the API server.
+		wait = min(reportGrace-now.Sub(o.record.object.GetCreationTimestamp().Time), reportGrace)
+	case equality.Semantic.DeepEqual(o.current.Status, desired):
+		return false, held
+	case conditionsDiffer(o.current.Status.Conditions, desired.Conditions):
+		return true, held
+	default:
+		wait = o.statusWritten.Add(minInterval).Sub(now)
 	}
-	// The record's age is by another clock, the API server's.
-	return min(max(settle-now.Sub(o.record.object.GetCreationTimestamp().Time), 0), settle)
+	if wait <= 0 {
+		return true, held
+	}
+	if held > 0 {
+		wait = min(wait, held)
+	}
+	return false, wait
 }
 
-// pacing says whether the status is to be written, now or when.
-func pacing(o observed, profile *inventory.ClusterProfile, now time.Time) (step, time.Duration) {
-	if equality.Semantic.DeepEqual(o.have.Status, profile.Status) {
-		return rest, 0
-	}
-	for _, condition := range profile.Status.Conditions {
-		old := meta.FindStatusCondition(o.have.Status.Conditions, condition.Type)
-		if old == nil || old.Status != condition.Status || old.Reason != condition.Reason {
-			return show, 0
-		}
-	}
-	if due := o.shown.Add(pace).Sub(now); due > 0 {
-		return rest, due
-	}
-	return show, 0
+func conditionsDiffer(current, desired []metav1.Condition) bool {
+	return slices.ContainsFunc(desired, func(condition metav1.Condition) bool {
+		old := meta.FindStatusCondition(current, condition.Type)
+		return old == nil || old.Status != condition.Status || old.Reason != condition.Reason
+	})
 }
 
-// holding is how long the condition of a control plane that is called well or ill stands against the opposite. Silence is told at once.
-func (o observed) holding(now time.Time) time.Duration {
-	if o.have == nil {
+// held is how long the condition of a control plane stays as it is although the control plane turned from well to ill or back. Silence is shown at once.
+func (o observed) held(now time.Time) time.Duration {
+	if o.current == nil {
 		return 0
 	}
-	old := meta.FindStatusCondition(o.have.Status.Conditions, inventory.ConditionControlPlaneHealthy)
+	old := meta.FindStatusCondition(o.current.Status.Conditions, inventory.ConditionControlPlaneHealthy)
 	if old == nil || old.Status == metav1.ConditionUnknown || o.record.healthy.Status == metav1.ConditionUnknown || old.Status == o.record.healthy.Status {
 		return 0
 	}
-	return max(old.LastTransitionTime.Add(pace).Sub(now), 0)
+	return max(old.LastTransitionTime.Add(minInterval).Sub(now), 0)
 }

@@ -15,6 +15,12 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+const healthyMessage = "the agent beats and its API server is well"
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Status: status, Reason: reason, Message: message}
+}
+
 // member is a joined MemberCluster an hour old, with a profile that shows it as it is and was written an hour ago.
 func member(change ...func(*observed)) observed {
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
@@ -33,10 +39,10 @@ func member(change ...func(*observed)) observed {
 		},
 	}
 	o := observed{
-		key: types.NamespacedName{Name: "m"}, namespace: "fleet-inventory", report: report, shown: now.Add(-time.Hour),
-		record: &record{object: mc, settled: true, joined: condition("True", "MemberClusterJoined", "joined"), healthy: condition("True", reasonHealthy, healthyMessage)},
+		key: types.NamespacedName{Name: "m"}, namespace: "fleet-inventory", report: report, statusWritten: now.Add(-time.Hour),
+		record: &record{object: mc, reconciled: true, joined: condition("True", "MemberClusterJoined", "joined"), healthy: condition("True", "AgentHealthy", healthyMessage)},
 	}
-	o.have, _ = describe(o, now.Add(-time.Hour))
+	o.current, _ = describe(o, now.Add(-time.Hour))
 	for _, c := range change {
 		c(&o)
 	}
@@ -66,10 +72,10 @@ func TestProfileOfAMember(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, member().have); diff != "" {
+	if diff := cmp.Diff(want, member().current); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	o := member(func(o *observed) { o.key, o.have = types.NamespacedName{Namespace: "ws", Name: "c"}, nil })
+	o := member(func(o *observed) { o.key, o.current = types.NamespacedName{Namespace: "ws", Name: "c"}, nil })
 	profile, _ := describe(o, now)
 	if profile.Name != "ws.c" || profile.Spec.DisplayName != "ws/c" || profile.Annotations["fleet.cattle.io/cluster"] != "c" || profile.Annotations["fleet.cattle.io/cluster-namespace"] != "ws" {
 		t.Errorf("of a Cluster: %+v", profile)
@@ -82,60 +88,60 @@ func TestDecide(t *testing.T) {
 			o.report.Status.Properties[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: metav1.NewTime(now)}
 		}
 	}
-	shownAgo := func(ago time.Duration) func(*observed) { return func(o *observed) { o.shown = now.Add(-ago) } }
+	shownAgo := func(ago time.Duration) func(*observed) { return func(o *observed) { o.statusWritten = now.Add(-ago) } }
 	healthy := func(c metav1.Condition) func(*observed) { return func(o *observed) { o.record.healthy = c } }
 	turnedAgo := func(ago time.Duration) func(*observed) {
-		return func(o *observed) { o.have.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-ago)) }
+		return func(o *observed) { o.current.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-ago)) }
 	}
-	none := func(o *observed) { o.have = nil }
+	none := func(o *observed) { o.current = nil }
 	young := func(o *observed) { o.record.object.SetCreationTimestamp(metav1.NewTime(now.Add(-2 * time.Second))) }
 	unseen := healthy(condition("Unknown", "AgentUnseen", ""))
-	ill := healthy(condition("False", reasonAgentUnhealthy, "etcd is gone"))
-	lost := healthy(condition("Unknown", reasonAgentLost, lostMessage))
+	ill := healthy(condition("False", "AgentUnhealthy", "etcd is gone"))
+	lost := healthy(condition("Unknown", "AgentLost", "no heartbeat since noon"))
 	gone := func(o *observed) { o.record = nil }
-	foreign := func(o *observed) { o.have.Spec.ClusterManager.Name = "somebody" }
+	foreign := func(o *observed) { o.current.Spec.ClusterManager.Name = "somebody" }
 	for _, c := range []struct {
-		name string
-		seen observed
-		want step
-		wake time.Duration
+		name     string
+		observed observed
+		want     action
+		wake     time.Duration
 	}{
-		{"a profile that is as it should be rests", member(), rest, 0},
-		{"so it does whatever the time of a report is", member(property(clusterv1beta1.PropertyNodeCount, "3")), rest, 0},
-		{"usage is not shown", member(property("resources.kubernetes-fleet.io/available-cpu", "1")), rest, 0},
+		{"a profile that is as it should be is left alone", member(), idle, 0},
+		{"so it does whatever the time of a report is", member(property(clusterv1beta1.PropertyNodeCount, "3")), idle, 0},
+		{"usage is not shown", member(property("resources.kubernetes-fleet.io/available-cpu", "1")), idle, 0},
 		{"a member without a profile gets one", member(none), create, 0},
-		{"not before its controller has judged the record", member(none, func(o *observed) { o.record.settled = false }), rest, 0},
+		{"not before its controller has reconciled the record", member(none, func(o *observed) { o.record.reconciled = false }), idle, 0},
 		{"a young one that is joined and reported gets it at once", member(none, young), create, 0},
-		{"a young one that is not waits a little for its agent", member(none, young, unseen), rest, 3 * time.Second},
-		{"and so does one that has not reported", member(none, young, func(o *observed) { o.report = nil }), rest, 3 * time.Second},
+		{"a young one that is not waits a little for its agent", member(none, young, unseen), idle, 3 * time.Second},
+		{"and so does one that has not reported", member(none, young, func(o *observed) { o.report = nil }), idle, 3 * time.Second},
 		{"but not for ever", member(none, unseen), create, 0},
 		{"nor longer than that where clocks differ", member(none, unseen, func(o *observed) {
 			o.record.object.SetCreationTimestamp(metav1.NewTime(now.Add(time.Hour)))
-		}), rest, settle},
-		{"a new label is copied", member(func(o *observed) { o.record.object.SetLabels(map[string]string{"env": "prod", "a": "b"}) }), amend, 0},
-		{"one that is gone is removed", member(func(o *observed) { o.record.object.SetLabels(nil) }), amend, 0},
-		{"a label edited by hand is healed", member(func(o *observed) { o.have.Labels["env"] = "dev" }), amend, 0},
-		{"so is the display name", member(func(o *observed) { o.have.Spec.DisplayName = "x" }), amend, 0},
-		{"a label that somebody added is his", member(func(o *observed) { o.have.Labels["his"] = "own" }), rest, 0},
-		{"a status edited by hand is healed", member(func(o *observed) { o.have.Status = inventory.ClusterProfileStatus{} }), show, 0},
+		}), idle, reportGrace},
+		{"a new label is copied", member(func(o *observed) { o.record.object.SetLabels(map[string]string{"env": "prod", "a": "b"}) }), update, 0},
+		{"one that is gone is removed", member(func(o *observed) { o.record.object.SetLabels(nil) }), update, 0},
+		{"a label edited by hand is healed", member(func(o *observed) { o.current.Labels["env"] = "dev" }), update, 0},
+		{"so is the display name", member(func(o *observed) { o.current.Spec.DisplayName = "x" }), update, 0},
+		{"a label that somebody added is his", member(func(o *observed) { o.current.Labels["his"] = "own" }), idle, 0},
+		{"a status edited by hand is healed", member(func(o *observed) { o.current.Status = inventory.ClusterProfileStatus{} }), updateStatus, 0},
 		{"access providers that somebody added are his", member(func(o *observed) {
-			o.have.Status.AccessProviders = []inventory.AccessProvider{{Name: "his"}}
-		}), rest, 0},
-		{"silence is shown at once", member(lost, shownAgo(time.Second)), show, 0},
-		{"even just after the control plane turned", member(lost, shownAgo(time.Second), turnedAgo(time.Second)), show, 0},
-		{"illness is shown at once", member(ill, shownAgo(time.Second)), show, 0},
-		{"unless the control plane was ill a moment ago", member(ill, turnedAgo(10*time.Second)), rest, 20 * time.Second},
-		{"a property is shown", member(property("a", "b")), show, 0},
-		{"but no two within 30 s", member(property("a", "b"), shownAgo(10*time.Second)), rest, 20 * time.Second},
+			o.current.Status.AccessProviders = []inventory.AccessProvider{{Name: "his"}}
+		}), idle, 0},
+		{"silence is shown at once", member(lost, shownAgo(time.Second)), updateStatus, 0},
+		{"even just after the control plane turned", member(lost, shownAgo(time.Second), turnedAgo(time.Second)), updateStatus, 0},
+		{"illness is shown at once", member(ill, shownAgo(time.Second)), updateStatus, 0},
+		{"unless the control plane was ill a moment ago", member(ill, turnedAgo(10*time.Second)), idle, 20 * time.Second},
+		{"a property is shown", member(property("a", "b")), updateStatus, 0},
+		{"but no two within 30 s", member(property("a", "b"), shownAgo(10*time.Second)), idle, 20 * time.Second},
 		{"a profile of another manager is left alone", member(foreign), refuse, 0},
-		{"also without a record", member(foreign, gone), rest, 0},
+		{"also without a record", member(foreign, gone), idle, 0},
 		{"the profile goes with the record", member(gone), remove, 0},
-		{"nothing is left to do after that", member(gone, none), rest, 0},
-		{"without a namespace there is no inventory", member(none, func(o *observed) { o.namespace = "" }), rest, 0},
+		{"nothing is left to do after that", member(gone, none), idle, 0},
+		{"without a namespace there is no inventory", member(none, func(o *observed) { o.namespace = "" }), idle, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := decide(c.seen, now); got.step != c.want || got.wake != c.wake {
-				t.Errorf("got %s, again in %s; want %s, again in %s", got.step, got.wake, c.want, c.wake)
+			if got := decide(c.observed, now); got.action != c.want || got.wake != c.wake {
+				t.Errorf("got %s, again in %s; want %s, again in %s", got.action, got.wake, c.want, c.wake)
 			}
 		})
 	}
@@ -143,7 +149,7 @@ func TestDecide(t *testing.T) {
 
 func TestLabelThatTheRecordHasNoMoreGoesAndThoseOfOthersStay(t *testing.T) {
 	o := member(func(o *observed) {
-		o.have.Labels["his"] = "own"
+		o.current.Labels["his"] = "own"
 		o.record.object.SetLabels(map[string]string{"region": "eu"})
 	})
 	got := decide(o, now).profile
@@ -168,27 +174,27 @@ func TestPropertyThatAProfileCannotHoldIsNamedAndTheOthersAreShown(t *testing.T)
 	if diff := cmp.Diff([]string{"cluster.clusterset.k8s.io", "just-fits", "kubernetes-fleet.io/node-count"}, names); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"too-long"}, next.skipped); diff != "" || next.step != show {
-		t.Errorf("%s; skipped (-want +got):\n%s", next.step, diff)
+	if diff := cmp.Diff([]string{"too-long"}, next.skipped); diff != "" || next.action != updateStatus {
+		t.Errorf("%s; skipped (-want +got):\n%s", next.action, diff)
 	}
 }
 
 func TestReportDeletedByMistakeTakesNothingOffTheProfile(t *testing.T) {
 	for name, report := range map[string]*clusterv1beta1.InternalMemberCluster{"none": nil, "not yet written": {}} {
-		if got := decide(member(func(o *observed) { o.report = report }), now); got.step != rest {
-			t.Errorf("%s: got %s, want rest", name, got.step)
+		if got := decide(member(func(o *observed) { o.report = report }), now); got.action != idle {
+			t.Errorf("%s: got %s, want idle", name, got.action)
 		}
 	}
 }
 
 func TestHeldConditionIsNotShownWithWhatElseIs(t *testing.T) {
 	o := member(func(o *observed) {
-		o.record.healthy = condition("False", reasonAgentUnhealthy, "etcd is gone")
+		o.record.healthy = condition("False", "AgentUnhealthy", "etcd is gone")
 		o.record.joined.Reason = "Leaving"
-		o.have.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
+		o.current.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
 	})
 	next := decide(o, now)
-	if next.step != show || next.profile.Status.Conditions[1].Status != metav1.ConditionTrue || next.wake != 29*time.Second {
-		t.Errorf("%s, again in %s: %+v", next.step, next.wake, next.profile.Status.Conditions)
+	if next.action != updateStatus || next.profile.Status.Conditions[1].Status != metav1.ConditionTrue || next.wake != 29*time.Second {
+		t.Errorf("%s, again in %s: %+v", next.action, next.wake, next.profile.Status.Conditions)
 	}
 }

@@ -15,23 +15,23 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (j *Judge) Describe(into chan<- *prometheus.Desc) {
+func (t *Tracker) Describe(into chan<- *prometheus.Desc) {
 	into <- membersMetric
 	into <- ageMetric
 	into <- skewMetric
 	into <- changesMetric
 }
 
-// Collect implements prometheus.Collector: figures are counted when they are asked for.
-func (j *Judge) Collect(into chan<- prometheus.Metric) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// Collect implements prometheus.Collector: the figures are counted at scrape time.
+func (t *Tracker) Collect(into chan<- prometheus.Metric) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	counts := map[State]int{Unknown: 0, Online: 0, Lost: 0}
 	var oldest, skew time.Duration
-	for _, m := range j.members {
+	for _, m := range t.members {
 		counts[m.state]++
 		if m.state == Online {
-			oldest = max(oldest, j.clock.Since(m.lastBeat))
+			oldest = max(oldest, t.clock.Since(m.lastBeat))
 			skew = max(skew, m.skew().Abs())
 		}
 	}
@@ -41,17 +41,17 @@ func (j *Judge) Collect(into chan<- prometheus.Metric) {
 	into <- prometheus.MustNewConstMetric(ageMetric, prometheus.GaugeValue, oldest.Seconds())
 	into <- prometheus.MustNewConstMetric(skewMetric, prometheus.GaugeValue, skew.Round(time.Second).Seconds())
 	for _, state := range []State{Online, Lost} {
-		into <- prometheus.MustNewConstMetric(changesMetric, prometheus.CounterValue, float64(j.transitions[state]), string(state))
+		into <- prometheus.MustNewConstMetric(changesMetric, prometheus.CounterValue, float64(t.transitions[state]), string(state))
 	}
 }
 
-// Serve shows the figures of the judge in a registry until the context ends.
-func (j *Judge) Serve(registry prometheus.Registerer) func(context.Context) error {
+// Serve registers the metrics of the tracker until the context ends.
+func (t *Tracker) Serve(registry prometheus.Registerer) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := registry.Register(j); err != nil {
+		if err := registry.Register(t); err != nil {
 			return err
 		}
-		defer registry.Unregister(j)
+		defer registry.Unregister(t)
 		<-ctx.Done()
 		return nil
 	}

@@ -1,7 +1,7 @@
-// Package local makes the hub a member of its own fleet: the Cluster `local`, and the kubeconfig with which the importer installs
-// its agent, as on any other cluster.
+// Package local makes the hub a member of its own fleet: it creates the Cluster `local` and the kubeconfig with which the importer installs an agent
+// there, as on any other cluster.
 //
-// It writes the Namespace of the setting bootstrap.namespace, once, the Secret `local-cluster`, the ClusterGroup `default` once, and
+// The package writes the Namespace of the setting bootstrap.namespace, once, the Secret `local-cluster`, the ClusterGroup `default` once, and
 // of the Cluster the fields that settings have. Its invariant: the credential for the import lives an hour and is renewed only
 // while there is something to import.
 package local
@@ -17,9 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -28,22 +25,15 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Deps is what the controller needs.
+// Deps are what the controller is given.
 type Deps struct {
-	Client client.Client
-	// Live reads what is not cached.
-	Live     client.Reader
-	Clock    clock.PassiveClock
-	Recorder events.EventRecorder
-	Config   *config.Controller
+	controller.Deps
 	// Hub is how the hub reaches its own cluster.
 	Hub *rest.Config
-	// SystemNamespace is the hub's.
-	SystemNamespace string
 }
 
 // Controller keeps the local cluster.
@@ -56,43 +46,43 @@ func New(deps Deps) *Controller { return &Controller{deps} }
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("local").
 		Watches(&fleet.Cluster{}, handler.EnqueueRequestsFromMapFunc(c.ifLocal)).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(theOne) // there may be nothing yet that could wake it
+		WatchesRawSource(source.Func(func(_ context.Context, queue controller.Queue) error {
+			queue.Add(request) // before the Cluster exists, no event would
 			return nil
 		})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-			return []reconcile.Request{theOne}
+			return []reconcile.Request{request}
 		}))).
-		Complete(c)
+		Complete(controller.RetryConflicts(c))
 }
 
-// theOne is all that there is to reconcile; where it is, the settings say.
-var theOne = reconcile.Request{NamespacedName: types.NamespacedName{Name: ClusterName}}
+// request is the only one; the namespace of the Cluster is in the settings.
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: ClusterName}}
 
 func (c *Controller) ifLocal(_ context.Context, o client.Object) []reconcile.Request {
 	if o.GetName() == ClusterName && o.GetNamespace() == c.Config.Current().Bootstrap.Namespace {
-		return []reconcile.Request{theOne}
+		return []reconcile.Request{request}
 	}
 	return nil
 }
 
 // Reconcile brings the local cluster in line with the settings.
 func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	seen, err := c.observe(ctx)
+	o, err := c.observe(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decided := decide(seen, c.Clock.Now())
-	if decided.records && seen.found == nil {
-		return ctrl.Result{}, c.begin(ctx, seen, decided.credential)
+	next := decide(o, c.Clock.Now())
+	if next.records && o.found == nil {
+		return ctrl.Result{}, c.createAll(ctx, o, next.credential)
 	}
-	if decided.records {
-		if err := c.writeRecords(ctx, seen); err != nil {
+	if next.records {
+		if err := c.writeRecords(ctx, o); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	if decided.credential {
-		err = c.writeCredential(ctx, seen)
+	if next.credential {
+		err = c.writeCredential(ctx, o)
 	}
 	return ctrl.Result{}, err
 }
@@ -117,7 +107,7 @@ func (c *Controller) observe(ctx context.Context) (observed, error) {
 	return o, err
 }
 
-// expiry returns until when the credential in the Secret is good; zero if there is none.
+// expiry returns when the credential in the Secret expires; zero if there is none.
 func (c *Controller) expiry(ctx context.Context, namespace string) (time.Time, error) {
 	var secret corev1.Secret
 	if err := c.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: secretName}, &secret); err != nil {
@@ -125,7 +115,7 @@ func (c *Controller) expiry(ctx context.Context, namespace string) (time.Time, e
 	}
 	kubeconfig, err := clientcmd.Load(secret.Data["value"])
 	if err != nil || kubeconfig.AuthInfos["user"] == nil {
-		return time.Time{}, nil //nolint:nilerr // somebody's edit; it is made anew
+		return time.Time{}, nil //nolint:nilerr // the Secret was edited, and is written again
 	}
 	claims, err := credential.ReadClaims(kubeconfig.AuthInfos["user"].Token)
 	if err != nil {
@@ -142,14 +132,14 @@ func (c *Controller) writeRecords(ctx context.Context, o observed) error {
 	return nil
 }
 
-// begin makes everything. The kubeconfig comes before the Cluster that names it, so that the importer finds it.
-func (c *Controller) begin(ctx context.Context, o observed, credential bool) error {
+// createAll creates what belongs to the local cluster. The kubeconfig comes before the Cluster that names it, so that the importer finds it.
+func (c *Controller) createAll(ctx context.Context, o observed, credential bool) error {
 	want := desired(nil, o.wanted)
 	if err := c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.wanted.Namespace}}); err != nil {
 		return err
 	}
 	if credential {
-		// Without its ServiceAccount there is none; the Cluster, once it is there, says so.
+		// Without its ServiceAccount there is no credential; an Event on the Cluster says so later.
 		if err := c.writeCredential(ctx, o); client.IgnoreNotFound(err) != nil {
 			return err
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 )
 
-// The credential for the import lives credentialLife, and is made anew if an import would have less than credentialRest of it.
+// The credential for the import lives credentialLife, and is renewed when less than credentialRest of that is left.
 const (
 	credentialLife = time.Hour
 	credentialRest = 10 * time.Minute
 )
 
-// observed is all that a decision depends on.
+// observed is what a decision depends on.
 type observed struct {
 	wanted config.Bootstrap
 	// found is the Cluster; nil if there is none.
 	found *fleet.Cluster
-	// imported: the importer has done its work with the settings of now.
+	// imported: the importer has installed the agent with the current settings.
 	imported bool
 	// expires is when the credential in the Secret does; zero if there is none.
 	expires time.Time
@@ -34,7 +34,7 @@ type decision struct {
 	credential bool
 }
 
-// decide compares. What was made while the setting was on is left alone when it is off: an admin deletes it.
+// decide compares. When the setting is switched off, what it has created stays, until an admin deletes it.
 func decide(o observed, now time.Time) decision {
 	if o.wanted.Namespace == "" || o.found != nil && o.found.DeletionTimestamp != nil {
 		return decision{}

@@ -28,13 +28,20 @@ const (
 	Legacy AgentKind = "legacy"
 )
 
-// annotationAgent on a member's ServiceAccount says which kind of agent it was issued to.
-const annotationAgent = "muster/agent"
+const (
+	// annotationAgent on a member's ServiceAccount is the kind of agent to which the account was issued.
+	annotationAgent = "muster/agent"
+	// annotationActing on the ServiceAccount of a Rancher Fleet agent is the kind of agent that acts with the account since an agent of Muster has
+	// taken over its credential.
+	annotationActing = "muster/acting-agent"
+)
 
 // Identity is who a member's agent acts as on the hub.
 type Identity struct {
 	Member
 	Kind AgentKind
+	// Shared says that agents of both kinds may act with the credential; see Shared.
+	Shared bool
 	// Registration is the request that the identity was issued for.
 	Registration string
 	// RegistrationUID tells requests of one name apart.
@@ -43,8 +50,7 @@ type Identity struct {
 
 const annotationRegistrationUID = "muster/cluster-registration-uid"
 
-// account returns the ServiceAccount of the identity. There is one per member, so that replacing it ends all credentials issued
-// before at once.
+// account returns the ServiceAccount of the identity. A member has only one, so that replacing it ends all earlier credentials at once.
 func (i Identity) account() *corev1.ServiceAccount {
 	off := false
 	account := &corev1.ServiceAccount{ObjectMeta: i.meta(i.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
@@ -55,15 +61,54 @@ func (i Identity) account() *corev1.ServiceAccount {
 	return account
 }
 
-// KindOf says which kind of agent a member's ServiceAccount was issued to.
+// IssuedFor returns whether a member's ServiceAccount was made for a request.
+func IssuedFor(account client.Object, r *fleet.ClusterRegistration) bool {
+	return account.GetAnnotations()[annotationRegistrationUID] == string(r.UID)
+}
+
+// ReadAccount reads the metadata of the member's ServiceAccount, which has no UID if there is none.
+func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.PartialObjectMetadata, error) {
+	account := kube.CoreMetadata("ServiceAccount")
+	err := reader.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberServiceAccount}, account)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the account of %s: %w", m.Namespace, err)
+	}
+	return account, nil
+}
+
+// KindOf returns which kind of agent acts with a member's ServiceAccount.
 func KindOf(account client.Object) AgentKind {
+	if Shared(account) {
+		return AgentKind(account.GetAnnotations()[annotationActing])
+	}
+	return IssuedTo(account)
+}
+
+// IssuedTo returns to which kind of agent a member's ServiceAccount was issued; "" if it is no member's.
+func IssuedTo(account client.Object) AgentKind {
 	return AgentKind(account.GetAnnotations()[annotationAgent])
 }
 
-// Establish makes the identity the only one of the member and returns its account, which has no credential yet. An account that was
-// issued for another request is deleted first, and with it die its credentials; the new one comes last, after all that it may do, so
-// that an account which is there is complete.
-func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, objects ...client.Object) (*corev1.ServiceAccount, error) {
+// Shared returns whether an agent of Muster has taken over the credential of a Rancher Fleet agent. The credential never expires, so that either
+// agent may act with it from then on.
+func Shared(account client.Object) bool {
+	return IssuedTo(account) == Legacy && account.GetAnnotations()[annotationActing] != ""
+}
+
+// HandOver records which kind of agent acts with the account of a Rancher Fleet agent.
+func HandOver(ctx context.Context, c client.Client, account client.Object, to AgentKind) error {
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), annotationActing, to)
+	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner); err != nil {
+		return fmt.Errorf("recording the agent that acts with ServiceAccount %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return nil
+}
+
+// Establish makes the identity the only one of the member and returns its account, which has no credential yet. An account that was issued for
+// another request is deleted first, if mayReplace agrees, and its credentials end. The new account is created after its rights, so that an account
+// that exists is complete.
+func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error, objects ...client.Object) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
 	if client.IgnoreNotFound(err) != nil {
@@ -72,6 +117,9 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	if err == nil {
 		if account.Annotations[annotationRegistrationUID] == string(i.RegistrationUID) {
 			return account, nil
+		}
+		if err := mayReplace(account); err != nil {
+			return nil, err
 		}
 		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
@@ -90,7 +138,7 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	return account, nil
 }
 
-// TokenSecret asks Kubernetes for a token of the account without an end, because upstream agents never renew theirs.
+// TokenSecret asks Kubernetes for a token of the account that never expires, because upstream agents do not renew theirs.
 func (i Identity) TokenSecret() *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: i.meta(i.Namespace, naming.ServiceAccountToken(naming.MemberServiceAccount)),
@@ -100,7 +148,7 @@ func (i Identity) TokenSecret() *corev1.Secret {
 	return secret
 }
 
-// other is the same member with the other kind of agent, whose rights have to go.
+// other is the identity of the same member for the other kind of agent.
 func (i Identity) other() Identity {
 	other := i
 	other.Kind = Native
@@ -110,27 +158,20 @@ func (i Identity) other() Identity {
 	return other
 }
 
-// Objects returns everything but the account that the identity needs: what it may do, and, for a native agent, the report and the
-// Lease that it writes to.
+// Objects returns everything that the identity needs but the account: its rights and, for a native agent, the report and the Lease.
 func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
 	objects := i.grants()
-	if i.Kind == Native {
-		objects = append(objects, i.report(asked), i.lease())
+	if i.Kind == Native || i.Shared {
+		objects = append(objects, i.NewReport(asked), i.NewLease())
 	}
 	return objects
 }
 
 func (i Identity) grants() []client.Object {
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.Namespace, Name: naming.MemberServiceAccount}}
-	bind := func(role string) *rbacv1.RoleBinding {
-		return &rbacv1.RoleBinding{
-			ObjectMeta: i.meta(i.Namespace, role),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   subjects,
-		}
-	}
-	if i.Kind == Native {
-		return []client.Object{bind(memberRole)}
+	account := kube.AccountSubject(i.Namespace, naming.MemberServiceAccount)
+	native := []client.Object{kube.RoleBinding(i.meta(i.Namespace, memberRole), "ClusterRole", memberRole, account)}
+	if i.Kind == Native && !i.Shared {
+		return native
 	}
 	// Upstream agents write their beat into the status of their Cluster.
 	beat := &rbacv1.Role{
@@ -140,41 +181,40 @@ func (i Identity) grants() []client.Object {
 			ResourceNames: []string{i.Name}, Verbs: []string{"patch"},
 		}},
 	}
-	beat.OwnerReferences = i.recordOwner()
-	beatBinding := &rbacv1.RoleBinding{
-		ObjectMeta: i.meta(i.Workspace, i.Namespace),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: beat.Name},
-		Subjects:   subjects,
+	beat.OwnerReferences = []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "Cluster", Name: i.Name, UID: i.UID}}
+	legacy := []client.Object{
+		kube.RoleBinding(i.meta(i.Namespace, bundleDeploymentRole), "ClusterRole", bundleDeploymentRole, account),
+		beat, kube.RoleBinding(*beat.ObjectMeta.DeepCopy(), "Role", beat.Name, account),
 	}
-	beatBinding.OwnerReferences = i.recordOwner()
-	return []client.Object{bind(bundleDeploymentRole), beat, beatBinding}
+	if i.Shared {
+		return append(legacy, native...)
+	}
+	return legacy
 }
 
-// ContentBinding lets the agent of a member read Contents by name. It is made with the first deployment and not with the identity, so that
-// joining does not pay for it. The UID is that of the member namespace, with which it goes.
+// ContentBinding lets the agent of a member read Contents by name. The binding is created with the first BundleDeployment, so that joining stays
+// cheap; the member namespace, whose UID is given, owns it.
 func (m Member) ContentBinding(namespaceUID types.UID) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: m.meta("", naming.SafeConcat(m.Namespace, "content")),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contentRole},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.Namespace, Name: naming.MemberServiceAccount}},
+		Subjects:   []rbacv1.Subject{kube.AccountSubject(m.Namespace, naming.MemberServiceAccount)},
 	}
 	binding.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: m.Namespace, UID: namespaceUID}}
 	return binding
 }
 
-func (m Member) recordOwner() []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "Cluster", Name: m.Name, UID: m.UID}}
-}
-
-func (m Member) report(asked clusterv1beta1.InternalMemberClusterSpec) *clusterv1beta1.InternalMemberCluster {
+// NewReport returns the report of a member with what the agent is asked for.
+func (m Member) NewReport(asked clusterv1beta1.InternalMemberClusterSpec) *clusterv1beta1.InternalMemberCluster {
 	return &clusterv1beta1.InternalMemberCluster{ObjectMeta: m.meta(m.Namespace, m.Name), Spec: asked}
 }
 
-func (m Member) lease() *coordinationv1.Lease {
+// NewLease returns the Lease in which the agent of a member beats.
+func (m Member) NewLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: m.meta(m.Namespace, naming.HeartbeatLease)}
 }
 
-// Revoke ends the identity that a registration gave to a member, and with it all of its credentials.
-func (m Member) Revoke(ctx context.Context, c client.Client) error {
-	return kube.Delete(ctx, c, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: naming.MemberServiceAccount}})
+// Account names the ServiceAccount that a registration gave to a member. All of its credentials end when it is deleted.
+func (m Member) Account() *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: naming.MemberServiceAccount}}
 }

@@ -1,8 +1,8 @@
-// Package membership is what both doors share behind the record: the member namespace, the identity that may act there and
-// nowhere else, and the report.
+// Package membership is what stands behind a record of either kind: the member namespace, the identity that has access there and nowhere else, the
+// report, and the status that the record shows.
 //
-// It owns everything in a member namespace but the report's status and the beats. Its invariant: a namespace that the hub did not
-// make for this very record is never used, changed or deleted.
+// The package owns everything in a member namespace but the report's status and the heartbeats. Its invariant: a namespace that the hub did not create
+// for this very record is never used, changed or deleted.
 package membership
 
 import (
@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -43,8 +45,17 @@ func OfCluster(cluster *fleet.Cluster) Member {
 	}
 }
 
-// ClientID is what an agent must present to become a Cluster: what the spec says, else, if the hub itself installs the agent, the UID of
-// the record, so that nothing is written into a spec that is somebody else's. Without either no agent matches.
+// DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it. The name is derived and status.namespace only shows that
+// the namespace exists, because an agent of Rancher Fleet may write the status.
+func DeliveryNamespace(cluster *fleet.Cluster) string {
+	if cluster.Status.Namespace == "" {
+		return ""
+	}
+	return OfCluster(cluster).Namespace
+}
+
+// ClientID is what an agent must present to become a Cluster: spec.clientID, else, if the hub itself installs the agent, the UID of the record, so that
+// the hub need not write into the spec. Without either no agent matches.
 func ClientID(cluster *fleet.Cluster) string {
 	if cluster.Spec.ClientID == "" && cluster.Spec.KubeConfigSecret != "" {
 		return string(cluster.UID)
@@ -57,13 +68,29 @@ func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
 	return Member{Name: mc.Name, UID: mc.UID, Namespace: naming.MemberClusterNamespace(mc.Name)}
 }
 
+// Of returns the member behind a record, which is a Cluster or a MemberCluster.
+func Of(record client.Object) Member {
+	if cluster, ok := record.(*fleet.Cluster); ok {
+		return OfCluster(cluster)
+	}
+	return OfMemberCluster(record.(*clusterv1beta1.MemberCluster))
+}
+
+// NamespaceOf returns the member namespace of the record with this key; a MemberCluster has no namespace.
+func NamespaceOf(record types.NamespacedName) string {
+	if record.Namespace == "" {
+		return naming.MemberClusterNamespace(record.Name)
+	}
+	return naming.MemberNamespace(record.Namespace, record.Name)
+}
+
 // MemberClusterOf leads from the name of a member namespace back to the name of the MemberCluster.
 func MemberClusterOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, naming.MemberClusterNamespace(""))
 }
 
-// RecordOf leads from an object in a member namespace, or from the namespace itself, back to the Cluster. What belongs to a
-// MemberCluster has that as its owner.
+// RecordOf leads from an object in a member namespace, or from the namespace itself, to the Cluster. Objects of a MemberCluster have an owner reference
+// instead.
 func RecordOf(o client.Object) (types.NamespacedName, bool) {
 	key := types.NamespacedName{
 		Namespace: o.GetAnnotations()[fleet.AnnotationClusterNamespace],
@@ -72,7 +99,28 @@ func RecordOf(o client.Object) (types.NamespacedName, bool) {
 	return key, key.Name != "" && key.Namespace != ""
 }
 
-// meta is the metadata of everything that belongs to a member.
+// ToCluster returns the request for the Cluster of an object in a member namespace, or of the namespace itself.
+func ToCluster(_ context.Context, o client.Object) []reconcile.Request {
+	key, ok := RecordOf(o)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// ClusterOfNamespace returns the request for the Cluster of a member namespace that is known by its name.
+func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) []reconcile.Request {
+	namespace := kube.CoreMetadata("Namespace")
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		if !apierrors.IsNotFound(err) { // a member that has left has none
+			ctrl.LoggerFrom(ctx).Error(err, "Looking for the Cluster of a member namespace", "namespace", name)
+		}
+		return nil
+	}
+	return ToCluster(ctx, namespace)
+}
+
+// meta is the metadata of an object that belongs to a member.
 func (m Member) meta(namespace, name string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	if m.Workspace == "" {
@@ -92,15 +140,17 @@ type NamespaceState string
 
 // The states of a member namespace.
 const (
-	NamespaceAbsent      NamespaceState = "Absent"
-	NamespaceOurs        NamespaceState = "Ours"
+	NamespaceAbsent NamespaceState = "Absent"
+	NamespaceOurs   NamespaceState = "Ours"
+	// NamespaceInherited: KubeFleet's hub made it for this very record, and Muster has not labelled it yet.
+	NamespaceInherited   NamespaceState = "Inherited"
 	NamespaceTaken       NamespaceState = "Taken"
 	NamespaceTerminating NamespaceState = "Terminating"
 )
 
-// ObserveNamespace looks at the member namespace through the reader.
+// ObserveNamespace reads the member namespace, whose metadata is nil if there is none.
 func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (NamespaceState, *metav1.PartialObjectMetadata, error) {
-	namespace := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace := kube.CoreMetadata("Namespace")
 	err := reader.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace)
 	if apierrors.IsNotFound(err) {
 		return NamespaceAbsent, nil, nil
@@ -111,38 +161,43 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 	switch {
 	case m.predecessor(namespace):
 		return NamespaceTerminating, namespace, nil
-	case !m.owns(namespace):
+	case !m.madeFor(namespace):
 		return NamespaceTaken, namespace, nil
 	case namespace.DeletionTimestamp != nil:
 		return NamespaceTerminating, namespace, nil
+	case namespace.Labels[fleet.LabelManaged] != "true":
+		return NamespaceInherited, namespace, nil
 	}
 	return NamespaceOurs, namespace, nil
 }
 
-// predecessor says whether the namespace is that of a MemberCluster of the same name which was deleted: it is on its way out.
+// predecessor returns whether the namespace is that of a deleted MemberCluster of the same name, and so about to be deleted.
 func (m Member) predecessor(namespace client.Object) bool {
 	owner := metav1.GetControllerOf(namespace)
 	return m.Workspace == "" && owner != nil && owner.Kind == "MemberCluster" && owner.Name == m.Name && owner.UID != m.UID
 }
 
-func (m Member) owns(o client.Object) bool {
-	if o.GetLabels()[fleet.LabelManaged] != "true" {
-		return false
-	}
+// madeFor returns whether a namespace was created for this very record. The owner reference to a MemberCluster proves that, because both Muster's and
+// KubeFleet's hub set it when they create the namespace and at no other time.
+func (m Member) madeFor(namespace client.Object) bool {
 	if m.Workspace == "" {
-		owner := metav1.GetControllerOf(o)
+		owner := metav1.GetControllerOf(namespace)
 		return owner != nil && owner.UID == m.UID
 	}
-	key, ok := RecordOf(o)
-	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}
+	key, ok := RecordOf(namespace)
+	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true"
 }
 
-// CreateNamespace makes the member namespace and says what stands there afterwards. It never adopts one that exists.
+// CreateNamespace creates the member namespace and returns its state. A namespace that exists is adopted only if KubeFleet's hub created it for this
+// very record.
 func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (NamespaceState, error) {
 	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: m.meta("", m.Namespace)}, kube.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
-		state, _, err := m.ObserveNamespace(ctx, live)
-		return state, err
+		state, namespace, err := m.ObserveNamespace(ctx, live)
+		if err != nil || state != NamespaceInherited {
+			return state, err
+		}
+		return NamespaceOurs, m.adopt(ctx, c, namespace)
 	}
 	if err != nil {
 		return "", fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
@@ -150,10 +205,20 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 	return NamespaceOurs, nil
 }
 
-// DeleteNamespace starts the removal of the member namespace, if it is the member's.
+// adopt labels a namespace that KubeFleet's hub created for this record, if nobody has written to it since it was read.
+func (m Member) adopt(ctx context.Context, c client.Client, namespace *metav1.PartialObjectMetadata) error {
+	after := namespace.DeepCopy()
+	metav1.SetMetaDataLabel(&after.ObjectMeta, fleet.LabelManaged, "true")
+	if err := kube.Patch(ctx, c, namespace, after); err != nil {
+		return fmt.Errorf("taking over namespace %s from KubeFleet's hub: %w", namespace.Name, err)
+	}
+	return nil
+}
+
+// DeleteNamespace deletes the member namespace, if it is the member's.
 func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live client.Reader) error {
 	state, namespace, err := m.ObserveNamespace(ctx, live)
-	if err != nil || state != NamespaceOurs {
+	if err != nil || state != NamespaceOurs && state != NamespaceInherited {
 		return err
 	}
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
@@ -163,7 +228,7 @@ func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live clien
 	return nil
 }
 
-// Placed names what is placed on a member, in words.
+// Placed names the Works and BundleDeployments of a member by kind and name.
 func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error) {
 	var placed []string
 	for _, kind := range []schema.GroupVersionKind{placement.GroupVersion.WithKind("Work"), fleet.GroupVersion.WithKind("BundleDeployment")} {
@@ -178,25 +243,4 @@ func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error
 	}
 	slices.Sort(placed)
 	return placed, nil
-}
-
-// ReleaseWorks takes the finalizers off the works of a member: nobody is left who could, and they would hold the namespace for ever. They
-// are deleted before, because an agent whose access has not quite ended may put another on one that is not, and after the namespace, by
-// which an agent knows that nothing is to be removed.
-func (m Member) ReleaseWorks(ctx context.Context, c client.Client, live client.Reader) error {
-	var works placement.WorkList
-	if err := live.List(ctx, &works, client.InNamespace(m.Namespace)); err != nil && !kube.NotServed(err) {
-		return fmt.Errorf("listing the works of %s: %w", m.Namespace, err)
-	}
-	for i := range works.Items {
-		work := &works.Items[i]
-		if err := c.Delete(ctx, work, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Work %s/%s: %w", work.Namespace, work.Name, err)
-		}
-		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		if err := c.Patch(ctx, work, free, kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
-		}
-	}
-	return nil
 }

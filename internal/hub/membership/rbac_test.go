@@ -19,6 +19,7 @@ func TestRightsOfMembersAreExactlyThese(t *testing.T) {
 			"get,list,watch,patch placement.kubernetes-fleet.io/works",
 			"patch placement.kubernetes-fleet.io/works/status",
 			"create /serviceaccounts/token named agent",
+			"get /serviceaccounts named agent",
 			"get,list,watch fleet.cattle.io/bundledeployments",
 			"patch fleet.cattle.io/bundledeployments/status",
 			"get /secrets",
@@ -64,7 +65,7 @@ func TestRightsOfMemberClustersAreExactlyThese(t *testing.T) {
 			"create,patch /events",
 		},
 	} {
-		role, err := Desired{Native: native}.Role()
+		role, err := Rights{Native: native}.Role()
 		if err != nil {
 			t.Fatal(err)
 		}

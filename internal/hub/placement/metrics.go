@@ -22,21 +22,22 @@ const (
 	metricAvailable   = "Available"
 )
 
-var placementsMetric = prometheus.NewDesc("muster_hub_placements", "Placements by how they stand on the members that they pick.", []string{"kind", "state"}, nil)
+var placementsMetric = prometheus.NewDesc(
+	"muster_hub_placements", "Placements by how they stand on the members that they pick.", []string{"kind", "state"}, nil)
 
-// gauges are what a controller measures while it works.
-type gauges struct {
+// metrics are what the controller measures while it works.
+type metrics struct {
 	decisions prometheus.Histogram
-	works     *prometheus.CounterVec
+	members   *prometheus.CounterVec
 }
 
-func newGauges() gauges {
-	return gauges{
+func newMetrics() metrics {
+	return metrics{
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "muster_hub_placement_decision_duration_seconds", Help: "How long it takes to pick members for one placement and to plan what to write.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 		}),
-		works: prometheus.NewCounterVec(prometheus.CounterOpts{
+		members: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_hub_placement_members_total", Help: "Members to which a placement was written, from which it was removed, or where that failed.",
 		}, []string{"result"}),
 	}
@@ -45,14 +46,14 @@ func newGauges() gauges {
 // Describe implements prometheus.Collector.
 func (c *Controller) Describe(into chan<- *prometheus.Desc) {
 	into <- placementsMetric
-	c.gauges.decisions.Describe(into)
-	c.gauges.works.Describe(into)
+	c.metrics.decisions.Describe(into)
+	c.metrics.members.Describe(into)
 }
 
-// Collect implements prometheus.Collector: placements are counted when they are asked for, out of the cache.
+// Collect implements prometheus.Collector: it counts the placements of the cache.
 func (c *Controller) Collect(into chan<- prometheus.Metric) {
-	c.gauges.decisions.Collect(into)
-	c.gauges.works.Collect(into)
+	c.metrics.decisions.Collect(into)
+	c.metrics.members.Collect(into)
 	ctx := context.Background()
 	var crps placement.ClusterResourcePlacementList
 	var rps placement.ResourcePlacementList
@@ -63,7 +64,7 @@ func (c *Controller) Collect(into chan<- prometheus.Metric) {
 		}
 	}
 	counts := map[string]map[string]int{}
-	for _, kind := range []string{"ClusterResourcePlacement", "ResourcePlacement"} {
+	for _, kind := range []string{kindCRP, kindRP} {
 		counts[kind] = map[string]int{metricRemoving: 0, metricUnscheduled: 0, metricFailing: 0, metricPending: 0, metricAvailable: 0}
 	}
 	for i := range crps.Items {
@@ -81,8 +82,8 @@ func (c *Controller) Collect(into chan<- prometheus.Metric) {
 	}
 }
 
-// stateOf is how a placement stands, in one word.
-func stateOf(s subject) string {
+// stateOf is the state of a placement in metrics.
+func stateOf(s genericPlacement) string {
 	if s.GetDeletionTimestamp() != nil {
 		return metricRemoving
 	}
@@ -94,41 +95,50 @@ func stateOf(s subject) string {
 		return metricUnscheduled
 	}
 	state := metricAvailable
-	for _, stage := range append(slices.Clone(stagesOfApplying), placement.ConditionDiffReported) {
+	for _, stage := range allStages {
 		switch c := meta.FindStatusCondition(s.status.Conditions, s.kind+stage); {
 		case c == nil, c.Status == metav1.ConditionTrue:
-		case c.Status == metav1.ConditionFalse && c.Reason != reasonRolloutWaits:
+		case failing(*c):
 			return metricFailing
 		default:
 			state = metricPending
 		}
 	}
+	// While members wait for their turn, the conditions of the placement do not show that others fail.
+	for _, member := range s.status.PlacementStatuses {
+		if meta.IsStatusConditionTrue(member.Conditions, placement.ConditionScheduled) && slices.ContainsFunc(member.Conditions, failing) {
+			return metricFailing
+		}
+	}
 	return state
 }
 
-// timed measures how long a decision takes.
-func (c *Controller) timed(o observed) decision {
-	begun := c.Clock.Now()
-	defer func() { c.gauges.decisions.Observe(c.Clock.Since(begun).Seconds()) }()
+// failing says whether a condition is False for another reason than that a member waits for its turn.
+func failing(c metav1.Condition) bool {
+	return c.Status == metav1.ConditionFalse && c.Reason != reasonRolloutWaits
+}
+
+// measuredDecide decides and measures how long that takes.
+func (c *Controller) measuredDecide(o observed) decision {
+	start := c.Clock.Now()
+	defer func() { c.metrics.decisions.Observe(c.Clock.Since(start).Seconds()) }()
 	return decide(o)
 }
 
-// count notes what came of a plan.
-func (c *Controller) count(p plan, failures failed) {
-	result := func(targets []target, name string) {
+// countResults counts what came of a plan.
+func (c *Controller) countResults(p rolloutPlan, failed failures) {
+	for result, targets := range map[string][]target{"written": p.write, "removed": p.remove} {
 		for _, t := range targets {
-			if failures[t.namespace] != nil {
-				c.gauges.works.WithLabelValues("failed").Inc()
+			if failed[t.namespace] == nil {
+				c.metrics.members.WithLabelValues(result).Inc()
 			} else {
-				c.gauges.works.WithLabelValues(name).Inc()
+				c.metrics.members.WithLabelValues("failed").Inc()
 			}
 		}
 	}
-	result(p.write, "written")
-	result(p.remove, "removed")
 }
 
-// Serve shows the figures of placements in a registry until the context ends.
+// Serve registers the metrics of placements until the context ends.
 func (c *Controller) Serve(registry prometheus.Registerer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := registry.Register(c); err != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 )
 
 func TestPlacementsAreCountedByHowTheyStand(t *testing.T) {
@@ -28,19 +29,24 @@ func TestPlacementsAreCountedByHowTheyStand(t *testing.T) {
 	going := crp("going")
 	going.SetDeletionTimestamp(&metav1.Time{Time: now})
 	going.SetFinalizers([]string{"f"})
+	behind := crp("behind", "Scheduled=True", "RolloutStarted=False:"+reasonRolloutWaits).(*placement.ClusterResourcePlacement)
+	behind.Status.PlacementStatuses = []placement.PerClusterStatus{
+		{ClusterName: "a", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "Applied", Status: "False"}}},
+		{ClusterName: "b", Conditions: []metav1.Condition{{Type: "Scheduled", Status: "True"}, {Type: "RolloutStarted", Status: "False", Reason: reasonRolloutWaits}}},
+	}
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := New(Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, crp("new"), crp("unscheduled", "Scheduled=False"),
-		crp("failing", "Scheduled=True", "RolloutStarted=True", "Applied=False", "Available=Unknown"), crp("waiting", "Scheduled=True", "RolloutStarted=False:"+reasonRolloutWaits, "Applied=True"),
+	c := New(Deps{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, behind, crp("new"), crp("unscheduled", "Scheduled=False"),
+		crp("failing", "Scheduled=True", "RolloutStarted=True", "Applied=False"), crp("waiting", "Scheduled=True", "RolloutStarted=False:"+reasonRolloutWaits, "Applied=True"),
 		crp("fine", "Scheduled=True", "Applied=True", "Available=True"), crp("compared", "Scheduled=True", "DiffReported=True"),
-		&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "new"}}).Build()})
+		&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "new"}}).Build()}})
 	want := `
 # HELP muster_hub_placements Placements by how they stand on the members that they pick.
 # TYPE muster_hub_placements gauge
 muster_hub_placements{kind="ClusterResourcePlacement",state="Available"} 2
-muster_hub_placements{kind="ClusterResourcePlacement",state="Failing"} 1
+muster_hub_placements{kind="ClusterResourcePlacement",state="Failing"} 2
 muster_hub_placements{kind="ClusterResourcePlacement",state="Pending"} 2
 muster_hub_placements{kind="ClusterResourcePlacement",state="Removing"} 1
 muster_hub_placements{kind="ClusterResourcePlacement",state="Unscheduled"} 1
@@ -53,7 +59,7 @@ muster_hub_placements{kind="ResourcePlacement",state="Unscheduled"} 0
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "muster_hub_placements"); err != nil {
 		t.Error(err)
 	}
-	c.count(plan{write: []target{{namespace: "a"}, {namespace: "b"}}, remove: []target{{namespace: "c"}}}, failed{"b": errors.New("no")})
+	c.countResults(rolloutPlan{write: []target{{namespace: "a"}, {namespace: "b"}}, remove: []target{{namespace: "c"}}}, failures{"b": errors.New("no")})
 	if err := testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP muster_hub_placement_members_total Members to which a placement was written, from which it was removed, or where that failed.
 # TYPE muster_hub_placement_members_total counter

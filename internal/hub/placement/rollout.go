@@ -9,43 +9,38 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// target is a member that has the placement or is to have it.
+// target is a member that has the placement or should have it.
 type target struct {
 	name, namespace string
-	// wanted: it is picked.
+	// wanted: the member is picked.
 	wanted bool
-	// exists: it has Works, of whatever content; current: just those that it should have.
-	exists, current bool
-	// available: what it has works.
-	available bool
-	// idle: nobody is there who would act, so that it counts neither way.
-	idle bool
-	// going: its Works are being deleted, and nothing can be written before they are gone.
-	going bool
+	// exists: the member has Works of the placement; upToDate: they are just the desired ones; available: what they brought works.
+	exists, upToDate, available bool
+	// unreachable: no agent would act on Works, so that the member counts neither as available nor as unavailable.
+	unreachable bool
+	// blocked: nothing may be written to the member.
+	blocked bool
+	// deleting: the Works are being deleted, and nothing can be written before they are gone.
+	deleting bool
 }
 
-// plan is what is done next, in the order of names.
-type plan struct {
-	// write are the members that get the resources as they are now, remove those that lose them.
-	write, remove []target
-	// waiting are those whose turn has not come.
-	waiting []target
-	// retain are the members of which somebody deleted Works that they are to have.
-	retain []target
-	// unavailable is how many may be so, of how many.
-	unavailable, of int
+// rolloutPlan is what is done next, each list in the order of names.
+type rolloutPlan struct {
+	// write are the members whose Works are brought up to date, remove those that lose them, waiting those whose turn has not come.
+	write, remove, waiting []target
+	// recreate are the members some of whose desired Works somebody deleted.
+	recreate []target
+	// maxUnavailable is how many of the wanted members may be unavailable.
+	maxUnavailable, wanted int
 }
 
-// limits are how many members a change may make unavailable, and how many more than wanted may hold the placement.
+// limits returns how many members a change may make unavailable, and how many more than wanted may have the placement.
 func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, maxSurge int) {
 	quarter := intstr.FromString("25%")
 	scaled := func(given *intstr.IntOrString) int {
-		if given == nil {
-			given = &quarter
-		}
-		n, err := intstr.GetScaledValueFromIntOrPercent(given, wanted, true)
+		n, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(given, &quarter), wanted, true)
 		if err != nil {
-			return 1 // the API server has refused what cannot be read
+			return 1 // the schema admits only numbers and percentages
 		}
 		return n
 	}
@@ -55,42 +50,43 @@ func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, 
 	return max(scaled(config.MaxUnavailable), 1), scaled(config.MaxSurge)
 }
 
-// roll decides what may be done now. What is not available cannot become so by a change, and is changed at once.
-func roll(targets []target, config *placement.RollingUpdateConfig) plan {
-	targets = slices.SortedFunc(slices.Values(targets), func(a, b target) int { return cmp.Compare(a.name, b.name) })
-	wanted, counted, existing, available := 0, 0, 0, 0
+// planRollout decides what may be done now. A member that is not available is changed at once, because a change cannot make it unavailable.
+func planRollout(targets []target, config *placement.RollingUpdateConfig) rolloutPlan {
+	targets = slices.SortedFunc(slices.Values(targets), byName)
+	p := rolloutPlan{}
+	reachable, existing, available := 0, 0, 0
 	for _, t := range targets {
 		if t.wanted {
-			wanted++
+			p.wanted++
 		}
-		if t.wanted && !t.idle {
-			counted++
+		if t.wanted && !t.unreachable {
+			reachable++
 		}
-		if t.exists && !t.idle && !t.going {
+		if t.exists && !t.unreachable && !t.deleting {
 			existing++
 		}
-		if t.available && !t.idle && !t.going {
+		if t.available && !t.unreachable && !t.deleting {
 			available++
 		}
 	}
-	maxUnavailable, maxSurge := limits(config, wanted)
-	p := plan{unavailable: maxUnavailable, of: wanted}
-	// take says whether what a member has may become unavailable.
-	take := func(t target) bool {
-		if !t.available || t.idle {
+	var maxSurge int
+	p.maxUnavailable, maxSurge = limits(config, p.wanted)
+	// disrupt says whether what a member has may become unavailable, and counts that.
+	disrupt := func(t target) bool {
+		if !t.available || t.unreachable {
 			return true
 		}
-		if available-1 < counted-maxUnavailable {
+		if available-1 < reachable-p.maxUnavailable {
 			return false
 		}
 		available--
 		return true
 	}
 	for _, t := range targets {
-		if t.wanted || !t.exists || t.going {
+		if t.wanted || !t.exists || t.deleting {
 			continue
 		}
-		if take(t) {
+		if disrupt(t) {
 			p.remove = append(p.remove, t)
 			existing--
 		} else {
@@ -99,13 +95,13 @@ func roll(targets []target, config *placement.RollingUpdateConfig) plan {
 	}
 	for _, t := range targets {
 		switch {
-		case !t.wanted || t.exists && t.current && !t.going:
-		case t.going:
+		case !t.wanted || t.blocked || t.exists && t.upToDate && !t.deleting:
+		case t.deleting:
 			p.waiting = append(p.waiting, t)
-		case !t.exists && existing < wanted+maxSurge:
+		case !t.exists && existing < p.wanted+maxSurge:
 			p.write = append(p.write, t)
 			existing++
-		case t.exists && take(t):
+		case t.exists && disrupt(t):
 			p.write = append(p.write, t)
 		default:
 			p.waiting = append(p.waiting, t)
@@ -113,3 +109,5 @@ func roll(targets []target, config *placement.RollingUpdateConfig) plan {
 	}
 	return p
 }
+
+func byName(a, b target) int { return cmp.Compare(a.name, b.name) }

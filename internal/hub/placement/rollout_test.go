@@ -17,7 +17,7 @@ func targets(text string) []target {
 		name, flags, _ := strings.Cut(word, ":")
 		t := target{name: name}
 		for _, flag := range strings.Split(flags, ",") {
-			*map[string]*bool{"wanted": &t.wanted, "exists": &t.exists, "current": &t.current, "available": &t.available, "idle": &t.idle, "going": &t.going}[flag] = true
+			*map[string]*bool{"wanted": &t.wanted, "exists": &t.exists, "current": &t.upToDate, "available": &t.available, "idle": &t.unreachable, "going": &t.deleting}[flag] = true
 		}
 		read = append(read, t)
 	}
@@ -32,7 +32,7 @@ func listed(targets []target) string {
 	return strings.Join(all, " ")
 }
 
-func TestRoll(t *testing.T) {
+func TestPlanRollout(t *testing.T) {
 	const old, done, fresh = "wanted,exists,available", "wanted,exists,current,available", "wanted"
 	number := func(unavailable, surge string) *placement.RollingUpdateConfig {
 		u, s := intstr.Parse(unavailable), intstr.Parse(surge)
@@ -63,7 +63,7 @@ func TestRoll(t *testing.T) {
 		{"what is going is waited for", nil, "a:wanted,exists,going", "", "", "a"},
 		{"and is not deleted twice", nil, "a:exists,going", "", "", ""},
 	} {
-		p := roll(targets(c.targets), c.config)
+		p := planRollout(targets(c.targets), c.config)
 		got := []string{listed(p.write), listed(p.remove), listed(p.waiting)}
 		if diff := cmp.Diff([]string{c.write, c.remove, c.waiting}, got); diff != "" {
 			t.Errorf("%s: write, remove, waiting (-want +got):\n%s", c.name, diff)

@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -12,15 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // observed is all that is decided on.
 //
-//	selectors ──► objects ──► parts ─┐
-//	                                 ├──► plan: which members are written to or emptied now ──► Works
-//	policy, members, holdings ──► picks ┘
+//	selectors ──► resources ──► desired Works ──┐
+//	                                            ├──► plan: the members whose Works are written or deleted now
+//	policy, members, current Works ──► picks ───┘
 type observed struct {
 	key        types.NamespacedName
 	kind       string
@@ -32,85 +32,102 @@ type observed struct {
 	policyProblem string
 	members       []*scheduling.Member
 	selected      selection.Selection
-	parts         []part
-	// holdings by member namespace, and how the Works in each are.
-	holdings map[string]*holding
-	standing map[string]standing
+	// author is the user whose rights count for what is selected, "" if nobody's do. rightsProblem is why his rights are not known, and rightsErr
+	// the error, after which the question is asked again.
+	author        string
+	rightsProblem condition
+	rightsErr     error
+	// resources are what is placed, and parts how they are divided among Works.
+	resources selection.Resources
+	parts     []part
+	overrides override.Set
+	// current are the Works of each member namespace, and reported what the member's agent reports of them.
+	current  map[string]*currentWorks
+	reported map[string]worksStatus
+	// takeoverProblem is why Works that KubeFleet's hub wrote cannot be taken over; leftovers is what else that hub has left.
+	takeoverProblem, leftovers string
 }
 
 // decision is what is to be done.
 type decision struct {
-	// problem is why nothing is done; what is placed stays as it is. The zero verdict is none.
-	problem verdict
+	// problem is why nothing is done, and what is placed stays as it is; the zero condition if there is none.
+	problem condition
 	result  scheduling.Result
-	cargo   cargo
-	plan    plan
-	// current are the member namespaces that hold just what they should.
-	current map[string]bool
-	// settledPolicy is the hash to record: of the required terms by which all holders were picked.
-	settledPolicy string
-	// wake is when time alone makes a difference; zero if never.
-	wake time.Time
+	desired desiredWorks
+	// overridden, by member namespace, is what members get that overrides change.
+	overridden map[string]overridden
+	plan       rolloutPlan
+	// upToDate are the member namespaces that have just the desired Works, waiting those whose turn has not come.
+	upToDate, waiting map[string]bool
+	// policyHash is the hash to record: of the required terms that all members with the placement meet.
+	policyHash string
+	// recheckAt is when time alone makes a difference; zero if never.
+	recheckAt time.Time
 }
 
 // decide is pure: it has neither client nor clock.
 func decide(o observed) decision {
-	d := decision{current: map[string]bool{}, settledPolicy: o.before.PolicyHash}
-	d.cargo = load(o)
-	switch {
+	d := decision{upToDate: map[string]bool{}, waiting: map[string]bool{}, policyHash: o.before.PolicyHash, desired: o.desiredWorks()}
+	switch problem := o.selectionProblem(); {
 	case o.policyProblem != "":
-		d.problem = verdict{metav1.ConditionFalse, reasonInvalidPolicy, o.policyProblem}
+		d.problem = condition{metav1.ConditionFalse, reasonInvalidPolicy, o.policyProblem}
 		return d
-	case o.selected.Problem != "":
-		d.problem = verdict{metav1.ConditionFalse, reasonInvalid, o.selected.Problem}
+	case problem != condition{}:
+		d.problem = problem
+	case o.takeoverProblem != "":
+		d.problem = condition{metav1.ConditionFalse, reasonKubeFleetLeft, o.takeoverProblem}
 	}
-	terms := hashTerms(o.spec.Policy)
-	d.result = o.policy.Pick(o.members, o.held(), o.before.PolicyHash != "" && o.before.PolicyHash != terms)
-	targets, dropping := o.targets(d.result, d.cargo)
+	terms, bound := hashTerms(o.spec.Policy), o.bound()
+	d.result = o.policy.Pick(o.members, bound, o.before.PolicyHash != "" && o.before.PolicyHash != terms)
+	if o.selectionProblem() != (condition{}) {
+		d.result = d.result.Only(bound)
+	}
+	d.overridden = o.override(d.result, d.desired)
+	targets, dropping := o.targets(d)
 	for _, t := range targets {
-		d.current[t.namespace] = t.current
+		d.upToDate[t.namespace] = t.upToDate
 	}
-	if d.problem != (verdict{}) {
+	if d.problem != (condition{}) {
 		return d
 	}
-	d.plan = roll(targets, o.spec.Strategy.RollingUpdate)
+	d.plan = planRollout(targets, o.spec.Strategy.RollingUpdate)
+	for _, t := range d.plan.waiting {
+		d.waiting[t.namespace] = true
+	}
 	for _, t := range targets {
-		if t.wanted && len(o.holdings[t.namespace].retained(o.key, d.cargo)) > 0 {
-			d.plan.retain = append(d.plan.retain, t)
+		if t.wanted && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
+			d.plan.recreate = append(d.plan.recreate, t)
 		}
 	}
 	if !dropping {
-		d.settledPolicy = terms
+		d.policyHash = terms
 	}
-	for _, s := range o.standing {
-		if len(d.plan.waiting) > 0 && !s.availableAt.IsZero() {
-			d.wake = sooner(d.wake, s.availableAt)
+	for _, s := range o.reported {
+		if len(d.plan.waiting) > 0 {
+			d.recheckAt = kube.Earlier(d.recheckAt, s.readyAt)
 		}
 	}
 	return d
 }
 
-// held are the members that have the placement. If none has a Work, because somebody deleted the definition of Works, it is those of whom the
-// status says so: a placement that was brought to somebody has a Work there, whatever it selects.
-func (o observed) held() map[string]bool {
-	held := map[string]bool{}
-	for namespace, h := range o.holdings {
-		held[namespace] = !h.going
+// bound are the namespaces of the members that have the placement. The status says so of a member that leaves, whose Works go before its record does,
+// and of all members if there is no Work at all, because somebody deleted the definition of Works: whoever has the placement has a Work.
+func (o observed) bound() map[string]bool {
+	bound := map[string]bool{}
+	for namespace, w := range o.current {
+		bound[namespace] = !w.deleting
 	}
-	if len(o.holdings) > 0 {
-		return held
-	}
-	had := scheduled(&o.before)
+	before := scheduledMembers(&o.before)
 	for _, m := range o.members {
-		if had[m.Name] {
-			held[m.Namespace] = true
+		if before[m.Name] && (m.Leaving || len(o.current) == 0) {
+			bound[m.Namespace] = true
 		}
 	}
-	return held
+	return bound
 }
 
-// scheduled names the members that a status lists as picked.
-func scheduled(status *placement.PlacementStatus) map[string]bool {
+// scheduledMembers names the members that a status lists as picked.
+func scheduledMembers(status *placement.PlacementStatus) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range status.PlacementStatuses {
 		if meta.IsStatusConditionTrue(s.Conditions, placement.ConditionScheduled) {
@@ -120,27 +137,28 @@ func scheduled(status *placement.PlacementStatus) map[string]bool {
 	return names
 }
 
-// reportsOnly says whether members are asked only in what they differ.
-func reportsOnly(strategy *placement.ApplyStrategy) bool {
+// reportsDiff says whether agents only report in what a member differs.
+func reportsDiff(strategy *placement.ApplyStrategy) bool {
 	return strategy != nil && strategy.Type == placement.ApplyReportDiff
 }
 
-// targets says of every member that holds the placement or is picked how it stands. dropping says whether one has yet to lose it.
-func (o observed) targets(result scheduling.Result, c cargo) (targets []target, dropping bool) {
-	nothing := len(o.selected.Objects) == 0
-	for _, d := range result.Decisions {
+// targets returns every member that has the placement or is picked, but for those that leave, whose Works their own agents remove. dropping says
+// whether a member has yet to lose the placement.
+func (o observed) targets(next decision) (targets []target, dropping bool) {
+	for _, d := range next.result.Decisions {
 		if d.Member == nil || d.Member.Leaving {
-			continue // whoever leaves is emptied by its own agent
-		}
-		h := o.holdings[d.Member.Namespace]
-		if h == nil && (!d.Picked || nothing) {
 			continue
 		}
-		t := target{name: d.Name, namespace: d.Member.Namespace, wanted: d.Picked, exists: h != nil, idle: idle(d.Member)}
-		if h != nil {
-			missing, surplus := h.stale(o.key, c)
-			t.going, t.current = h.going, len(missing) == 0 && len(surplus) == 0
-			t.available = o.standing[t.namespace].works
+		current := o.current[d.Member.Namespace]
+		if current == nil && !d.Picked {
+			continue
+		}
+		t := target{name: d.Name, namespace: d.Member.Namespace, wanted: d.Picked, exists: current != nil, unreachable: unreachable(d.Member)}
+		t.blocked = next.overriddenCondition(t.namespace).status == metav1.ConditionFalse || !d.Member.Admits(o.key.Namespace)
+		if current != nil {
+			outdated, surplus := current.diff(o.key, next.desiredFor(t.namespace))
+			t.deleting, t.upToDate = current.deleting, len(outdated) == 0 && len(surplus) == 0
+			t.available = o.reported[t.namespace].ready
 			dropping = dropping || !t.wanted
 		}
 		targets = append(targets, t)
@@ -148,20 +166,23 @@ func (o observed) targets(result scheduling.Result, c cargo) (targets []target, 
 	return targets, dropping
 }
 
-// load is what each member gets.
-func load(o observed) cargo {
-	c := cargo{parts: o.parts, hash: hashOf(o.parts), index: o.before.ObservedResourceIndex, apply: o.spec.Strategy.ApplyStrategy, remove: o.spec.Strategy.DeleteStrategy}
-	if c.hash != o.before.ResourceHash {
+// desiredWorks is what members get without overrides. The index counts the changes of what is selected.
+func (o observed) desiredWorks() desiredWorks {
+	d := desiredWorks{
+		parts: o.parts, hash: hashParts(o.parts), index: o.before.ObservedResourceIndex,
+		applyStrategy: o.spec.Strategy.ApplyStrategy, deleteStrategy: o.spec.Strategy.DeleteStrategy,
+	}
+	if d.hash != o.before.ResourceHash {
 		next := 0
 		if last, err := strconv.Atoi(o.before.ObservedResourceIndex); err == nil {
 			next = last + 1
 		}
-		c.index = strconv.Itoa(next)
+		d.index = strconv.Itoa(next)
 	}
-	return c
+	return d
 }
 
-// hashTerms identifies what a policy requires of members. Those that hold the placement are measured by it again only when it changes.
+// hashTerms identifies what a policy requires of members. Members that have the placement are filtered by it again only when it changes.
 func hashTerms(p *placement.PlacementPolicy) string {
 	var required *placement.ClusterSelector
 	if p != nil && p.Affinity != nil && p.Affinity.ClusterAffinity != nil {
@@ -169,8 +190,7 @@ func hashTerms(p *placement.PlacementPolicy) string {
 	}
 	text, err := json.Marshal(required)
 	if err != nil {
-		return "" // there is nothing in it that cannot be encoded
+		return "" // every selector can be encoded
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])[:16]
+	return shortHash(string(text))
 }

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 )
 
 var (
@@ -27,15 +29,15 @@ func world(t *testing.T, change ...func(*observed)) observed {
 	t.Helper()
 	o := observed{
 		key: key, kind: "ClusterResourcePlacement", generation: 1, spec: &placement.PlacementSpec{},
-		members:  []*scheduling.Member{{Name: "a", Namespace: "ns-a", Labels: map[string]string{"env": "prod"}}, {Name: "b", Namespace: "ns-b", Labels: map[string]string{"env": "prod"}}},
-		holdings: map[string]*holding{}, standing: map[string]standing{},
+		members: []*scheduling.Member{{Name: "a", Namespace: "ns-a", Labels: map[string]string{"env": "prod"}}, {Name: "b", Namespace: "ns-b", Labels: map[string]string{"env": "prod"}}},
+		current: map[string]*currentWorks{}, reported: map[string]worksStatus{},
 	}
 	o.selected.Objects = []*unstructured.Unstructured{configMap("settings", 10)}
 	for _, c := range change {
 		c(&o)
 	}
 	var err error
-	if o.policy, err = scheduling.Compile(o.spec.Policy); err != nil {
+	if o.policy, err = scheduling.Compile(o.spec.Policy, ""); err != nil {
 		t.Fatal(err)
 	}
 	if o.parts, err = pack(o.selected.Objects, maxManifests); err != nil {
@@ -51,10 +53,10 @@ func on(t *testing.T, members ...string) func(*observed) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashOf(parts), hashTerms(o.spec.Policy)
+		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashParts(parts), hashTerms(o.spec.Policy)
 		for _, m := range members {
-			o.holdings["ns-"+m] = &holding{works: []*placement.Work{placed(t, key, cargo{parts: parts, index: "0", apply: o.spec.Strategy.ApplyStrategy}, 0)}}
-			o.standing["ns-"+m] = standing{applied: verdict{"True", reasonApplied, ""}, available: verdict{"True", reasonAvailable, ""}, works: true}
+			o.current["ns-"+m] = &currentWorks{works: []*placement.Work{placed(t, key, desiredWorks{parts: parts, index: "0", applyStrategy: o.spec.Strategy.ApplyStrategy}, 0)}}
+			o.reported["ns-"+m] = worksStatus{applied: condition{"True", reasonApplied, ""}, available: condition{"True", reasonAvailable, ""}, ready: true}
 		}
 	}
 }
@@ -66,6 +68,14 @@ func requiring(label string) func(*observed) {
 			Required: &placement.ClusterSelector{ClusterSelectorTerms: []placement.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}}}},
 		}}}
 	}
+}
+
+// said are conditions of a member that all have a status.
+func said(status metav1.ConditionStatus) (conditions []metav1.Condition) {
+	for _, kind := range append([]string{placement.ConditionScheduled}, applyStages...) {
+		conditions = append(conditions, metav1.Condition{Type: kind, Status: status, Reason: "Said"})
+	}
+	return conditions
 }
 
 func reporting(o *observed) {
@@ -129,18 +139,33 @@ func TestDecide(t *testing.T) {
 		{"whom it lacks gets it", world(t, on(t, "a")), "b", "", "0"},
 		{"a change counts up, one member at a time", world(t, on(t, "a", "b"), more), "a", "", "1"},
 		{"a selector that is wrong changes nothing", world(t, on(t, "a"), func(o *observed) { o.selected.Problem = "wrong" }), "", "", "0"},
+		{"nor does an author whom nobody knows", world(t, on(t, "a"), func(o *observed) {
+			o.rightsProblem, o.selected.Objects, o.resources.Objects = condition{metav1.ConditionFalse, reasonAuthorUnknown, "unknown"}, nil, nil
+		}), "", "", "1"},
+		{"nor a question that could not be asked", world(t, on(t, "a", "b"), func(o *observed) {
+			o.selected.Objects = nil
+			o.setRightsError(errors.New("busy"))
+		}), "", "", "1"},
+		{"what the author may not read any more is removed, one member at a time", world(t, on(t, "a", "b"), func(o *observed) {
+			o.selected.Objects, o.author, o.selected.Withheld = nil, "eve", []selection.Query{{Namespace: "shop"}}
+		}), "a", "", "1"},
+		{"who does not admit its namespace gets nothing new and keeps what it has", world(t, on(t, "a"), more, func(o *observed) { o.key.Namespace = "shop" }), "", "", "1"},
 		{"nor does a policy that is wrong", world(t, on(t, "a"), func(o *observed) { o.policyProblem = "wrong" }), "", "", "0"},
 		{"what is only to be compared is written, too", world(t, reporting), "a b", "", "0"},
-		{"nothing selected is placed nowhere new", world(t, nothing), "", "", "0"},
-		{"and takes away what was placed", world(t, on(t, "a"), nothing), "a", "", "1"},
-		{"a label that goes takes nothing away", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel), "", "", "0"},
+		{"nothing selected is placed, too, so that what is selected later is nothing new", world(t, nothing), "a b", "", "0"},
+		{"and what was placed is removed, one member at a time", world(t, on(t, "a", "b"), nothing), "a", "", "1"},
+		{"a label that goes removes nothing", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel), "", "", "0"},
 		{"terms that change do", world(t, requiring("env=prod"), on(t, "a", "b"), unlabel, otherTerms), "", "a", "0"},
 		{"a lost member keeps what it has", world(t, on(t, "a", "b"), obstacle(0, reasonLost)), "", "", "0"},
 		{"and gets nothing new", world(t, obstacle(0, reasonLost)), "b", "", "0"},
+		{"nobody takes the place of a leaving member before it is gone", world(t, on(t, "a"), obstacle(0, reasonLeaving), func(o *observed) {
+			one := int32(1)
+			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickN, NumberOfClusters: &one}
+		}), "", "", "0"},
 		{"a leaving member is left to its agent", world(t, on(t, "a", "b"), more, obstacle(0, reasonLeaving)), "b", "", "1"},
 	} {
 		d := decide(c.seen)
-		got := []string{listed(d.plan.write), listed(d.plan.remove), d.cargo.index}
+		got := []string{listed(d.plan.write), listed(d.plan.remove), d.desired.index}
 		if diff := cmp.Diff([]string{c.write, c.remove, c.index}, got); diff != "" {
 			t.Errorf("%s: write, remove, index (-want +got):\n%s", c.name, diff)
 		}
@@ -150,18 +175,18 @@ func TestDecide(t *testing.T) {
 func TestTermsAreSettledOnceNobodyHasToLoseIt(t *testing.T) {
 	unlabelled := func(o *observed) { o.members[0].Labels, o.before.PolicyHash = nil, "others" }
 	o := world(t, requiring("env=prod"), on(t, "a", "b"), unlabelled)
-	if d := decide(o); d.settledPolicy != "others" {
+	if d := decide(o); d.policyHash != "others" {
 		t.Error("the terms count as settled before the member has lost it")
 	}
-	delete(o.holdings, "ns-a")
-	if d := decide(o); d.settledPolicy != hashTerms(o.spec.Policy) {
+	delete(o.current, "ns-a")
+	if d := decide(o); d.policyHash != hashTerms(o.spec.Policy) {
 		t.Error("the terms never settle")
 	}
 }
 
 func TestDescribe(t *testing.T) {
 	failing := func(o *observed) {
-		o.standing["ns-a"] = standing{applied: verdict{"False", reasonNotApplied, "ConfigMap n/c: conflict"}, available: verdict{"Unknown", reasonAvailableLater, "not everything is applied"}}
+		o.reported["ns-a"] = worksStatus{applied: condition{"False", reasonNotApplied, "ConfigMap n/c: conflict"}}
 	}
 	unpicked := func(o *observed) { o.members[1].Labels = map[string]string{} }
 	for _, c := range []struct {
@@ -172,15 +197,21 @@ func TestDescribe(t *testing.T) {
 		conditions string // those that are not true
 	}{
 		{"all well", world(t, on(t, "a", "b")), "2/2", "", ""},
-		{"just written", world(t), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
-		{"one fails", world(t, on(t, "a", "b"), failing), "1/2", "a: ConfigMap n/c: conflict", "Applied False, Available Unknown"},
+		{"just written", world(t), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown"},
+		{"one fails", world(t, on(t, "a", "b"), failing), "1/2", "a: ConfigMap n/c: conflict", "Applied False"},
 		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }), "0/2",
-			"b: waits for its turn: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+			"b: waits for its turn: at most 1 of 2 members may be unavailable; a: being written", "RolloutStarted False"},
 		{"nobody qualifies", world(t, requiring("env=none")), "0/0", `no member qualifies: a: its labels do not match "env=none"; b: its labels do not match "env=none"`, ""},
+		{"one leaves, and what was said of it last stands", world(t, on(t, "b"), func(o *observed) {
+			o.members[0].Leaving, o.members[0].Obstacle = true, scheduling.Obstacle{Reason: reasonLeaving, Message: "it leaves"}
+			o.before.PlacementStatuses = []placement.PerClusterStatus{{ClusterName: "a", Conditions: said("True")}}
+		}), "2/2", "", ""},
 		{"a wrong selector", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Problem = "selector 3 is wrong" }), "2/2", "selector 3 is wrong", "Scheduled False"},
 		{"a wrong policy", world(t, func(o *observed) { o.policyProblem = "term 3 is wrong" }), "", "term 3 is wrong", "Scheduled False"},
-		{"nothing selected", world(t, func(o *observed) { o.selected.Objects = nil }), "0/2", "spec.resourceSelectors select nothing that can be placed",
-			"Scheduled False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+		{"nothing selected", world(t, func(o *observed) { o.selected.Objects = nil }, on(t, "a", "b")), "2/2", "2 members picked; spec.resourceSelectors select nothing that can be placed", ""},
+		{"nothing selected, and not written yet", world(t, func(o *observed) { o.selected.Objects = nil }), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown"},
+		{"not applied, and a field that is not done", world(t, on(t, "a", "b"), failing, func(o *observed) { o.spec.Strategy.Type = placement.RolloutExternal }), "1/2", "a: ConfigMap n/c: conflict",
+			"Supported False, Applied False"},
 		{"too few", world(t, on(t, "a"), unpicked, func(o *observed) {
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{"a", "c"}}
 		}), "1/2", "1 of 2 members picked; c: there is no MemberCluster, and no Cluster of a workspace that opts in, called c", "Scheduled False"},
@@ -188,26 +219,26 @@ func TestDescribe(t *testing.T) {
 		{"one has to wait to lose it", world(t, requiring("env=prod"), on(t, "a", "b"), func(o *observed) {
 			o.members[1].Labels, o.before.PolicyHash = nil, "others"
 			o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
-			o.standing["ns-a"] = standing{applied: verdict{"Unknown", reasonApplyPending, "waits"}, available: verdict{"Unknown", reasonAvailableLater, "waits"}}
-		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable", "RolloutStarted False, WorkSynchronized Unknown, Applied Unknown, Available Unknown"},
+			o.reported["ns-a"] = worksStatus{applied: condition{"Unknown", reasonApplyPending, "waits"}}
+		}), "0/2", "b will lose it when others are available: at most 1 of 2 members may be unavailable; a: waits; c: being written", "RolloutStarted False"},
 		{"one whose workspace has withdrawn", world(t, on(t, "a", "b"), func(o *observed) { o.members = nil }), "0/0",
 			"there is no member to pick; kept as it is, because no workspace that opts in has a record of it any more: member namespace ns-a; member namespace ns-b", ""},
 		{"only compared, and nothing differs", world(t, reporting, on(t, "a", "b"), func(o *observed) {
 			for _, name := range []string{"ns-a", "ns-b"} {
-				o.standing[name] = standing{reported: verdict{"True", reasonReported, ""}}
+				o.reported[name] = worksStatus{diffReported: condition{"True", reasonReported, ""}}
 			}
 		}), "2/2", "no difference on any of 2 members", ""},
 		{"only compared, and one is not yet", world(t, reporting, on(t, "a", "b"), func(o *observed) {
-			o.standing["ns-a"] = standing{reported: verdict{"True", reasonReported, ""}, troubles: troubles{diffed: make([]placement.DiffedPlacement, 2)}}
-			o.standing["ns-b"] = standing{reported: verdict{"Unknown", reasonReportPending, "waits"}}
+			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasonReported, ""}, resourceStatus: resourceStatus{diffed: make([]placement.DiffedPlacement, 2)}}
+			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasonReportPending, "waits"}}
 		}), "1/2", "b: waits", "DiffReported Unknown"},
-		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.StatusReportingScope = "Elsewhere" }), "2/2",
-			"spec.statusReportingScope Elsewhere: status is on the placement only", "Supported False"},
+		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.Strategy.Type = placement.RolloutExternal }), "2/2",
+			"spec.strategy.type External: nothing is rolled out by another controller; changes roll out as with RollingUpdate", "Supported False"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			after := describe(c.seen, decide(c.seen), nil, now)
 			var untrue []string
-			for _, kind := range slices.Concat([]string{"Supported", "ClusterResourcePlacementScheduled"}, c.seen.order()) {
+			for _, kind := range slices.Concat([]string{"Supported", "ClusterResourcePlacementScheduled"}, c.seen.stages()) {
 				if kind != "Supported" {
 					kind = "ClusterResourcePlacement" + strings.TrimPrefix(kind, "ClusterResourcePlacement")
 				}
@@ -223,6 +254,56 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("an hour later, with nothing new, the status differs:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestNothingIsSaidOfTheStagesAfterTheFirstThatIsNotReached(t *testing.T) {
+	const written = "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=True"
+	applied := func(status, reason, message string) func(*observed) {
+		return func(o *observed) {
+			o.reported["ns-a"] = worksStatus{applied: condition{metav1.ConditionStatus(status), reason, message}}
+		}
+	}
+	third := func(o *observed) {
+		o.members = append(o.members, &scheduling.Member{Name: "c", Namespace: "ns-c", Labels: map[string]string{"env": "prod"}})
+	}
+	changed := func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }
+	for _, c := range []struct {
+		name              string
+		seen              observed
+		failure           error
+		placement, member string
+		message           string
+	}{
+		{"all well", world(t, on(t, "a", "b")), nil, written + " Applied=True Available=True", written + " Applied=True Available=True", ""},
+		{"still to be applied", world(t, on(t, "a", "b"), applied("Unknown", reasonApplyPending, "waits")), nil, written + " Applied=Unknown", written + " Applied=Unknown", "a: waits"},
+		{"not applied", world(t, on(t, "a", "b"), applied("False", reasonNotApplied, "conflict")), nil, written + " Applied=False", written + " Applied=False", "a: conflict"},
+		{"not available", world(t, on(t, "a", "b"), func(o *observed) {
+			o.reported["ns-a"] = worksStatus{applied: condition{"True", reasonApplied, ""}, available: condition{"False", reasonNotAvailable, "crashes"}}
+		}), nil, written + " Applied=True Available=False", written + " Applied=True Available=False", "a: crashes"},
+		{"not written", world(t, on(t, "a", "b")), errors.New("no right"), "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False",
+			"Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=False", "a: no right"},
+		{"others wait for one that fails", world(t, third, on(t, "a", "b", "c"), applied("False", reasonNotApplied, "conflict"), changed), nil, "Scheduled=True RolloutStarted=False", "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=Unknown",
+			"b: waits for its turn: at most 1 of 3 members may be unavailable; c: waits for its turn: at most 1 of 3 members may be unavailable; a: being written"},
+		{"compared", world(t, reporting, on(t, "a", "b"), func(o *observed) {
+			o.reported["ns-a"] = worksStatus{diffReported: condition{"False", reasonNotReported, "no right"}}
+			o.reported["ns-b"] = worksStatus{diffReported: condition{"True", reasonReported, ""}}
+		}), nil, written + " DiffReported=False", written + " DiffReported=False", "a: no right"},
+	} {
+		after := describe(c.seen, decide(c.seen), failures{"ns-a": c.failure}, now)
+		said := func(conditions []metav1.Condition) string {
+			var all []string
+			for _, condition := range conditions {
+				if condition.Type != placement.ConditionSupported {
+					all = append(all, fmt.Sprintf("%s=%s", strings.TrimPrefix(condition.Type, c.seen.kind), condition.Status))
+				}
+			}
+			return strings.Join(all, " ")
+		}
+		got := []string{said(after.Conditions), said(after.PlacementStatuses[0].Conditions), after.Message}
+		if diff := cmp.Diff([]string{c.placement, c.member, c.message}, got); diff != "" {
+			t.Errorf("%s: the placement's, the member's, the message (-want +got):\n%s", c.name, diff)
+		}
 	}
 }
 
@@ -243,11 +324,11 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 		all = append(all, m.Name)
 	}
 	on(t, all...)(&o)
-	for name, s := range o.standing {
-		s.troubles = troubles{drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed)}
-		o.standing[name] = s
+	for name, s := range o.reported {
+		s.resourceStatus = resourceStatus{drifted: make([]placement.DriftedPlacement, maxFailed), diffed: make([]placement.DiffedPlacement, maxFailed)}
+		o.reported[name] = s
 	}
-	o.standing["ns-m-1998"] = standing{applied: verdict{"False", reasonNotApplied, "no space"}}
+	o.reported["ns-m-1998"] = worksStatus{applied: condition{"False", reasonNotApplied, "no space"}}
 	d := decide(o)
 	after := describe(o, d, nil, now)
 	shown := map[string]bool{}
@@ -259,11 +340,11 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 			picked++
 		}
 	}
-	if picked != maxShown || !shown["m-1998"] {
+	if picked != maxPicked || !shown["m-1998"] {
 		t.Errorf("%d picked members are shown, the one in trouble %t", picked, shown["m-1998"])
 	}
-	if detailed != maxDetailed {
-		t.Errorf("%d resources are shown with their differences, want %d", detailed, maxDetailed)
+	if detailed != maxDifferingShown {
+		t.Errorf("%d resources are shown with their differences, want %d", detailed, maxDifferingShown)
 	}
 	if after.Members != "1999/2000" || after.Message != "m-1998: no space" { // dev holds it, too, and keeps it
 		t.Errorf("it says %s, %s", after.Members, after.Message)
@@ -286,7 +367,7 @@ func TestWhatAgentsSayOfDifferencesIsBounded(t *testing.T) {
 	if _, err := Slim(work); err != nil {
 		t.Fatal(err)
 	}
-	s := (&holding{works: []*placement.Work{work}}).stand(func(*placement.Work) time.Time { return now }, 0, now)
+	s := (&currentWorks{works: []*placement.Work{work}}).status(func(*placement.Work) time.Time { return now }, 0, now)
 	if len(s.drifted) != maxFailed || len(s.diffed) != maxFailed || len(s.drifted[0].ObservedDrifts) != maxDifferences || len(s.diffed[0].ObservedDiffs[0].Path) > maxValue+3 {
 		t.Errorf("%d drifted, %d differing, of the first %d differences", len(s.drifted), len(s.diffed), len(s.drifted[0].ObservedDrifts))
 	}

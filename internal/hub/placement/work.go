@@ -2,15 +2,12 @@ package placement
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,29 +16,31 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxManifests is how many bytes of manifests a Work holds: an object may have 1.5 MiB in etcd, and the agent's status comes on top.
+// maxManifests is how many bytes of manifests a Work has at most: etcd stores objects of 1.5 MiB, and the agent's status comes on top.
 const maxManifests = 900 << 10
 
-// part is what one Work of every member holds.
+// part is the content of one Work.
 type part struct {
 	manifests []placement.Manifest
 	digest    string
 }
 
-// cargo is what each picked member gets.
-type cargo struct {
-	parts  []part
-	hash   string
-	index  string
-	apply  *placement.ApplyStrategy
-	remove *placement.DeleteStrategy
+// desiredWorks is what the Works of a member should be, one for each part.
+type desiredWorks struct {
+	parts          []part
+	hash, index    string
+	applyStrategy  *placement.ApplyStrategy
+	deleteStrategy *placement.DeleteStrategy
+	// overrides are the annotations that identify what was changed for the member.
+	overrides map[string]string
 }
 
-// pack puts objects into as few parts as their order and the limit allow. There is always one, so that a member which has the placement
-// goes on having it when nothing is selected any more.
+// pack divides objects into as few parts as their order and the limit allow. There is always one, so that a member keeps the placement when nothing
+// is selected any more.
 func pack(objects []*unstructured.Unstructured, limit int) ([]part, error) {
 	parts, size := []part{{}}, 0
 	for _, o := range objects {
@@ -62,12 +61,12 @@ func pack(objects []*unstructured.Unstructured, limit int) ([]part, error) {
 	return parts, nil
 }
 
-// digest identifies manifests, however their JSON is written. Of those that were slimmed it is what is left of them.
+// digest identifies manifests, however their JSON is written. Slim has put the digest in the place of manifests that come from the cache.
 func digest(manifests []placement.Manifest) string {
 	if len(manifests) == 1 && bytes.HasPrefix(manifests[0].Raw, []byte(`"`)) {
 		return strings.Trim(string(manifests[0].Raw), `"`)
 	}
-	sum := sha256.New()
+	var all strings.Builder
 	for _, m := range manifests {
 		var content any
 		text := m.Raw
@@ -76,34 +75,39 @@ func digest(manifests []placement.Manifest) string {
 				text = canonical
 			}
 		}
-		fmt.Fprintf(sum, "%d:", len(text))
-		sum.Write(text)
+		fmt.Fprintf(&all, "%d:%s", len(text), text)
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:16]
+	return shortHash(all.String())
 }
 
-func hashOf(parts []part) string {
-	sum := sha256.New()
+func hashParts(parts []part) string {
+	var all strings.Builder
 	for _, p := range parts {
-		fmt.Fprintln(sum, p.digest)
+		fmt.Fprintln(&all, p.digest)
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:16]
+	return shortHash(all.String())
 }
 
-// Slim is how the hub caches Works: in the place of the manifests stands their digest, a text, which no manifest can be. A cache may
-// transform an object twice.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be. A cache may transform an
+// object twice.
 func Slim(o any) (any, error) {
 	if work, ok := o.(*placement.Work); ok {
 		work.ManagedFields = nil
 		for i := range work.Status.ManifestConditions {
-			shorten(&work.Status.ManifestConditions[i])
+			truncateDetails(&work.Status.ManifestConditions[i])
 		}
-		work.Spec.Workload.Manifests = []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`"` + digest(work.Spec.Workload.Manifests) + `"`)}}}
+		slim := []byte(`"` + digest(work.Spec.Workload.Manifests) + `"`)
+		work.Spec.Workload.Manifests = []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: slim}}}
 	}
 	return o, nil
 }
 
-// workName is the name of a part; upstream's agents and tools know the first.
+// workName is the name of the Work of a part. KubeFleet's agents and tools know the name of the first.
 func workName(of types.NamespacedName, i int) string {
 	name := of.Name
 	if of.Namespace != "" {
@@ -115,109 +119,72 @@ func workName(of types.NamespacedName, i int) string {
 	return fmt.Sprintf("%s-%d", name, i)
 }
 
-// desiredWork is what a part is in a member namespace.
-func desiredWork(of types.NamespacedName, c cargo, i int, memberNamespace string) *placement.Work {
+// work returns the Work of one part for a member.
+func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement.Work {
 	work := &placement.Work{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: memberNamespace, Name: workName(of, i),
+			Namespace: to.namespace, Name: workName(of, i),
 			Labels: map[string]string{
 				fleet.LabelManaged:           "true",
 				placement.LabelParentCRP:     of.Name,
-				placement.LabelParentBinding: naming.SafeConcat(of.Name, memberNamespace),
-				placement.LabelResourceIndex: c.index,
+				placement.LabelParentBinding: naming.SafeConcat(of.Name, to.namespace),
+				placement.LabelResourceIndex: d.index,
 			},
-			Annotations: map[string]string{placement.AnnotationResourceSnapshot: fmt.Sprintf("%s-%s-snapshot", of.Name, c.index)},
+			Annotations: map[string]string{placement.AnnotationResourceSnapshot: fmt.Sprintf("%s-%s-snapshot", of.Name, d.index)},
 		},
-		Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: c.parts[i].manifests}, ApplyStrategy: c.apply, DeleteStrategy: c.remove},
+		Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: d.parts[i].manifests}, ApplyStrategy: d.applyStrategy,
+			DeleteStrategy: d.deleteStrategy},
 	}
+	maps.Copy(work.Annotations, d.overrides)
+	maps.Copy(work.Labels, delivery.RecipientLabels(to.name))
 	if of.Namespace != "" {
 		work.Labels[placement.LabelParentNamespace] = of.Namespace
 	}
 	return work
 }
 
-// parentOf leads from a Work to its placement.
+// parentOf returns the placement of a Work. A member may change the labels of its Works, but not their names: labels count only if a placement of
+// that name would write a Work of this name.
 func parentOf(work metav1.Object) (types.NamespacedName, bool) {
+	of := labelledParent(work)
+	_, named := partOf(of, work.GetName())
+	return of, of.Name != "" && named && work.GetLabels()[fleet.LabelManaged] == "true"
+}
+
+func labelledParent(work metav1.Object) types.NamespacedName {
 	labels := work.GetLabels()
-	of := types.NamespacedName{Namespace: labels[placement.LabelParentNamespace], Name: labels[placement.LabelParentCRP]}
-	return of, of.Name != "" && labels[fleet.LabelManaged] == "true"
+	return types.NamespacedName{Namespace: labels[placement.LabelParentNamespace], Name: labels[placement.LabelParentCRP]}
 }
 
-// holding is what one member has of a placement.
-type holding struct {
-	works []*placement.Work // in the order of their parts
-	going bool              // all of them are being deleted
+// relabelled says whether a Work that the hub made has lost the labels of its placement.
+func relabelled(work metav1.Object) bool {
+	_, ok := parentOf(work)
+	return !ok && work.GetLabels()[fleet.LabelManaged] == "true"
 }
 
-func (h *holding) sort() {
-	slices.SortFunc(h.works, func(a, b *placement.Work) int {
-		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// find returns the Work of a name, or nil.
-func (h *holding) find(name string) *placement.Work {
-	if h == nil {
-		return nil
-	}
-	for _, work := range h.works {
-		if work.Name == name {
-			return work
-		}
-	}
-	return nil
-}
-
-// retained are the Works of a placement that are being deleted although the member is to have them, if its agent leaves what is applied when
-// the finalizer is taken off: then the Works can be written again at once. Another agent has begun to remove it all, and is waited for.
-func (h *holding) retained(of types.NamespacedName, c cargo) (retained []*placement.Work) {
-	for i := range c.parts {
-		work := h.find(workName(of, i))
-		if work != nil && work.DeletionTimestamp != nil && work.Annotations[placement.AnnotationRetains] == "true" &&
-			slices.Contains(work.Finalizers, placement.FinalizerWork) {
-			retained = append(retained, work)
-		}
-	}
-	return retained
-}
-
-// replacing is the JSON patch that gives a Work the spec, labels and annotations of another, and leaves alone what it has besides. It cannot
-// collide with what the agent writes, and of the spec nothing old remains.
-func replacing(there, with *placement.Work) ([]byte, error) {
+// replacement is the JSON patch that replaces the spec of a Work, and its labels and annotations as far as they are the hub's. Unlike a merge patch
+// it leaves nothing old in the spec, and unlike an update it cannot conflict with the agent.
+func replacement(have, want *placement.Work) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
 	labels, annotations := map[string]string{}, map[string]string{}
-	maps.Copy(labels, there.Labels)
-	maps.Copy(labels, with.Labels)
-	maps.Copy(annotations, there.Annotations)
-	maps.Copy(annotations, with.Annotations)
-	return json.Marshal([]operation{{"add", "/spec", with.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations}})
+	maps.Copy(labels, have.Labels)
+	delete(labels, placement.LabelParentNamespace)
+	maps.Copy(labels, want.Labels)
+	if binding := have.Labels[placement.LabelParentBinding]; binding != "" {
+		labels[placement.LabelParentBinding] = binding // KubeFleet's hub would find its Work by it, were it to come back
+	}
+	maps.Copy(annotations, have.Annotations)
+	for _, key := range overrideAnnotations {
+		delete(annotations, key)
+	}
+	delete(annotations, placement.AnnotationRemoved) // the hub ended before it deleted the Work, and wants it again
+	maps.Copy(annotations, want.Annotations)
+	return json.Marshal([]operation{{"add", "/spec", want.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations}})
 }
 
-// stale returns the parts that the member does not have as they are now, and its Works that hold none.
-func (h *holding) stale(of types.NamespacedName, c cargo) (missing []int, surplus []*placement.Work) {
-	have := map[string]*placement.Work{}
-	if h != nil {
-		for _, work := range h.works {
-			have[work.Name] = work
-		}
-	}
-	for i, p := range c.parts {
-		name := workName(of, i)
-		work := have[name]
-		delete(have, name)
-		if work == nil || digest(work.Spec.Workload.Manifests) != p.digest || work.Labels[placement.LabelResourceIndex] != c.index ||
-			!equality.Semantic.DeepEqual(work.Spec.ApplyStrategy, c.apply) || !equality.Semantic.DeepEqual(work.Spec.DeleteStrategy, c.remove) {
-			missing = append(missing, i)
-		}
-	}
-	for _, work := range have {
-		if work.DeletionTimestamp == nil {
-			surplus = append(surplus, work)
-		}
-	}
-	return missing, surplus
-}
+// overrideAnnotations are the annotations of a Work that identify overrides.
+var overrideAnnotations = []string{placement.AnnotationClusterOverrides, placement.AnnotationOverrides}

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -67,9 +68,9 @@ func TestTheDigestSurvivesTheServer(t *testing.T) {
 }
 
 // placed is the cached form of what is written; a cache may transform an object twice.
-func placed(t *testing.T, key types.NamespacedName, c cargo, i int) *placement.Work {
+func placed(t *testing.T, key types.NamespacedName, c desiredWorks, i int) *placement.Work {
 	t.Helper()
-	var slim any = desiredWork(key, c, i, "m")
+	var slim any = c.work(key, i, target{name: "m", namespace: "m"})
 	for range 2 {
 		var err error
 		if slim, err = Slim(slim); err != nil {
@@ -85,20 +86,22 @@ func TestDeletedWorksAreRetainedWhereTheAgentGoesOnWithWhatIsApplied(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	goods := cargo{parts: parts, index: "1"}
+	desired := desiredWorks{parts: parts, index: "1"}
 	for _, c := range []struct {
-		name             string
-		deleted, retains bool
-		claimed, surplus bool
-		want             int
+		name               string
+		deleted, retains   bool
+		finalizer, surplus bool
+		removed            bool
+		want               int
 	}{
-		{"a Work that is there", false, true, true, false, 0},
-		{"a Work that somebody deleted", true, true, true, false, 1},
-		{"one of KubeFleet's agent, which has begun to remove", true, false, true, false, 0},
-		{"one that no agent has seen", true, true, false, false, 0},
-		{"one that the member is not to have any more", true, true, true, true, 0},
+		{"a Work that is there", false, true, true, false, false, 0},
+		{"a Work that somebody deleted", true, true, true, false, false, 1},
+		{"one of KubeFleet's agent, which has begun to remove", true, false, true, false, false, 0},
+		{"one that no agent has seen", true, true, false, false, false, 0},
+		{"one that the member is not to have any more", true, true, true, true, false, 0},
+		{"one that the hub has deleted, whose agent has begun to remove", true, true, true, false, true, 0},
 	} {
-		work := placed(t, key, goods, 0)
+		work := placed(t, key, desired, 0)
 		if c.surplus {
 			work.Name = "web-7"
 		}
@@ -108,10 +111,13 @@ func TestDeletedWorksAreRetainedWhereTheAgentGoesOnWithWhatIsApplied(t *testing.
 		if c.retains {
 			work.Annotations = map[string]string{placement.AnnotationRetains: "true"}
 		}
-		if c.claimed {
+		if c.removed {
+			work.Annotations[placement.AnnotationRemoved] = "true"
+		}
+		if c.finalizer {
 			work.Finalizers = []string{placement.FinalizerWork}
 		}
-		if got := len((&holding{works: []*placement.Work{work}}).retained(key, goods)); got != c.want {
+		if got := len((&currentWorks{works: []*placement.Work{work}}).retained(key, desired)); got != c.want {
 			t.Errorf("%s: %d are retained, want %d", c.name, got, c.want)
 		}
 	}
@@ -119,7 +125,7 @@ func TestDeletedWorksAreRetainedWhereTheAgentGoesOnWithWhatIsApplied(t *testing.
 
 func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
-	load := func(index string, sizes ...int) cargo {
+	load := func(index string, sizes ...int) desiredWorks {
 		var objects []*unstructured.Unstructured
 		for _, size := range sizes {
 			objects = append(objects, configMap("a", size))
@@ -128,17 +134,19 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return cargo{parts: parts, index: index}
+		return desiredWorks{parts: parts, index: index}
 	}
 	now := load("1", 90, 90)
 	strategy := now
-	strategy.apply = &placement.ApplyStrategy{Type: placement.ApplyServerSide}
+	strategy.applyStrategy = &placement.ApplyStrategy{Type: placement.ApplyServerSide}
 	deleting := placed(t, key, now, 1)
 	deleting.DeletionTimestamp = &metav1.Time{}
+	marked := placed(t, key, now, 1)
+	marked.Annotations[placement.AnnotationRemoved] = "true"
 	for _, c := range []struct {
 		name    string
 		have    []*placement.Work
-		want    cargo
+		want    desiredWorks
 		missing []int
 		surplus int
 	}{
@@ -149,10 +157,11 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 		{"one that has an older selection", []*placement.Work{placed(t, key, load("0", 90, 90), 0), placed(t, key, now, 1)}, now, []int{0}, 0},
 		{"one with another strategy", []*placement.Work{placed(t, key, now, 0), placed(t, key, now, 1)}, strategy, []int{0, 1}, 0},
 		{"one with a part too many", []*placement.Work{placed(t, key, now, 0), placed(t, key, now, 1)}, load("1", 90), nil, 1},
+		{"one with a part that the hub wants again before it deleted it", []*placement.Work{placed(t, key, now, 0), marked}, now, []int{1}, 0},
 		{"which is not deleted twice", []*placement.Work{placed(t, key, now, 0), deleting}, load("1", 90), nil, 0},
 	} {
-		h := &holding{works: c.have}
-		missing, surplus := h.stale(key, c.want)
+		h := &currentWorks{works: c.have}
+		missing, surplus := h.diff(key, c.want)
 		if diff := cmp.Diff(c.missing, missing); diff != "" || len(surplus) != c.surplus {
 			t.Errorf("%s: %d too many, missing (-want +got):\n%s", c.name, len(surplus), diff)
 		}
@@ -160,7 +169,7 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 }
 
 func TestNamesAndLabelsOfWorksAreThoseOfTheWire(t *testing.T) {
-	c := cargo{parts: []part{{}, {}}, index: "3"}
+	c := desiredWorks{parts: []part{{}, {}}, index: "3"}
 	for _, w := range []struct {
 		key    types.NamespacedName
 		i      int
@@ -174,13 +183,13 @@ func TestNamesAndLabelsOfWorksAreThoseOfTheWire(t *testing.T) {
 	} {
 		labels := map[string]string{
 			"fleet.cattle.io/managed": "true", "kubernetes-fleet.io/parent-CRP": "web", "kubernetes-fleet.io/parent-resource-binding": "web-m",
-			"kubernetes-fleet.io/parent-resource-snapshot-index": "3",
+			"kubernetes-fleet.io/parent-resource-snapshot-index": "3", "kubernetes-fleet.io/member-name": "m",
 		}
 		for key, value := range w.labels {
 			labels[key] = value
 		}
 		want := metav1.ObjectMeta{Namespace: "m", Name: w.name, Labels: labels, Annotations: map[string]string{"kubernetes-fleet.io/parent-resource-snapshot-name": "web-3-snapshot"}}
-		got := desiredWork(w.key, c, w.i, "m")
+		got := c.work(w.key, w.i, target{name: "m", namespace: "m"})
 		if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", w.name, diff)
 		}
@@ -190,74 +199,157 @@ func TestNamesAndLabelsOfWorksAreThoseOfTheWire(t *testing.T) {
 	}
 }
 
-func TestStanding(t *testing.T) {
+func TestAWorkLeadsToNoPlacementThatHasNoneOfItsName(t *testing.T) {
+	for _, c := range []struct {
+		name, work, namespace, crp string
+		managed                    string
+		is, relabelled             bool
+	}{
+		{"as the hub wrote it", "web-work", "", "web", "true", true, false},
+		{"its second part", "web-1", "", "web", "true", true, false},
+		{"labelled for another placement", "web-work", "", "shop", "true", false, true},
+		{"labelled for one of a namespace", "web-work", "shop", "web", "true", false, true},
+		{"labelled for none", "web-work", "", "", "true", false, true},
+		{"somebody else's", "web-work", "", "", "", false, false},
+		{"of another hub", "web-work", "", "web", "", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Name: c.work, Labels: map[string]string{
+				"fleet.cattle.io/managed": c.managed, placement.LabelParentCRP: c.crp, placement.LabelParentNamespace: c.namespace,
+			}}}
+			if _, is := parentOf(work); is != c.is || relabelled(work) != c.relabelled {
+				t.Errorf("it leads to its placement: %t, it is relabelled: %t", is, relabelled(work))
+			}
+			patch, err := replacement(work, (desiredWorks{parts: []part{{}}}).work(types.NamespacedName{Name: "web"}, 0, target{name: "m", namespace: "m"}))
+			if err != nil || bytes.Contains(patch, []byte(`"shop"`)) {
+				t.Errorf("it is replaced by %s, %v", patch, err)
+			}
+		})
+	}
+}
+
+func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	condition := func(kind, status, reason string, generation int64) metav1.Condition {
+	reported := func(kind, status, reason string, generation int64) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: reason, ObservedGeneration: generation}
 	}
 	work := func(conditions ...metav1.Condition) *placement.Work {
 		return &placement.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: placement.WorkStatus{Conditions: conditions}}
 	}
-	applied, available := condition("Applied", "True", "x", 2), condition("Available", "True", "x", 2)
-	failing := work(condition("Applied", "False", "Some", 2))
+	applied, available := reported("Applied", "True", "x", 2), reported("Available", "True", "x", 2)
+	failing := work(reported("Applied", "False", "Some", 2))
 	failing.Status.ManifestConditions = []placement.ManifestCondition{
-		{Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "good"}, Conditions: []metav1.Condition{condition("Applied", "True", "", 2)}},
-		{Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "bad"}, Conditions: []metav1.Condition{condition("Applied", "False", "conflict", 2)}},
-		{Identifier: placement.WorkResourceIdentifier{Kind: "Role", Namespace: "n", Name: "worse"}, Conditions: []metav1.Condition{condition("Applied", "False", "immutable", 2)}},
+		{Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "good"}, Conditions: []metav1.Condition{reported("Applied", "True", "", 2)}},
+		{Identifier: placement.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "bad"}, Conditions: []metav1.Condition{reported("Applied", "False", "conflict", 2)}},
+		{Identifier: placement.WorkResourceIdentifier{Kind: "Role", Namespace: "n", Name: "worse"}, Conditions: []metav1.Condition{reported("Applied", "False", "immutable", 2)}},
 	}
-	untracked := condition("Available", "True", placement.ReasonNotTrackable, 2)
+	untracked := reported("Available", "True", placement.ReasonNotTrackable, 2)
 	for _, c := range []struct {
 		name               string
 		works              []*placement.Work
-		applied, available verdict
-		works_             bool
+		applied, available condition
+		ready              bool
 		at                 time.Duration
 	}{
-		{"applied and available", []*placement.Work{work(applied, available)}, verdict{"True", reasonApplied, ""}, verdict{"True", reasonAvailable, ""}, true, 0},
-		{"nobody has answered", []*placement.Work{work()}, verdict{"Unknown", reasonApplyPending, "waiting for the member's agent to apply it"}, verdict{"Unknown", reasonAvailableLater, "not everything is applied"}, false, 0},
-		{"an old answer does not count", []*placement.Work{work(condition("Applied", "True", "x", 1), condition("Available", "True", "x", 1))},
-			verdict{"Unknown", reasonApplyPending, "waiting for the member's agent to apply it"}, verdict{"Unknown", reasonAvailableLater, "not everything is applied"}, false, 0},
+		{"applied and available", []*placement.Work{work(applied, available)}, condition{"True", reasonApplied, ""}, condition{"True", reasonAvailable, ""}, true, 0},
+		{"nobody has answered", []*placement.Work{work()}, condition{"Unknown", reasonApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
+		{"an old answer does not count", []*placement.Work{work(reported("Applied", "True", "x", 1), reported("Available", "True", "x", 1))},
+			condition{"Unknown", reasonApplyPending, "waiting for the member's agent to apply it"}, condition{}, false, 0},
 		{"one of two fails", []*placement.Work{work(applied, available), failing},
-			verdict{"False", reasonNotApplied, "ConfigMap n/bad: conflict (and 1 more)"}, verdict{"Unknown", reasonAvailableLater, "not everything is applied"}, false, 0},
+			condition{"False", reasonNotApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
 		{"a failure is worse than waiting", []*placement.Work{work(), failing},
-			verdict{"False", reasonNotApplied, "ConfigMap n/bad: conflict (and 1 more)"}, verdict{"Unknown", reasonAvailableLater, "not everything is applied"}, false, 0},
-		{"not available", []*placement.Work{work(applied, condition("Available", "False", "crashes", 2))}, verdict{"True", reasonApplied, ""}, verdict{"False", reasonNotAvailable, "crashes"}, false, 0},
-		{"what cannot be tracked settles", []*placement.Work{work(applied, untracked)}, verdict{"True", reasonApplied, ""},
-			verdict{"True", reasonUntrackable, "of some resources nobody can tell whether they work"}, false, time.Minute},
+			condition{"False", reasonNotApplied, "ConfigMap n/bad: conflict (and 1 more)"}, condition{}, false, 0},
+		{"not available", []*placement.Work{work(applied, reported("Available", "False", "crashes", 2))}, condition{"True", reasonApplied, ""}, condition{"False", reasonNotAvailable, "crashes"}, false, 0},
+		{"what cannot be tracked settles", []*placement.Work{work(applied, untracked)}, condition{"True", reasonApplied, ""},
+			condition{"True", reasonUntrackable, "of some resources nobody can tell whether they work"}, false, time.Minute},
 	} {
-		h := &holding{works: c.works}
-		got := h.stand(func(*placement.Work) time.Time { return now }, time.Minute, now)
-		got.failed, got.reported = nil, verdict{}
-		want := standing{applied: c.applied, available: c.available, works: c.works_}
+		h := &currentWorks{works: c.works}
+		got := h.status(func(*placement.Work) time.Time { return now }, time.Minute, now)
+		got.failed, got.diffReported = nil, condition{}
+		want := worksStatus{applied: c.applied, available: c.available, ready: c.ready}
 		if c.at > 0 {
-			want.availableAt = now.Add(c.at)
+			want.readyAt = now.Add(c.at)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(standing{}, verdict{}, troubles{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(worksStatus{}, condition{}, resourceStatus{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	h := &holding{works: []*placement.Work{work(applied, untracked)}}
-	if s := h.stand(func(*placement.Work) time.Time { return now }, time.Minute, now.Add(time.Minute)); !s.works {
+	h := &currentWorks{works: []*placement.Work{work(applied, untracked)}}
+	if s := h.status(func(*placement.Work) time.Time { return now }, time.Minute, now.Add(time.Minute)); !s.ready {
 		t.Error("after the period it does not count as available")
 	}
-	if s := (&holding{works: []*placement.Work{failing}}).stand(nil, 0, now); len(s.failed) != 2 || s.failed[0].Name != "bad" || s.failed[0].Condition.Reason != "conflict" {
+	if s := (&currentWorks{works: []*placement.Work{failing}}).status(nil, 0, now); len(s.failed) != 2 || s.failed[0].Name != "bad" || s.failed[0].Condition.Reason != "conflict" {
 		t.Errorf("the failed are %+v", s.failed)
 	}
 }
 
 func TestReplacingLeavesNothingOldAndWhatIsNotTheHubs(t *testing.T) {
-	there := placed(t, types.NamespacedName{Name: "web"}, cargo{parts: []part{{}}, index: "1"}, 0)
+	there := placed(t, types.NamespacedName{Name: "web"}, desiredWorks{parts: []part{{}}, index: "1"}, 0)
 	there.Labels["mine"] = "x"
-	with := desiredWork(types.NamespacedName{Name: "web"}, cargo{parts: []part{{}}, index: "2"}, 0, "m")
-	patch, err := replacing(there, with)
+	there.Annotations[placement.AnnotationRemoved] = "true"
+	with := (desiredWorks{parts: []part{{}}, index: "2"}).work(types.NamespacedName{Name: "web"}, 0, target{name: "m", namespace: "m"})
+	patch, err := replacement(there, with)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `[{"op":"add","path":"/spec","value":{"workload":{}}},` +
-		`{"op":"add","path":"/metadata/labels","value":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/parent-CRP":"web",` +
+		`{"op":"add","path":"/metadata/labels","value":{"fleet.cattle.io/managed":"true","kubernetes-fleet.io/member-name":"m","kubernetes-fleet.io/parent-CRP":"web",` +
 		`"kubernetes-fleet.io/parent-resource-binding":"web-m","kubernetes-fleet.io/parent-resource-snapshot-index":"2","mine":"x"}},` +
 		`{"op":"add","path":"/metadata/annotations","value":{"kubernetes-fleet.io/parent-resource-snapshot-name":"web-2-snapshot"}}]`
 	if diff := cmp.Diff(want, string(patch)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWorksOfKubeFleetsHubAreKnownByTheirNames(t *testing.T) {
+	crp, rp := types.NamespacedName{Name: "web"}, types.NamespacedName{Namespace: "shop", Name: "web"}
+	for _, c := range []struct {
+		of    types.NamespacedName
+		name  string
+		part  int
+		known bool
+	}{
+		{crp, "web-work", 0, true}, {crp, "web-1", 1, true}, {crp, "web-12", 12, true}, {rp, "shop.web-work", 0, true}, {rp, "shop.web-2", 2, true},
+		{crp, "web-0", 0, false}, {crp, "web-01", 0, false}, {crp, "web-envelope-7f5c", 0, false}, {crp, "other-work", 0, false}, {crp, "shop.web-work", 0, false}, {rp, "web-work", 0, false},
+	} {
+		part, known := partOf(c.of, c.name)
+		if known != c.known || known && part != c.part {
+			t.Errorf("%s of %s: part %d, %t; want %d, %t", c.name, c.of, part, known, c.part, c.known)
+		}
+	}
+}
+
+func TestLeftoversOfAResourcePlacementAreNamedInItsNamespace(t *testing.T) {
+	s := ofRP(&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{"kubernetes-fleet.io/scheduler-cleanup", "kubernetes-fleet.io/mine", placement.FinalizerPlacement}}})
+	got := describeLeftovers(s, []string{"2 resourcebindings"}, []string{"resourcebindings"}, nil) + "\n" + finalizersLeft(s)
+	want := `KubeFleet's hub left 2 resourcebindings of it, which nothing uses: if that hub is gone for good, kubectl delete --wait=false resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web; ` +
+		`for o in $(kubectl get -o name resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web); do kubectl patch -n shop $o --type=merge -p '{"metadata":{"finalizers":null}}'; done
+` + `finalizer kubernetes-fleet.io/scheduler-cleanup is of KubeFleet's hub, and keeps it when it is deleted: if that hub is gone for good, ` +
+		`kubectl patch resourceplacement web -n shop --type=merge -p '{"metadata":{"finalizers":["kubernetes-fleet.io/mine","kubernetes-fleet.io/crp-cleanup"]}}'`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWouldMoveBetweenWorksOfKubeFleetsHubIsNamed(t *testing.T) {
+	manifest := func(text string) placement.Manifest {
+		return placement.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}}
+	}
+	namespace, role := manifest(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`), manifest(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"namespace":"n","name":"r"}}`)
+	gone := manifest(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"n","name":"gone"}}`)
+	parts := []part{{manifests: []placement.Manifest{namespace}}, {manifests: []placement.Manifest{role}}}
+	for _, c := range []struct {
+		name      string
+		manifests []placement.Manifest
+		want      string
+	}{
+		{"web-work", []placement.Manifest{namespace, gone}, ""}, {"web-1", []placement.Manifest{role}, ""},
+		{"web-work", []placement.Manifest{namespace, role}, "has Role.rbac.authorization.k8s.io n/r, which Muster would move to Work web-1,"},
+		{"web-1", []placement.Manifest{namespace}, "has Namespace n, which Muster would move to Work web-work,"},
+	} {
+		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: c.name}, Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: c.manifests}}}
+		if got := moves(types.NamespacedName{Name: "web"}, parts, work); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s of %d: %q, want %q", c.name, len(c.manifests), got, c.want)
+		}
 	}
 }

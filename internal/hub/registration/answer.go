@@ -22,10 +22,16 @@ import (
 // annotationRequest on the objects of a legacy answer names the request, which is in another namespace and so cannot own them.
 const annotationRequest = "muster/registration"
 
-// readRight lets one account read its request, from the first word that the hub says on it.
+// roleName is the name of the Role and the RoleBinding that let an agent read its request. The name of the request, which the agent chooses, may be that of
+// somebody's Role.
+func roleName(r *fleet.ClusterRegistration) string {
+	return naming.SafeConcat("registration", string(r.UID))
+}
+
+// readRight lets one account read its request.
 func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Object {
 	meta := metav1.ObjectMeta{
-		Name: r.Name, Namespace: r.Namespace,
+		Name: roleName(r), Namespace: r.Namespace,
 		Labels:          map[string]string{fleet.LabelManaged: "true"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(r, fleet.GroupVersion.WithKind("ClusterRegistration"))},
 	}
@@ -36,36 +42,37 @@ func readRight(r *fleet.ClusterRegistration, tokenAccount string) []client.Objec
 		}}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: r.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName(r)},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}},
 		},
 	}
 }
 
-// makeReadable lets a native agent watch its request, before anything else, so that it need not ask again and again.
-func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, s seen) error {
-	if !s.native || s.tokenAccount == "" {
+// makeReadable lets a native agent watch its request, before anything else is done, so that the agent need not poll.
+func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
+	if !o.native || o.tokenAccount == "" {
 		return nil
 	}
-	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), readRight(r, s.tokenAccount)...)
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), readRight(r, o.tokenAccount)...)
 	if err != nil {
 		return err
 	}
+	key := client.ObjectKeyFromObject(r)
 	if len(missing) == 0 {
-		c.readable.Delete(r.UID)
+		c.tracker.readable.Delete(key)
 		return nil
 	}
-	if _, done := c.readable.Load(r.UID); done {
+	if written, _ := c.tracker.readable.Load(key); written == r.UID {
 		return nil
 	}
 	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
 		return err
 	}
-	c.readable.Store(r.UID, true)
+	c.tracker.readable.Store(key, r.UID)
 	return nil
 }
 
-// legacyToken returns the Secret with the account's token without an end, and that token, or "" while Kubernetes still owes it.
+// legacyToken returns the Secret with the account's token that does not expire, and that token; "" until Kubernetes has issued it.
 func (c *Controller) legacyToken(ctx context.Context, identity membership.Identity, account *corev1.ServiceAccount) (*corev1.Secret, string, error) {
 	var secret corev1.Secret
 	desired := identity.TokenSecret()
@@ -77,12 +84,12 @@ func (c *Controller) legacyToken(ctx context.Context, identity membership.Identi
 		return nil, "", fmt.Errorf("reading Secret %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
 	if secret.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
-		return &secret, "", nil // still the one of the account before, which Kubernetes deletes, or not filled in yet
+		return &secret, "", nil // of the account before, which Kubernetes deletes, or not filled in yet
 	}
 	return &secret, string(secret.Data[corev1.ServiceAccountTokenKey]), nil
 }
 
-// legacyAnswer is what upstream agents poll for: the right to read one Secret, then the Secret.
+// legacyAnswer is what upstream agents poll for: the right to read a Secret, and the Secret.
 func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount string, answer credential.Answer) []client.Object {
 	secret := naming.CredentialSecret(r.Spec.ClientID, r.Spec.ClientRandom)
 	meta := metav1.ObjectMeta{
@@ -92,7 +99,7 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 	reader := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: tokenAccount}
 	if tokenAccount == "" {
-		// Agents before 0.16 do not say which token they have. Nobody can guess the name of the Secret.
+		// Agents before 0.16 do not name their token. Nobody can guess the name of the Secret.
 		reader = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + r.Namespace}
 	}
 	labelled := *meta.DeepCopy()
@@ -118,7 +125,7 @@ func (c *Controller) legacyAnswer(r *fleet.ClusterRegistration, tokenAccount str
 	}
 }
 
-// withdrawAnswer takes back what only served to hand over the credential: the answer, then who might read it.
+// withdrawAnswer deletes what only handed over the credential: the answer, then the right to read it.
 func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistration) error {
 	if len(r.Status.Answer) > 0 {
 		after := r.DeepCopy()
@@ -126,7 +133,7 @@ func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistr
 		if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		c.written.Store(after)
+		c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	}
 	if len(r.Spec.AnswerKey) == 0 {
 		return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), c.legacyAnswer(r, "", credential.Answer{})...)
@@ -134,7 +141,7 @@ func (c *Controller) withdrawAnswer(ctx context.Context, r *fleet.ClusterRegistr
 	return c.deleteAnswer(ctx, client.ObjectKeyFromObject(r), readRight(r, "")...)
 }
 
-// deleteAnswer deletes those of the objects that are the answer to a request, or the right to read it. What the cache does not know is gone.
+// deleteAnswer deletes those of the objects that are the answer to a request, or the right to read it. The cache has them all.
 func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedName, objects ...client.Object) error {
 	for _, object := range objects {
 		have := kube.MetadataOf(c.Client.Scheme())(object)
@@ -153,7 +160,7 @@ func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedN
 	return nil
 }
 
-// answers says whether an object that has the name of an answer to the request is that: another may have the name.
+// answers says whether an object with the name of an answer to the request is that answer, and not somebody's.
 func answers(o client.Object, request types.NamespacedName) bool {
 	if said, ok := o.GetAnnotations()[annotationRequest]; ok {
 		return said == request.String()
@@ -166,17 +173,22 @@ func answers(o client.Object, request types.NamespacedName) bool {
 func (c *Controller) deleteOrphans(ctx context.Context, request types.NamespacedName) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := c.Client.List(ctx, secrets, client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace)), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the answers: %w", err)
+	if err := c.Client.List(ctx, secrets, client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace)), client.MatchingFields{indexRequest: request.String()}); err != nil {
+		return fmt.Errorf("listing the answers to ClusterRegistration %s: %w", request, err)
 	}
 	for _, secret := range secrets.Items {
 		meta := metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
-		if secret.Annotations[annotationRequest] != request.String() {
-			continue
-		}
 		if err := c.deleteAnswer(ctx, request, &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// requestOf indexes the Secrets of answers by their request.
+func requestOf(o client.Object) []string {
+	if request := o.GetAnnotations()[annotationRequest]; request != "" {
+		return []string{request}
 	}
 	return nil
 }

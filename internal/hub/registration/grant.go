@@ -18,65 +18,110 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// createCluster makes the Cluster that the request asks for; the preparation of its member namespace wakes the request again.
-func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistration, name string) error {
-	labels, dropped := acceptLabels(r.Spec.ClusterLabels)
-	if c.Config.Current().IgnoreClusterRegistrationLabels {
-		labels = map[string]string{}
-	}
+// createCluster makes the Cluster that the request asks for. The Cluster's events wake the request again.
+func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistration, o observation, name string) error {
+	labels := membership.LabelRecord{}.Restamp(o.labels, o.stamps)
 	labels[fleet.LabelCluster] = name
+	annotations, err := o.record().Store(map[string]string{fleet.AnnotationCreatedByToken: originOf(r).token})
+	if err != nil {
+		return err
+	}
+	if o.key != "" {
+		annotations[fleet.AnnotationAgentKey] = o.key
+	}
 	cluster := &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: labels, Finalizers: []string{fleet.FinalizerCluster}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: labels, Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster}},
 		Spec:       fleet.ClusterSpec{ClientID: r.Spec.ClientID},
 	}
 	if err := c.Client.Create(ctx, cluster, kube.FieldOwner); apierrors.IsAlreadyExists(err) {
-		return nil // the cache will say so in a moment
+		return nil // the cache will show it in a moment
 	} else if err != nil {
+		c.tracker.release(client.ObjectKeyFromObject(cluster))
 		return fmt.Errorf("creating Cluster %s/%s: %w", r.Namespace, name, err)
 	}
-	if len(dropped) > 0 {
+	if len(o.dropped) > 0 {
 		c.Recorder.Eventf(cluster, r, corev1.EventTypeWarning, "LabelsDropped", "Register",
-			"the agent asked for labels with reserved prefixes, which only admins may set: %s", strings.Join(dropped, ", "))
+			"the agent asked for labels that it may not set: %s", strings.Join(o.dropped, "; "))
 	}
 	return nil
 }
 
-// grant issues the credential and answers, and returns what to say then. Everything it writes is the same when it is done again.
-func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, s seen, d decision) (said decision, sealed []byte, err error) {
-	identity := membership.Identity{Member: membership.OfCluster(s.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
-	if s.native {
+// grant issues the credential and answers, and returns what to report. All writes can be repeated.
+func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
+	if err := c.stamp(ctx, &o); err != nil {
+		return d, nil, err
+	}
+	identity := membership.Identity{Member: membership.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
+	if o.native {
 		identity.Kind = membership.Native
 	}
-	account, err := identity.Establish(ctx, c.Client, c.Live, identity.Objects(membership.Join(c.Heartbeat(), c.Hub(s.match)))...)
+	mayReplace := func(account *corev1.ServiceAccount) error {
+		if o.matches[0].holder == noHolder {
+			return fmt.Errorf("the identity of Cluster %s/%s was issued to another request a moment ago", r.Namespace, o.match.Name)
+		}
+		return c.mayReplace(ctx, r, account)
+	}
+	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membership.Join(c.Heartbeat(), c.Hub(o.match)))...)
 	if err != nil {
 		return d, nil, err
 	}
 	var legacyToken string
-	if !s.native {
+	if !o.native {
+		if kept, err := c.agentDeployment(ctx, identity.Namespace); err != nil || kept != "" {
+			return awaitRemoval(o.observed, kept), nil, err
+		}
 		var secret *corev1.Secret
 		if secret, legacyToken, err = c.legacyToken(ctx, identity, account); err != nil {
 			return d, nil, err
 		}
 		if legacyToken == "" { // the Secret wakes the request
-			return awaitToken(s.observed, client.ObjectKeyFromObject(secret), secret.CreationTimestamp.Time, c.Clock.Now()), nil, nil
+			return awaitToken(o.observed, client.ObjectKeyFromObject(secret), secret.CreationTimestamp.Time, c.Clock.Now()), nil, nil
 		}
 	}
 	answer := credential.Answer{
 		Token:               legacyToken,
 		DeploymentNamespace: identity.Namespace,
 		ClusterNamespace:    r.Namespace,
-		ClusterName:         s.match.Name,
+		ClusterName:         o.match.Name,
 		SystemNamespace:     c.SystemNamespace,
 	}
-	if s.native {
+	if o.native {
 		sealed, err = c.seal(ctx, r, account, answer)
 	} else {
-		err = kube.Ensure(ctx, c.Client, c.legacyAnswer(r, s.tokenAccount, answer)...)
+		err = kube.Ensure(ctx, c.Client, c.legacyAnswer(r, o.tokenAccount, answer)...)
 	}
 	if err == nil {
-		c.proved.Delete(client.ObjectKeyFromObject(s.match))
+		c.tracker.proved.Delete(client.ObjectKeyFromObject(o.match))
 	}
 	return d, sealed, err
+}
+
+// mayReplace refuses to replace the identity of a newer request, of which the cache did not know when this one was observed.
+func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount) error {
+	var holder fleet.ClusterRegistration
+	key := types.NamespacedName{Namespace: account.Annotations[fleet.AnnotationRegistrationNamespace], Name: account.Annotations[fleet.AnnotationRegistration]}
+	if err := c.Live.Get(ctx, key, &holder); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading ClusterRegistration %s, whose identity is there: %w", key, err)
+	}
+	if newer(&holder, r) {
+		return fmt.Errorf("ClusterRegistration %s of the same client ID is newer and has the identity", key)
+	}
+	return nil
+}
+
+// agentDeployment returns the name of the BundleDeployment of a Muster agent in a member namespace, or "". An agent of Rancher Fleet would deploy it, and
+// so replace itself by the other one.
+func (c *Controller) agentDeployment(ctx context.Context, namespace string) (string, error) {
+	var list fleet.BundleDeploymentList
+	if err := c.Live.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{fleet.LabelAgent}, client.Limit(1)); err != nil && !kube.NotServed(err) {
+		return "", fmt.Errorf("listing the BundleDeployments of %s: %w", namespace, err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	return list.Items[0].Name, nil
 }
 
 // seal issues a credential that expires and encrypts it to the agent's key.
@@ -96,9 +141,8 @@ func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, acc
 	return credential.Seal(r.Spec.AnswerKey, string(r.UID), answer)
 }
 
-// tend keeps a granted request as long as it is the newest of its Cluster, and takes the answer back once the agent has proved
-// that it has it.
-func (c *Controller) tend(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
+// reconcileGranted keeps a granted request as long as it is the newest of its Cluster. The answer is withdrawn when a beat proves that the agent has it.
+func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Status.ClusterName}
 	var cluster fleet.Cluster
 	if err := c.Client.Get(ctx, key, &cluster); apierrors.IsNotFound(err) {
@@ -123,7 +167,7 @@ func (c *Controller) tend(ctx context.Context, r *fleet.ClusterRegistration) (ct
 		}
 	}
 	left := r.CreationTimestamp.Add(answerLife).Sub(c.Clock.Now())
-	if _, proved := c.proved.Load(key); !proved && left > 0 {
+	if _, proved := c.tracker.proved.Load(key); !proved && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)

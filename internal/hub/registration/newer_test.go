@@ -1,14 +1,22 @@
 package registration
 
 import (
+	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
 
 func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 	second := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -39,4 +47,42 @@ func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnOlderRequestDoesNotEndTheIdentityOfANewerOne plays a hub that decided on a request before its cache had the newer one, which another worker granted
+// meanwhile: the agent would go on with a credential that is none any more.
+func TestAnOlderRequestDoesNotEndTheIdentityOfANewerOne(t *testing.T) {
+	cluster := testkube.Start(t, "registration")
+	cluster.InstallCRDs(t)
+	ctx, c := context.Background(), cluster.Client(t)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	workspace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-"}}
+	check(c.Create(ctx, workspace))
+	request := func(at time.Time) *fleet.ClusterRegistration {
+		r := &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: workspace.Name},
+			Spec:       fleet.ClusterRegistrationSpec{ClientID: "one", RequestedAt: new(metav1.NewMicroTime(at))},
+		}
+		check(c.Create(ctx, r))
+		return r
+	}
+	of := func(r *fleet.ClusterRegistration) *corev1.ServiceAccount {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			fleet.AnnotationRegistration: r.Name, fleet.AnnotationRegistrationNamespace: r.Namespace,
+		}}}
+	}
+	now := time.Now()
+	older, younger := request(now), request(now.Add(time.Second))
+	hub := New(Deps{Deps: controller.Deps{Client: c, Live: c}})
+	if err := hub.mayReplace(ctx, older, of(younger)); err == nil || !strings.Contains(err.Error(), younger.Name) {
+		t.Errorf("the older one ends the identity of the newer one: %v", err)
+	}
+	check(hub.mayReplace(ctx, younger, of(older)))
+	check(c.Delete(ctx, younger))
+	check(hub.mayReplace(ctx, older, of(younger)))
 }

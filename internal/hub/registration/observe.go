@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,91 +15,120 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// seen is what was observed and what acting on it needs.
-type seen struct {
+// observation is what was observed, and what actions need besides.
+type observation struct {
 	observed
 	// match is the one Cluster with the request's client ID, if there is exactly one.
 	match *fleet.Cluster
 	// tokenAccount is the ServiceAccount in the workspace that made the request; "" if unknown.
 	tokenAccount string
+	// registrationToken is the token behind it; nil if unknown.
+	registrationToken *fleet.ClusterRegistrationToken
+	// labels are those of the request that the Cluster gets, stamps those that the token puts on it, dropped those that it does not get, with the reason.
+	labels, stamps map[string]string
+	dropped        []string
+	// key is the fingerprint of the agent's key; "" if it has none.
+	key string
 }
 
-func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) (seen, error) {
-	s := seen{observed: observed{
-		workspace: r.Namespace,
-		created:   r.CreationTimestamp.Time,
-		clientID:  r.Spec.ClientID,
-		native:    len(r.Spec.AnswerKey) > 0,
-		newName:   naming.Cluster(r.Spec.ClientID),
+func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) (observation, error) {
+	settings := c.Config.Current().Registration
+	o := observation{observed: observed{
+		displacement: settings.Displacement,
+		workspace:    r.Namespace,
+		name:         r.Name,
+		reason:       r.Status.Reason,
+		approved:     r.Annotations[fleet.AnnotationApproved],
+		created:      r.CreationTimestamp.Time,
+		life:         settings.RequestLifetime,
+		clientID:     r.Spec.ClientID,
+		native:       len(r.Spec.AnswerKey) > 0,
+		newName:      naming.Cluster(r.Spec.ClientID),
 	}}
-	if s.native && !credential.ValidAnswerKey(r.Spec.AnswerKey) {
-		s.keyProblem = "spec.answerKey is not an X25519 public key of 32 bytes"
+	if o.native && !credential.ValidAnswerKey(r.Spec.AnswerKey) {
+		o.keyProblem = "spec.answerKey is not an X25519 public key of 32 bytes"
 	}
-	labels, _ := acceptLabels(r.Spec.ClusterLabels)
-	s.labelProblem = labelProblem(labels)
-	if err := c.observeToken(ctx, r, &s); err != nil {
-		return seen{}, err
+	if r.Status.ApprovedGeneration == r.Generation {
+		o.approvedFor = r.Status.ApprovedReason // for the request as it was then
 	}
-	if s.clientID == "" { // matches nothing
-		return s, nil
+	var err error
+	if o.key, err = observeKey(r); err != nil {
+		o.signatureProblem = err.Error()
 	}
-	if err := c.observeNewer(ctx, r, &s); err != nil {
-		return seen{}, err
+	if err := c.observeToken(ctx, r, &o); err != nil {
+		return observation{}, err
 	}
-	return s, c.observeClusters(ctx, r, &s)
+	if o.clientID == "" { // matches nothing
+		return o, nil
+	}
+	if err := c.observeNewer(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	if err := c.observeClusters(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	return o, c.observeLabels(ctx, r, &o)
 }
 
-// observeToken finds the token by the name that the request claims, else by the account that the agent says it acts as.
-func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistration, s *seen) error {
-	s.token = tokenUnnamed
+// observeToken finds the token by its name in the request, else by the account that the request names.
+func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	o.token = tokenUnnamed
 	var token fleet.ClusterRegistrationToken
 	if name := r.Labels[fleet.LabelRegistrationToken]; name != "" {
-		s.tokenName = name
+		o.tokenName = name
 		err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, &token)
 		if apierrors.IsNotFound(err) {
-			s.token = tokenMissing
+			o.token = tokenMissing
 			return nil
 		} else if err != nil {
 			return err
 		}
 	} else {
-		account, ok := strings.CutPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
-		if !ok {
-			return nil
-		}
+		account := strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
 		var list fleet.ClusterRegistrationTokenList
-		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: account}); err != nil || len(list.Items) == 0 {
+		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: account}); err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			var err error
+			o.limitedTokens, err = c.limitedTokens(ctx, r.Namespace)
 			return err
 		}
 		token = list.Items[0]
-		s.tokenName = token.Name
+		o.tokenName = token.Name
 	}
-	s.token, s.tokenAccount = tokenValid, naming.TokenServiceAccount(token.Name, string(token.UID))
-	if owner := metav1.GetControllerOf(&token); owner != nil && owner.Kind == "Cluster" {
-		s.tokenCluster = owner.Name
+	o.registrationToken = &token
+	o.token, o.tokenAccount = tokenValid, naming.TokenServiceAccount(token.Name, string(token.UID))
+	if o.limits = limitsOf(&token); o.limits.cluster != "" {
+		o.newName = o.limits.cluster
 	}
 	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl.Duration)) {
-		s.token = tokenExpired
+		o.token = tokenExpired
 	}
 	return nil
 }
 
-func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistration, s *seen) error {
+func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	var list fleet.ClusterRegistrationList
 	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexClientID: r.Spec.ClientID}); err != nil {
 		return err
 	}
 	for i := range list.Items {
-		if other := &list.Items[i]; other.UID != r.UID && other.DeletionTimestamp == nil && newer(other, r) {
-			s.newer = other.Name
+		other := &list.Items[i]
+		if other.UID == r.UID || other.DeletionTimestamp != nil || !newer(other, r) {
+			continue
+		}
+		// Another agent's request does not end this one: each of them may be the one that is approved.
+		if key, err := observeKey(other); err == nil && key == o.key {
+			o.newer = other.Name
 		}
 	}
 	return nil
 }
 
-// newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart: then it
-// counts when the agents asked. What decides must not change, or each of two requests would be superseded by the other. An agent that
-// lies about that time wins no more than the second in which anybody with its token may ask anew.
+// newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart, so requests of one second are
+// compared by spec.requestedAt. Nothing mutable may count, or each of two requests would supersede the other. An agent that lies about that time wins one
+// second, in which any holder of its token may send another request.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
@@ -111,7 +139,7 @@ func newer(a, b *fleet.ClusterRegistration) bool {
 	return a.UID > b.UID
 }
 
-func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, s *seen) error {
+func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
 	var list fleet.ClusterList
 	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexClientID: r.Spec.ClientID}); err != nil {
 		return err
@@ -121,27 +149,30 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: cluster.Status.Namespace != ""}
 		member := membership.OfCluster(cluster)
 		state, _, err := member.ObserveNamespace(ctx, c.Client)
-		if err == nil && state == membership.NamespaceAbsent { // or somebody else's, which the cache does not hold
+		if err == nil && state == membership.NamespaceAbsent { // or somebody else's, which the cache does not have
 			state, _, err = member.ObserveNamespace(ctx, c.Live)
 		}
 		if err != nil {
 			return err
 		}
 		view.namespace, view.memberNamespace = state, member.Namespace
-		s.matches = append(s.matches, view)
+		if view.holder, err = c.observeHolder(ctx, r, cluster, o.key); err != nil {
+			return err
+		}
+		o.matches = append(o.matches, view)
 	}
 	if len(list.Items) == 1 {
-		s.match = &list.Items[0]
+		o.match = &list.Items[0]
 	}
 	if len(list.Items) > 0 {
 		return nil
 	}
 	var other fleet.Cluster
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: s.newName}, &other)
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: o.newName}, &other)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Cluster %s/%s: %w", r.Namespace, s.newName, err)
+		return fmt.Errorf("reading Cluster %s/%s: %w", r.Namespace, o.newName, err)
 	}
-	s.newNameTaken = err == nil
+	o.newNameTaken = err == nil
 	return nil
 }
 

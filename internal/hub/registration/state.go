@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -16,37 +17,35 @@ import (
 // The life of a request:
 //
 //	                 ┌──────────► Denied ───── an hour ──► (deleted)
-//	(new) ── Waiting ┤
+//	(new) ── Waiting ┤                         by default
 //	   │             └──────────► Conflict ─── an hour ──► (deleted)
+//	   ├── Pending ─────────────► Granted or Denied, as somebody decides; seven days ──► (deleted)
 //	   └───────────────────────► Granted ─── a newer one is granted, or the Cluster goes ──► (deleted)
 //
 // A state is computed from what is observed, never from the status written before; only Granted is remembered.
 
 const (
-	// maxClientID bounds what the hub keeps in memory for an index; a UID has 36 characters.
+	// maxClientID bounds the memory of an index; a UID has 36 characters.
 	maxClientID = 4096
-	// quietWait is how long preparing may take before it is worth a status write: milliseconds on a quiet hub, seconds when
-	// hundreds join at once.
+	// quietWait is how long preparing may take before that is worth a status write. When hundreds join at once it takes seconds.
 	quietWait = 15 * time.Second
-	// unfinishedLife is how long a request that was not granted is kept.
-	unfinishedLife = time.Hour
-	// answerLife is how long an answer is kept for an agent that never proves itself.
+	// answerLife is how long an answer is kept for an agent that never beats.
 	answerLife = time.Hour
 
-	// quietTrouble is how long Kubernetes may owe a token, or a failure last, before that is worth a status write.
+	// quietTrouble is how long a token may be missing, or a failure last, before that is worth a status write.
 	quietTrouble = 5 * time.Second
-	// maxFailure bounds what is said of a failure.
+	// maxFailure bounds the message of a failure.
 	maxFailure = 512
 )
 
 // Reasons of waits. Preparing is the hub's own doing.
 const (
-	reasonPreparing = "Preparing"
-	reasonTokenOwed = "TokenNotIssued"
-	reasonFailed    = "Failed"
+	reasonPreparing      = "Preparing"
+	reasonTokenNotIssued = "TokenNotIssued"
+	reasonFailed         = "Failed"
 )
 
-// action is what to do besides writing the state.
+// action is what to do besides the report.
 type action string
 
 const (
@@ -56,7 +55,7 @@ const (
 	remove        action = "Remove"
 )
 
-// tokenState is what is known of the token that a request was made with.
+// tokenState is the state of the token that a request was made with.
 type tokenState string
 
 const (
@@ -67,31 +66,44 @@ const (
 	tokenExpired tokenState = "Expired"
 )
 
-// clusterView is what a decision needs to know of a Cluster.
+// clusterView is what a decision needs of a Cluster.
 type clusterView struct {
 	name     string
 	deleting bool
 	// prepared: the hub has set status.namespace.
 	prepared bool
-	// namespace is what stands at the name of the member namespace.
-	namespace membership.NamespaceState
-	// memberNamespace is that name.
+	// namespace is the state of the member namespace, memberNamespace its name.
+	namespace       membership.NamespaceState
 	memberNamespace string
+	holder          holder
 }
 
 // observed is all that a decision depends on.
 type observed struct {
-	workspace string
-	created   time.Time
-	clientID  string
+	workspace, name string
+	created         time.Time
+	// life is how long a request that is not granted is kept.
+	life     time.Duration
+	clientID string
 	// native: the request has a key to seal the answer to.
 	native bool
 	// keyProblem and labelProblem are what is wrong with them; empty if nothing.
 	keyProblem, labelProblem string
-	tokenName                string
-	token                    tokenState
-	// tokenCluster is the one Cluster that the token registers, if the hub made it to import that.
-	tokenCluster string
+	// signatureProblem is what is wrong with the agent's key and the signature by it; empty if nothing, or if there is none.
+	signatureProblem string
+	tokenName        string
+	token            tokenState
+	// tokenProblem is what is wrong with the labels that the token is to stamp; empty if nothing.
+	tokenProblem string
+	// displacement is the hub's setting.
+	displacement config.Displacement
+	// limits are those of the token.
+	limits tokenLimits
+	// limitedTokens: the workspace has tokens with limits. It is known only of requests that name no token.
+	limitedTokens bool
+	// reason is that of the status before, approved what somebody says of the request, approvedFor the reason for which the hub has believed an
+	// approval already.
+	reason, approved, approvedFor string
 	// newer names a newer request for the same clientID.
 	newer string
 	// matches are the Clusters of the workspace with this clientID.
@@ -101,7 +113,7 @@ type observed struct {
 	newNameTaken bool
 }
 
-// decision is what to do and to say.
+// decision is what to do and to report.
 type decision struct {
 	state           fleet.RegistrationState
 	reason, message string
@@ -109,56 +121,71 @@ type decision struct {
 	action          action
 	// quiet keeps a short wait out of the status.
 	quiet bool
-	// wake is when to look again; zero if only an event can change anything.
+	// wake is when time alone changes the decision; zero if only an event can.
 	wake time.Time
 }
 
+// end is when a request that is not granted is deleted.
+func (o observed) end() time.Time { return o.created.Add(o.life) }
+
 func decide(o observed, now time.Time) decision {
-	end := o.created.Add(unfinishedLife)
+	d, end := evaluate(o), o.end()
+	if d.state == fleet.RegistrationPending {
+		end = o.created.Add(max(o.life, approvalLife))
+	}
 	if !now.Before(end) {
 		return decision{action: remove}
 	}
-	d := judge(o)
-	switch d.state {
-	case fleet.RegistrationGranted:
-	case fleet.RegistrationWaiting:
-		d.wake = end
-		if report := o.created.Add(quietWait); d.reason == reasonPreparing && now.Before(report) {
-			d.quiet, d.wake = true, report
-		}
-	default:
-		d.wake = end
+	if d.state == fleet.RegistrationGranted {
+		return d
+	}
+	d.wake = end
+	if report := o.created.Add(quietWait); d.reason == reasonPreparing && now.Before(report) {
+		d.quiet, d.wake = true, report
 	}
 	return d
 }
 
-// judge decides without regard to the clock.
-func judge(o observed) decision {
-	if d, bad := judgeRequest(o); bad {
+// evaluate decides without regard to the clock.
+func evaluate(o observed) decision {
+	if d, bad := refusal(o); bad {
 		return d
 	}
 	switch {
+	case o.tokenProblem != "":
+		return decision{state: fleet.RegistrationWaiting, reason: "TokenInvalid", message: fmt.Sprintf(
+			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected", o.workspace, o.tokenName, o.tokenProblem)}
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
-	case o.tokenCluster != "" && (len(o.matches) == 0 || o.matches[0].name != o.tokenCluster):
-		return denied("TokenBoundElsewhere", fmt.Sprintf("ClusterRegistrationToken %s/%s registers Cluster %s only, which has another client ID or is gone: create a token for this cluster",
-			o.workspace, o.tokenName, o.tokenCluster))
-	case len(o.matches) == 1:
-		return judgeMatch(o.matches[0])
-	case o.newNameTaken:
+	}
+	cluster := o.newName
+	if len(o.matches) == 1 {
+		cluster = o.matches[0].name
+	}
+	if d, bad := o.exceeds(cluster); bad {
+		return d
+	}
+	switch {
+	case len(o.matches) == 0 && o.newNameTaken:
 		return decision{state: fleet.RegistrationConflict, reason: "NameTaken", cluster: o.newName, message: fmt.Sprintf(
 			"Cluster %s/%s exists with another spec.clientID (names are made from the first 100 characters of a client ID): use another client ID, or create a Cluster with this one under a name of your choice",
 			o.workspace, o.newName)}
-	case o.labelProblem != "":
+	case len(o.matches) == 0 && o.labelProblem != "":
 		return denied("InvalidLabels", o.labelProblem+"; correct it in the values of the agent's chart")
+	}
+	if d, waits := o.unapproved(); waits {
+		return d
+	}
+	if len(o.matches) == 1 {
+		return evaluateMatch(o.matches[0])
 	}
 	return decision{state: fleet.RegistrationWaiting, reason: reasonPreparing, cluster: o.newName, action: createCluster,
 		message: "the Cluster is being created"}
 }
 
-// judgeRequest refuses what is wrong with the request itself.
-func judgeRequest(o observed) (decision, bool) {
+// refusal is the decision on a request that is wrong in itself.
+func refusal(o observed) (decision, bool) {
 	switch {
 	case o.newer != "":
 		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
@@ -168,17 +195,19 @@ func judgeRequest(o observed) (decision, bool) {
 		return denied("ClientIDTooLong", fmt.Sprintf("spec.clientID has %d characters, at most %d are allowed", len(o.clientID), maxClientID)), true
 	case o.keyProblem != "":
 		return denied("InvalidAnswerKey", o.keyProblem), true
+	case o.signatureProblem != "":
+		return denied("InvalidSignature", o.signatureProblem+": only the agent that has the key can ask with it"), true
 	case o.token == tokenMissing:
 		return denied("TokenNotFound", fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenExpired:
 		return denied("TokenExpired", fmt.Sprintf("ClusterRegistrationToken %s/%s has expired: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
-	case o.token == tokenUnnamed && o.native:
+	case o.token == tokenUnnamed && (o.native || o.unattributed()):
 		return denied("TokenUnknown", fmt.Sprintf("the request names no ClusterRegistrationToken: set tokenName in the values of the agent's chart; kubectl -n %s get clusterregistrationtokens lists them", o.workspace)), true
 	}
 	return decision{}, false
 }
 
-func judgeMatch(c clusterView) decision {
+func evaluateMatch(c clusterView) decision {
 	waiting := func(reason, message string) decision {
 		return decision{state: fleet.RegistrationWaiting, reason: reason, message: message, cluster: c.name}
 	}
@@ -195,9 +224,9 @@ func judgeMatch(c clusterView) decision {
 	return decision{state: fleet.RegistrationGranted, reason: "Granted", cluster: c.name, action: grant}
 }
 
-// awaitToken waits until Kubernetes has filled in the Secret with the token of a legacy agent's account.
+// awaitToken waits until Kubernetes has issued the token of a legacy agent's account.
 func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) decision {
-	d := decision{state: fleet.RegistrationWaiting, reason: reasonTokenOwed, cluster: o.matches[0].name, wake: o.created.Add(unfinishedLife), message: fmt.Sprintf(
+	d := decision{state: fleet.RegistrationWaiting, reason: reasonTokenNotIssued, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
 		"waiting for Kubernetes to fill in the token in Secret %s: that does the token controller of the hub cluster's kube-controller-manager; see that it runs (serviceaccount-token in --controllers, --service-account-private-key-file) and what it logs", secret)}
 	if report := since.Add(quietTrouble); now.Before(report) {
 		d.quiet, d.wake = true, report
@@ -205,7 +234,13 @@ func awaitToken(o observed, secret types.NamespacedName, since, now time.Time) d
 	return d
 }
 
-// failed says why a request does not go on; it is tried again, with back-off.
+// awaitRemoval waits until no BundleDeployment deploys the agent before.
+func awaitRemoval(o observed, deployment string) decision {
+	return decision{state: fleet.RegistrationWaiting, reason: reasonPreparing, cluster: o.matches[0].name, wake: o.end(), message: fmt.Sprintf(
+		"waiting for BundleDeployment %s of the agent before to be removed: this agent would deploy it and so replace itself", deployment)}
+}
+
+// failed reports an error. The request is reconciled again, with back-off.
 func failed(d decision, created time.Time, err error, now time.Time) decision {
 	message := kube.Clip(err.Error(), maxFailure)
 	return decision{state: fleet.RegistrationWaiting, reason: reasonFailed, cluster: d.cluster, message: message + "; the hub tries again",

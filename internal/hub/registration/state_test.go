@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 )
 
@@ -17,7 +18,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // asked is a request with nothing wrong about it.
 func asked(change ...func(*observed)) observed {
-	o := observed{workspace: "clusters", created: start, clientID: "id", native: true, tokenName: "t", token: tokenValid, newName: "cluster-1"}
+	o := observed{workspace: "clusters", created: start, life: time.Hour, clientID: "id", native: true, tokenName: "t", token: tokenValid, newName: "cluster-1", displacement: config.DisplaceApproved}
 	for _, c := range change {
 		c(&o)
 	}
@@ -38,6 +39,7 @@ func TestDecide(t *testing.T) {
 	const (
 		waiting  = fleet.RegistrationWaiting
 		conflict = fleet.RegistrationConflict
+		pending  = fleet.RegistrationPending
 		deniedAs = fleet.RegistrationDenied
 		granted  = fleet.RegistrationGranted
 	)
@@ -84,18 +86,81 @@ func TestDecide(t *testing.T) {
 			want: decision{state: deniedAs, reason: "TokenNotFound", wake: start.Add(time.Hour)}, says: "clusters/t does not exist"},
 		{name: "a token that has expired is refused", seen: asked(matching(ready), func(o *observed) { o.token = tokenExpired }),
 			want: decision{state: deniedAs, reason: "TokenExpired", wake: start.Add(time.Hour)}, says: "clusters/t has expired"},
-		{name: "a token that the hub made to import a Cluster registers that", seen: asked(matching(ready), func(o *observed) { o.tokenCluster = "c" }),
+		{name: "a token that the hub made to import a Cluster registers that", seen: asked(matching(ready), func(o *observed) { o.limits = tokenLimits{cluster: "c", mustExist: true} }),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
-		{name: "and no other", seen: asked(matching(ready), func(o *observed) { o.tokenCluster = "d" }),
+		{name: "and no other", seen: asked(matching(ready), func(o *observed) { o.limits = tokenLimits{cluster: "d", mustExist: true} }),
 			want: decision{state: deniedAs, reason: "TokenBoundElsewhere", wake: start.Add(time.Hour)}, says: "registers Cluster d only"},
-		{name: "nor a new one, if it was deleted meanwhile", seen: asked(func(o *observed) { o.tokenCluster = "d" }),
+		{name: "nor a new one, if it was deleted meanwhile", seen: asked(func(o *observed) { o.limits = tokenLimits{cluster: "d", mustExist: true} }),
 			want: decision{state: deniedAs, reason: "TokenBoundElsewhere", wake: start.Add(time.Hour)}, says: "or is gone"},
+		{name: "a token for one Cluster creates that", seen: asked(func(o *observed) { o.limits.cluster, o.newName = "d", "d" }),
+			want: decision{state: waiting, reason: "Preparing", cluster: "d", action: createCluster, quiet: true, wake: start.Add(quietWait)}},
+		{name: "but does not replace one of that name with another client ID", seen: asked(func(o *observed) { o.limits.cluster, o.newName, o.newNameTaken = "d", "d", true }),
+			want: decision{state: deniedAs, reason: "TokenBoundElsewhere", wake: start.Add(time.Hour)}, says: "registers Cluster d only"},
+		{name: "nor registers a cluster that is another one already", seen: asked(matching(ready), func(o *observed) { o.limits.cluster = "d" }),
+			want: decision{state: deniedAs, reason: "TokenBoundElsewhere", wake: start.Add(time.Hour)}, says: "registers Cluster d only"},
+		{name: "a token for one client ID registers that", seen: asked(matching(ready), func(o *observed) { o.limits.clientID = "id" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "and no other, and does not say which", seen: asked(matching(ready), func(o *observed) { o.limits.clientID = "another" }),
+			want: decision{state: deniedAs, reason: "TokenBoundElsewhere", wake: start.Add(time.Hour)}, says: "the client ID in its spec.clientID only"},
+		{name: "a token that is used up registers nothing new", seen: asked(func(o *observed) { o.limits.most, o.limits.used = 1, []string{"d"} }),
+			want: decision{state: deniedAs, reason: "TokenUsedUp", wake: start.Add(time.Hour)}, says: "has registered its 1 Clusters"},
+		{name: "but again what it has registered", seen: asked(matching(ready), func(o *observed) { o.limits.most, o.limits.used = 1, []string{"c"} }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "a token with approval waits", seen: asked(func(o *observed) { o.limits.approval, o.name = true, "request-x" }),
+			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}, says: "kubectl -n clusters annotate clusterregistration request-x muster/approved=true"},
+		{name: "and creates nothing for a request that came approved", seen: asked(func(o *observed) { o.limits.approval, o.approved = true, "true" }),
+			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}, says: "muster/approved- and then"},
+		{name: "nor later", seen: asked(func(o *observed) { o.limits.approval, o.approved, o.reason = true, "true", "ApprovedTooEarly" }),
+			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}},
+		{name: "what is approved after the hub asked is granted", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "true", "ApprovalRequired" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "and stays approved", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approvedFor, o.reason = true, "ApprovalRequired", "Preparing" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "what is denied is refused", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "false", "ApprovalRequired" }),
+			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
+		{name: "and stays so", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "false", "NotApproved" }),
+			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
+		{name: "an approval that is neither is named", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "yes", "ApprovalRequired" }),
+			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}, says: "neither true nor false"},
+		{name: "an upstream agent of which nobody knows the token is refused where tokens have limits", seen: asked(matching(ready), func(o *observed) { o.token, o.native, o.limitedTokens = tokenUnnamed, false, true }),
+			want: decision{state: deniedAs, reason: "TokenUnknown", wake: start.Add(time.Hour)}},
+		{name: "a Cluster with an agent that is alive keeps it", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive }))),
+			want: decision{state: pending, reason: "HolderAlive", wake: start.Add(approvalLife)}, says: "Cluster clusters/c has an agent that is alive"},
+		{name: "also where the holder's being lost would do", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.displacement = config.DisplaceLost }),
+			want: decision{state: pending, reason: "HolderAlive", wake: start.Add(approvalLife)}},
+		{name: "one with an agent that is lost, too", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost }))),
+			want: decision{state: pending, reason: "HolderLost", wake: start.Add(approvalLife)}, says: "was lost or has left"},
+		{name: "unless the settings say so", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) { o.displacement = config.DisplaceLost }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "or that any token displaces", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.displacement = config.DisplaceAny }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "the same key is the same cluster", seen: asked(matching(with(func(c *clusterView) { c.holder = sameHolder }))),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "a token for the Cluster displaces its agent", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.limits.cluster = "c" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "so does one for its client ID", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.limits.clientID = "id" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "and an approval that the hub has asked for", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.reason, o.approved = "HolderAlive", "true" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "also if the hub could not act on it at once", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.reason, o.approved, o.approvedFor = "Failed", "true", "HolderAlive" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "who approved that a lost agent is replaced has not approved it of one that is alive", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.reason, o.approved = "HolderLost", "true" }),
+			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}, says: "has an agent that is alive"},
+		{name: "nor who approved a new cluster", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) { o.limits.approval, o.approvedFor, o.approved = true, "ApprovalRequired", "true" }),
+			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}},
+		{name: "but who approved it of one that is alive, of one that was lost since", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) { o.reason, o.approved = "HolderAlive", "true" }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "but not one that the request came with", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.approved = "true" }),
+			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}},
 		{name: "a native agent has to name its token", seen: asked(matching(ready), func(o *observed) { o.token = tokenUnnamed }),
 			want: decision{state: deniedAs, reason: "TokenUnknown", wake: start.Add(time.Hour)}, says: "names no ClusterRegistrationToken"},
 		{name: "an upstream agent need not", seen: asked(matching(ready), func(o *observed) { o.token, o.native = tokenUnnamed, false }),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "a newer request supersedes", seen: asked(matching(ready), func(o *observed) { o.newer = "request-2" }),
 			want: decision{state: deniedAs, reason: "Superseded", wake: start.Add(time.Hour)}, says: "clusters/request-2"},
+		{name: "what waits for approval is kept longer", seen: asked(func(o *observed) { o.limits.approval = true }), after: time.Hour,
+			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}},
+		{name: "but not for ever", seen: asked(func(o *observed) { o.limits.approval = true }), after: approvalLife, want: decision{action: remove}},
 		{name: "after an hour an unfinished request is removed", seen: asked(func(o *observed) { o.newNameTaken = true }), after: time.Hour, want: decision{action: remove}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,35 +219,6 @@ func TestNoMessageTellsTheClientID(t *testing.T) {
 	} {
 		if d := decide(o, start); strings.Contains(d.message, "s3cret") {
 			t.Errorf("%s: %q", d.reason, d.message)
-		}
-	}
-}
-
-func TestAcceptLabels(t *testing.T) {
-	accepted, dropped := acceptLabels(map[string]string{
-		"env": "dev", "fleet.cattle.io/cluster": "x", "management.cattle.io/y": "z", "kubernetes-fleet.io/a": "b", fleet.LabelCreatedByAgentPod: "pod",
-	})
-	if diff := cmp.Diff(map[string]string{"env": "dev", fleet.LabelCreatedByAgentPod: "pod"}, accepted); diff != "" {
-		t.Errorf("accepted (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"fleet.cattle.io/cluster", "kubernetes-fleet.io/a", "management.cattle.io/y"}, dropped); diff != "" {
-		t.Errorf("dropped (-want +got):\n%s", diff)
-	}
-}
-
-func TestLabelProblem(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		labels map[string]string
-		says   string
-	}{
-		{"good labels", map[string]string{"env": "dev", "example.com/a": ""}, ""},
-		{"a value with a space", map[string]string{"env": "a b"}, `label env has the value "a b"`},
-		{"a value that is too long", map[string]string{"env": strings.Repeat("x", 64)}, "label env has the value"},
-		{"a key with a space", map[string]string{"a b": "c"}, `label key "a b"`},
-	} {
-		if got := labelProblem(c.labels); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
-			t.Errorf("%s: got %q, want %q in it", c.name, got, c.says)
 		}
 	}
 }

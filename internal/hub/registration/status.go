@@ -5,32 +5,44 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// report writes where the request stands.
-func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, d decision, answer []byte) error {
+// report writes the decision to the status of the request.
+func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision, answer []byte) error {
 	after := r.DeepCopy()
 	after.Status = fleet.ClusterRegistrationStatus{
-		ClusterName: d.cluster,
-		Granted:     d.state == fleet.RegistrationGranted,
-		State:       d.state,
-		Reason:      d.reason,
-		Message:     d.message,
-		Answer:      answer,
+		ClusterName:   d.cluster,
+		Granted:       d.state == fleet.RegistrationGranted,
+		State:         d.state,
+		Reason:        d.reason,
+		Message:       d.message,
+		Answer:        answer,
+		DroppedLabels: o.dropped,
+	}
+	if reason, _ := o.approvalNeeded(); reason != "" && o.isApproved(reason) {
+		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reason, r.Generation
+	} else {
+		after.Status.ApprovedReason, after.Status.ApprovedGeneration = r.Status.ApprovedReason, r.Status.ApprovedGeneration
 	}
 	if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
 		return err
 	}
-	c.written.Store(after)
+	c.expected.Expect(client.ObjectKeyFromObject(after), after)
+	c.tracker.trackRequest(after)
 	if r.Status.State == d.state && r.Status.Reason == d.reason {
 		return nil
 	}
 	ctrl.LoggerFrom(ctx).Info("Registration changed state", "from", r.Status.State, "to", d.state, "reason", d.reason, "cluster", d.cluster)
-	if d.state == fleet.RegistrationDenied || d.state == fleet.RegistrationConflict {
+	switch d.state {
+	case fleet.RegistrationDenied, fleet.RegistrationConflict, fleet.RegistrationPending:
 		c.Recorder.Eventf(r, nil, corev1.EventTypeWarning, d.reason, "Register", "%s: %s", d.state, d.message)
+		if d.reason == reasonHolderAlive || d.reason == reasonHolderLost {
+			c.Recorder.Eventf(o.match, r, corev1.EventTypeWarning, d.reason, "Register", "ClusterRegistration %s wants to be this Cluster: %s", r.Name, d.message)
+		}
 	}
 	return nil
 }

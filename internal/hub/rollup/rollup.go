@@ -1,4 +1,5 @@
-// Package rollup says how deployments stand, one and many: what a Bundle, a Cluster and a ClusterGroup show is counted and worded here.
+// Package rollup sums up the states of BundleDeployments: it counts and words what a Bundle, a Cluster and a ClusterGroup show of theirs. It writes
+// nothing.
 //
 // Its invariant: what members wrote is bounded before it is shown, and the contents of their objects are never shown.
 package rollup
@@ -9,9 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -29,53 +31,46 @@ var severity = []fleet.BundleState{
 	fleet.StateErrApplied, fleet.StateWaitApplied, fleet.StateModified, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady, fleet.StateReady,
 }
 
-// StateOf says how a deployment stands, going by what its agent reported of what it was last told.
+// StateOf is the state of a deployment by what its agent reported, and by whether the rollout holds a newer deployment ID back.
 func StateOf(d *fleet.BundleDeployment) fleet.BundleState {
-	switch {
-	case failed(d):
-		return fleet.StateErrApplied
-	case d.Spec.DeploymentID == "" || d.Status.AppliedDeploymentID != d.Spec.DeploymentID:
-		return fleet.StateWaitApplied
-	case !d.Status.NonModified:
-		return fleet.StateModified
-	case d.Spec.StagedDeploymentID != d.Spec.DeploymentID:
+	state := delivery.StateOf(d)
+	if d.Spec.StagedDeploymentID != d.Spec.DeploymentID && (state == fleet.StateNotReady || state == fleet.StateReady) {
 		return fleet.StatePending
-	case !d.Status.Ready:
-		return fleet.StateNotReady
 	}
-	return fleet.StateReady
+	return state
 }
 
-// Available says whether what a deployment was last told is in place and ready.
+// Available says whether the deployment ID in the spec is in place and ready.
 func Available(d *fleet.BundleDeployment) bool {
-	return d.Spec.DeploymentID != "" && d.Status.AppliedDeploymentID == d.Spec.DeploymentID && d.Status.Ready && !failed(d)
+	state := delivery.StateOf(d)
+	return state == fleet.StateReady || state == fleet.StateModified && d.Status.Ready
 }
 
-// failed says whether the agent could not carry the deployment out. An agent that shows no state says so by a condition; one that does
-// may have conditions that are not true yet because it is still at it.
-func failed(d *fleet.BundleDeployment) bool {
-	if state := d.Status.Display.State; state != "" {
-		return state == string(fleet.StateErrApplied)
-	}
-	c := complaint(d)
-	return c != nil && c.Status == corev1.ConditionFalse
+// Display is what the columns of a deployment show. It is bounded, because the messages are a member's.
+func Display(d *fleet.BundleDeployment) fleet.BundleDeploymentDisplay {
+	display := delivery.Display(d, StateOf(d))
+	display.Deployed, display.Monitored = short(display.Deployed), short(display.Monitored)
+	return display
 }
 
-// complaint returns the condition that says that the deployment is not carried out.
-func complaint(d *fleet.BundleDeployment) *fleet.Condition {
-	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionInstalled} {
-		if c := kube.FindCondition(d.Status.Conditions, kind); c != nil && c.Status != corev1.ConditionTrue {
-			return c
-		}
+// OnlyShown says whether a deployment changed in nothing but what the hub shows of it, and that is as it should be.
+func OnlyShown(before, after *fleet.BundleDeployment) bool {
+	if before.Status.Display == after.Status.Display || after.Status.Display != Display(after) {
+		return false
 	}
-	return nil
+	was, is := *before, *after
+	was.ResourceVersion, was.Status.Display = is.ResourceVersion, is.Status.Display
+	return equality.Semantic.DeepEqual(was, is)
 }
 
 // Message says why a deployment is not ready.
 func Message(d *fleet.BundleDeployment) string {
 	switch StateOf(d) {
 	case fleet.StateErrApplied, fleet.StateWaitApplied:
-		switch c := complaint(d); {
+		c := delivery.Complaint(d)
+		switch {
+		case c != nil && delivery.OfEarlier(d):
+			return short("the agent has reported nothing new yet; before that it said: " + c.Message)
 		case c != nil:
 			return cmp.Or(short(c.Message), "its agent gives no reason")
 		case d.Spec.Paused:
@@ -87,6 +82,9 @@ func Message(d *fleet.BundleDeployment) string {
 	case fleet.StatePending:
 		return "held back by the rollout"
 	case fleet.StateNotReady:
+		if c := delivery.Complaint(d); c != nil && len(d.Status.NonReadyStatus) == 0 {
+			return cmp.Or(short(c.Message), "its agent gives no reason")
+		}
 		return short(notReady(d.Status.NonReadyStatus))
 	}
 	return ""
@@ -133,14 +131,10 @@ func object(kind, namespace, name string) string {
 }
 
 func short(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	return kube.Clip(strings.Join(strings.Fields(text), " "), maxMessage)
 }
 
-// Entry is how one deployment stands, for a summary.
+// Entry is one deployment in a summary.
 type Entry struct {
 	// Name of what it is about: of a Cluster in the summary of a Bundle, of a Bundle in that of a Cluster.
 	Name    string

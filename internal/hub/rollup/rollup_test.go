@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 )
 
 // deployment is one that is as it should be, changed.
@@ -18,6 +19,15 @@ func deployment(change func(*fleet.BundleDeployment)) *fleet.BundleDeployment {
 	d.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeployed, Status: corev1.ConditionTrue}}
 	change(d)
 	return d
+}
+
+func noteError(t *testing.T, d *fleet.BundleDeployment) {
+	t.Helper()
+	noted, err := delivery.ErrorDigest(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations = map[string]string{fleet.AnnotationEarlierError: noted}
 }
 
 func TestStateAndMessageOfADeployment(t *testing.T) {
@@ -33,21 +43,40 @@ func TestStateAndMessageOfADeployment(t *testing.T) {
 			fleet.StateWaitApplied, "the agent has not reported it yet", false},
 		{"an older one is in place", func(d *fleet.BundleDeployment) { d.Status.AppliedDeploymentID = "s-a:0" },
 			fleet.StateWaitApplied, "the agent has not reported it yet", false},
-		{"and the agent says what it waits for", func(d *fleet.BundleDeployment) {
+		{"and the agent says what it does", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = "s-a:0"
-			d.Status.Display.State = "WaitApplied"
-			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "waiting for Bundle first"}
-		}, fleet.StateWaitApplied, "waiting for Bundle first", false},
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionUnknown, Message: "installing"}
+		}, fleet.StateWaitApplied, "installing", false},
+		{"an earlier agent of ours does it", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = "s-a:0"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Reason: "Deploying", Message: "installing"}
+		}, fleet.StateWaitApplied, "installing", false},
+		{"a release that is not installed any more", func(d *fleet.BundleDeployment) {
+			d.Status.NonModified, d.Status.Ready = false, false
+			d.Status.Conditions = append(d.Status.Conditions, fleet.Condition{Type: fleet.ConditionInstalled, Status: corev1.ConditionFalse, Message: "it is gone"})
+		}, fleet.StateNotReady, "it is gone", false},
+		{"the next release cannot be installed", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = "s-a:0"
+			d.Status.Conditions = append(d.Status.Conditions, fleet.Condition{Type: fleet.ConditionInstalled, Status: corev1.ConditionFalse, Message: "no such chart"})
+		}, fleet.StateErrApplied, "no such chart", false},
+		{"the error was there before", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = "s-a:0"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such chart"}
+			noteError(t, d)
+		}, fleet.StateWaitApplied, "the agent has reported nothing new yet; before that it said: no such chart", false},
+		{"and then there is another one", func(d *fleet.BundleDeployment) {
+			d.Status.AppliedDeploymentID = "s-a:0"
+			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such chart"}
+			noteError(t, d)
+			d.Status.Conditions[0].Message = "no such repository"
+		}, fleet.StateErrApplied, "no such repository", false},
 		{"paused before it was carried out", func(d *fleet.BundleDeployment) { d.Status, d.Spec.Paused = fleet.BundleDeploymentStatus{}, true },
 			fleet.StateWaitApplied, "paused", false},
 		{"it could not be carried out", func(d *fleet.BundleDeployment) {
 			d.Status.AppliedDeploymentID = ""
 			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such\n  chart"}
 		}, fleet.StateErrApplied, "no such chart", false},
-		{"an agent that shows its state says so", func(d *fleet.BundleDeployment) {
-			d.Status.AppliedDeploymentID, d.Status.Display.State = "", "ErrApplied"
-			d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: "no such chart"}
-		}, fleet.StateErrApplied, "no such chart", false},
+		{"what another agent left to be shown does not count", func(d *fleet.BundleDeployment) { d.Status.Display.State = "ErrApplied" }, fleet.StateReady, "", true},
 		{"it was changed downstream", func(d *fleet.BundleDeployment) {
 			d.Status.NonModified = false
 			d.Status.ModifiedStatus = []fleet.ModifiedStatus{
@@ -104,7 +133,32 @@ func TestALongMessageIsCut(t *testing.T) {
 	d := deployment(func(d *fleet.BundleDeployment) {
 		d.Status.Conditions[0] = fleet.Condition{Type: fleet.ConditionDeployed, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", maxMessage)}
 	})
-	if got := Message(d); len(got) > maxMessage+len("…") || !strings.HasSuffix(got, "ä…") {
+	if got := Message(d); len(got) > maxMessage+len("...") || !strings.HasSuffix(got, "ä...") {
 		t.Errorf("%d bytes ending in %q", len(got), got[len(got)-8:])
+	}
+}
+
+func TestOnlyWhatTheHubItselfShowsWakesNobody(t *testing.T) {
+	shown := func(version string, change func(*fleet.BundleDeployment)) *fleet.BundleDeployment {
+		d := deployment(func(d *fleet.BundleDeployment) { d.ResourceVersion = version })
+		d.Status.Display = Display(d)
+		change(d)
+		return d
+	}
+	before := deployment(func(d *fleet.BundleDeployment) { d.ResourceVersion = "1" })
+	for _, c := range []struct {
+		name  string
+		after *fleet.BundleDeployment
+		want  bool
+	}{
+		{"the hub's columns", shown("2", func(*fleet.BundleDeployment) {}), true},
+		{"another's columns", shown("2", func(d *fleet.BundleDeployment) { d.Status.Display.State = "ErrApplied" }), false},
+		{"a report with them", shown("2", func(d *fleet.BundleDeployment) { d.Status.Release = "a/b:2" }), false},
+		{"something else", deployment(func(d *fleet.BundleDeployment) { d.ResourceVersion, d.Status.Release = "2", "a/b:2" }), false},
+		{"nothing", before, false},
+	} {
+		if got := OnlyShown(before, c.after); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package served follows which kinds the hub cluster serves, so that a CustomResourceDefinition which somebody deletes costs nothing but what
-// it defined: informers go on the moment the kind is served again, controllers write again what is theirs, and whoever is about to conclude
-// something from a missing or deleted object asks first whether that was the end of its whole kind.
+// Package served knows which kinds the hub cluster serves, so that the deletion of a CustomResourceDefinition costs only the objects of the kind: informers
+// go on and controllers write again as soon as the kind is served again, and a controller asks whether the kind was deleted before it takes an object for
+// deleted.
 //
-// It writes nothing. Its invariant: what a definition took with it is unknown, never gone.
+// It writes nothing. Its invariant: the state of an object that was deleted with its definition is unknown, never gone.
 package served
 
 import (
@@ -19,23 +19,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// DefinitionKind is that of the objects that say which kinds there are. The cache has their metadata.
+// DefinitionKind is the kind of definitions, of which the cache has the metadata.
 var DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// ReasonDefinitionDeleted is that of an object whose kind somebody is deleting as a whole.
+// ReasonDefinitionDeleted is the reason of events and conditions of an object whose definition is being deleted.
 const ReasonDefinitionDeleted = "DefinitionDeleted"
 
-// retryInterval bounds how long a kind is served again unnoticed, where one of several API servers serves it later than another says.
+// retryInterval bounds how long a kind is served again unnoticed. Of several API servers one may serve a kind later than another has its definition.
 const retryInterval = 10 * time.Second
 
 // Kinds knows which kinds are missing.
@@ -73,7 +77,7 @@ func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return err
 }
 
-// signal lets whoever waits for a kind look again.
+// signal wakes the informers that wait for a kind.
 func (k *Kinds) signal() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,11 +99,11 @@ func (k *Kinds) Subscribe() <-chan event.GenericEvent {
 	return subscriber
 }
 
-// NewInformer makes an informer that waits for its kind while that is not served, instead of asking for it ever more seldom.
+// NewInformer makes an informer that waits for its kind while that is not served, instead of retrying with back-off.
 func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind, err := apiutil.GVKForObject(o, k.scheme)
 	if err != nil {
-		panic(err) // a kind that the program does not know: a mistake in it
+		panic(err) // a mistake in this program
 	}
 	patient := restore.Survive(lw)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
@@ -120,7 +124,7 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 	}, o, resync, indexers)
 }
 
-// whenServed asks the API server for a kind, again with each change of a definition as long as the kind is not served.
+// whenServed calls ask, and again with each change of a definition as long as the kind is not served.
 func (k *Kinds) whenServed(ctx context.Context, kind schema.GroupVersionKind, ask func() error) error {
 	for {
 		changed := k.nextChange() // before the question, so that no change is missed
@@ -164,13 +168,13 @@ func (k *Kinds) found(kind schema.GroupVersionKind) {
 	for _, subscriber := range k.subscribers {
 		select {
 		case subscriber <- event.GenericEvent{Object: kube.Metadata(kind)}:
-		default: // the subscriber is about to look anyway
+		default: // an event is pending already
 		}
 	}
 }
 
-// Deleted returns the name of the CustomResourceDefinition of the first of the kinds that is not there or is being deleted, or "". It asks the
-// API server: whoever reads a cache may learn of the deleted objects before their definition.
+// Deleted returns the name of the first CustomResourceDefinition of the kinds that is missing or being deleted, or "". The API server is asked, because a
+// cache may show the deletion of an object before that of its definition.
 func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, error) {
 	for _, object := range kinds {
 		kind, err := apiutil.GVKForObject(object, k.scheme)
@@ -195,8 +199,29 @@ func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, er
 	return "", nil
 }
 
-// Kept says of an object that is deleted with its whole kind that the hub keeps it, and what to do.
+// Kept is the message on an object that is deleted with its definition: the hub keeps the object, and what to do.
 func Kept(definition string) string {
 	return fmt.Sprintf("it is kept, and nothing is removed from any cluster, because the CustomResourceDefinition %s is gone or being deleted: install the fleet-crd chart. "+
 		"If the definition waits for its objects, stop the hub, save them, take their finalizers off, install the chart, create them again and start the hub", definition)
+}
+
+// Again wakes every object in the lists when a kind is served again, without the back-off of reconciles that failed meanwhile.
+func (k *Kinds) Again(reader client.Reader, lists ...client.ObjectList) source.Source {
+	return source.Channel(k.Subscribe(), handler.Funcs{
+		GenericFunc: func(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			for _, list := range lists {
+				found := list.DeepCopyObject().(client.ObjectList)
+				if err := reader.List(ctx, found, client.UnsafeDisableDeepCopy); err != nil {
+					ctrl.LoggerFrom(ctx).Error(err, "Listing what a kind matters to that is served again")
+					continue
+				}
+				_ = meta.EachListItem(found, func(o runtime.Object) error { // the function never fails
+					request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))}
+					q.Forget(request)
+					q.Add(request)
+					return nil
+				})
+			}
+		},
+	})
 }

@@ -2,68 +2,76 @@ package token
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// seen is what was observed and what acting on it needs.
-type seen struct {
+// observation is what was observed, and what actions need besides.
+type observation struct {
 	observed
-	// settings are the same from the decision to the act.
+	// settings are those of the decision.
 	settings config.Config
 	account  *corev1.ServiceAccount // nil if absent
 	secret   *corev1.Secret         // nil if absent
-	token    string                 // what the values Secret holds, if it is valid
+	token    string                 // the credential in the values Secret, if it is valid
 }
 
-func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken) (seen, error) {
-	settings := c.config.Current()
-	s := seen{settings: settings, observed: observed{created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired}}
+func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken) (observation, error) {
+	settings := c.Config.Current()
+	o := observation{settings: settings, observed: observed{
+		created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired, labelProblem: membership.StampProblem(token.Spec),
+	}}
 	if settings.Missing {
-		s.settingsMissing = config.MissingProblem(c.systemNamespace)
+		o.settingsMissing = config.MissingProblem(c.SystemNamespace)
 	}
 	if token.Spec.TTL != nil {
-		s.ttl = token.Spec.TTL.Duration
+		o.ttl = token.Spec.TTL.Duration
 	}
 	account := &corev1.ServiceAccount{}
 	found, err := c.read(ctx, token.Namespace, accountName(token), account)
 	if err != nil {
-		return seen{}, err
+		return observation{}, err
 	}
 	if found {
-		s.account = account
+		o.account = account
 	}
 	secret := &corev1.Secret{}
 	if found, err = c.read(ctx, token.Namespace, token.Name, secret); err != nil || !found {
-		return s, err
+		return o, err
 	}
-	s.secret = secret
-	s.foreignSecret = secret.Type != fleet.SecretTypeValues
-	if s.foreignSecret || s.account == nil {
-		return s, nil
+	o.secret = secret
+	o.foreignSecret = secret.Type != fleet.SecretTypeValues
+	if o.foreignSecret || o.account == nil {
+		return o, nil
 	}
 	claims, err := credential.ReadClaims(credentialIn(secret))
 	// A credential of another kind than the TTL asks for is replaced, as after an edit of the TTL.
-	if err == nil && claims.AccountUID == string(s.account.UID) && claims.Expires.IsZero() == (s.ttl <= 0) {
-		s.credentialValid, s.token = true, credentialIn(secret)
-		s.credentialIssued, s.credentialExpires = claims.Issued, claims.Expires
+	if err == nil && claims.AccountUID == string(o.account.UID) && claims.Expires.IsZero() == (o.ttl <= 0) {
+		o.credentialValid, o.token = true, credentialIn(secret)
+		o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
 	}
-	return s, nil
+	return o, nil
 }
 
 func (c *Controller) read(ctx context.Context, namespace, name string, into client.Object) (bool, error) {
-	err := c.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
+	err := c.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -73,96 +81,117 @@ func (c *Controller) read(ctx context.Context, namespace, name string, into clie
 	return true, nil
 }
 
-// provide makes the identity, what it may do and the values Secret. It says true while Kubernetes still owes the account's token.
-func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, s seen, d decision) (bool, error) {
+// provide makes the account, its rights and the values Secret. The result is true until Kubernetes has issued the account's token.
+func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o observation, d decision) (bool, error) {
 	account := desiredAccount(token)
 	role, binding := desiredAccess(token)
-	if s.account != nil {
-		account = s.account
-	} else if err := kube.Ensure(ctx, c.client, account); err != nil {
+	if d.issue && !o.expires().IsZero() {
+		// First, because Kubernetes takes a moment to notice a new right, which the other writes fill.
+		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), desiredIssuer(token.Namespace, c.SystemNamespace))
+		if err := errors.Join(err, kube.Ensure(ctx, c.Client, missing...)); err != nil {
+			return false, err
+		}
+	}
+	if o.account != nil {
+		account = o.account
+	} else if err := kube.Ensure(ctx, c.Client, account); err != nil {
 		return false, err
 	}
-	missing, err := kube.Missing(ctx, c.live, kube.MetadataOf(c.client.Scheme()), role, binding)
+	missing, err := kube.Missing(ctx, c.Live, kube.MetadataOf(c.Client.Scheme()), binding)
 	if err != nil {
 		return false, err
 	}
-	if err := kube.Ensure(ctx, c.client, missing...); err != nil {
+	// A Role that an earlier version of the hub made may lack rules.
+	var have rbacv1.Role
+	if found, err := c.read(ctx, role.Namespace, role.Name, &have); err != nil {
+		return false, err
+	} else if !found || !equality.Semantic.DeepEqual(have.Rules, role.Rules) {
+		missing = append([]client.Object{role}, missing...)
+	}
+	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
 		return false, err
 	}
-	bearer := s.token
+	bearer := o.token
 	if d.issue {
-		if bearer, err = c.issue(ctx, account, s.expires()); err != nil || bearer == "" {
+		if bearer, err = c.issue(ctx, account, o.expires()); err != nil || bearer == "" {
 			return err == nil, err
 		}
 	}
-	text, err := renderValues(token, s.settings, c.systemNamespace, bearer)
+	text, err := renderValues(token, o.settings, c.SystemNamespace, bearer)
 	if err != nil {
 		return false, err
 	}
-	if s.secret != nil && string(s.secret.Data[valuesKey]) == text {
+	if o.secret != nil && string(o.secret.Data[valuesKey]) == text {
 		return false, nil
 	}
-	return false, kube.Ensure(ctx, c.client, desiredSecret(token, text))
+	return false, kube.Ensure(ctx, c.Client, desiredSecret(token, text))
 }
 
-// issue returns a credential of the account that ends at the given time, or, if that is zero, one without an end: "" until
-// Kubernetes has filled it in, which wakes this controller.
+// issue returns a credential of the account that expires at the given time. If that is zero, the credential does not expire, and is "" until Kubernetes
+// has issued it, which wakes this controller.
 func (c *Controller) issue(ctx context.Context, account *corev1.ServiceAccount, expires time.Time) (string, error) {
 	if !expires.IsZero() {
-		return kube.RequestToken(ctx, c.client.SubResource("token"), account, expires.Sub(c.clock.Now()))
+		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, expires.Sub(c.Clock.Now()))
 	}
 	var secret corev1.Secret
 	found, err := c.read(ctx, account.Namespace, naming.ServiceAccountToken(account.Name), &secret)
 	if err != nil || found {
 		return string(secret.Data[corev1.ServiceAccountTokenKey]), err
 	}
-	return "", kube.Ensure(ctx, c.client, desiredAccountToken(account))
+	return "", kube.Ensure(ctx, c.Client, desiredAccountToken(account))
 }
 
-// withdraw ends the identity and with it every credential that was handed out.
-func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrationToken, s seen) error {
+// withdraw deletes the account, and with it every credential that was issued.
+func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrationToken, o observation) error {
 	role, binding := desiredAccess(token)
 	objects := []client.Object{}
-	if s.account != nil {
-		objects = append(objects, s.account, role, binding)
+	if o.account != nil {
+		objects = append(objects, o.account, role, binding)
 	}
-	if s.secret != nil && !s.foreignSecret {
-		objects = append(objects, s.secret)
+	if o.secret != nil && !o.foreignSecret {
+		objects = append(objects, o.secret)
 	}
-	return kube.Delete(ctx, c.client, objects...)
+	return kube.Delete(ctx, c.Client, objects...)
+}
+
+// count enters in the status of a token what it has registered.
+func count(token *fleet.ClusterRegistrationToken, registrations []fleet.ClusterRegistration) {
+	status := &token.Status
+	clusters := map[string]bool{} // a cluster that registered again counts once
+	for i := range registrations {
+		clusters[registrations[i].Status.ClusterName] = true
+		if at := registrations[i].CreationTimestamp; status.LastUsed == nil || status.LastUsed.Before(&at) {
+			status.LastUsed = &at
+		}
+	}
+	status.Registrations, status.Used = int32(len(clusters)), strconv.Itoa(len(clusters))
+	if most := token.Spec.MaxRegistrations; most != nil {
+		status.Used = fmt.Sprintf("%d/%d", len(status.Clusters), *most)
+	}
 }
 
 func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistrationToken, d decision, now time.Time) error {
 	var registrations fleet.ClusterRegistrationList
-	if err := c.client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}); err != nil {
+	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}); err != nil {
 		return err
 	}
 	ready := d.reason == "Ready"
 	after := token.DeepCopy()
-	after.Status.Registrations = int32(countClusters(registrations.Items))
+	count(after, registrations.Items)
+	after.Status.Expires = nil
 	switch {
 	case ready:
 		after.Status.SecretName = token.Name
 	case d.state != held:
 		after.Status.SecretName = ""
 	}
-	after.Status.Expires = nil
-	if token.Spec.TTL != nil && token.Spec.TTL.Duration > 0 {
-		after.Status.Expires = expiryOf(token.CreationTimestamp.Add(token.Spec.TTL.Duration))
+	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 {
+		after.Status.Expires = &metav1.Time{Time: token.CreationTimestamp.Add(ttl.Duration).Truncate(time.Second)}
 	}
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionReady, ready, d.reason, d.message))
-	if err := kube.PatchStatus(ctx, c.client, token, after); err != nil {
+	if err := kube.PatchStatus(ctx, c.Client, token, after); err != nil {
 		return err
 	}
-	c.written.Store(after)
+	c.expected.Expect(client.ObjectKeyFromObject(after), after)
 	return nil
-}
-
-// countClusters counts clusters, not requests: one that registered again counts once.
-func countClusters(registrations []fleet.ClusterRegistration) int {
-	clusters := map[string]bool{}
-	for _, r := range registrations {
-		clusters[r.Status.ClusterName] = true
-	}
-	return len(clusters)
 }

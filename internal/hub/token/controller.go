@@ -14,54 +14,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
-	// indexToken finds granted registrations by the token they were made with.
+	// indexToken finds granted registrations by their token.
 	indexToken = "token.registrationToken"
-	// countDelay coalesces the counting of registrations: one status write per token in that time, however many join.
+	// countDelay is between two counts of the registrations of a token.
 	countDelay = 10 * time.Second
+	// workers is how many tokens are made at once: each takes a dozen requests one after the other, and every import needs one.
+	workers = 5
 )
 
 // Controller reconciles ClusterRegistrationTokens.
 type Controller struct {
-	client          client.Client
-	live            client.Reader
-	clock           clock.PassiveClock
-	config          *config.Controller
-	systemNamespace string
-	written         kube.Written
-}
-
-// Deps is what the controller needs.
-type Deps struct {
-	// Client reads tokens and registrations from the cache.
-	Client client.Client
-	// Live reads what is not cached: accounts and Secrets.
-	Live            client.Reader
-	Clock           clock.PassiveClock
-	Config          *config.Controller
-	SystemNamespace string
+	controller.Deps
+	expected kube.Expectations
 }
 
 // New returns a controller.
-func New(deps Deps) *Controller {
-	return &Controller{client: deps.Client, live: deps.Live, clock: deps.Clock, config: deps.Config, systemNamespace: deps.SystemNamespace,
-		written: kube.Written{Clock: deps.Clock}}
+func New(deps controller.Deps) *Controller {
+	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}}
 }
 
 // Register adds the controller to the manager.
@@ -82,37 +64,41 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, owner).
 		WatchesMetadata(&rbacv1.RoleBinding{}, owner).
 		WatchesMetadata(&rbacv1.Role{}, owner).
-		Watches(&fleet.ClusterRegistration{}, countLater).
-		WatchesRawSource(source.Channel(c.config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.allTokens))).
-		Complete(c)
+		Watches(&fleet.ClusterRegistration{}, controller.On(onRegistration)).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterRegistrationTokenList{})))).
+		WithOptions(controller.Workers(workers)).
+		Complete(controller.RetryConflicts(c))
 }
 
-// Reconcile brings one token and what belongs to it in line.
+// Reconcile issues, renews or withdraws the credential of one token.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var token fleet.ClusterRegistrationToken
-	if err := c.client.Get(ctx, request.NamespacedName, &token); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := c.Client.Get(ctx, request.NamespacedName, &token); apierrors.IsNotFound(err) {
+		c.expected.Forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if token.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	if wait := c.written.Await(&token); wait > 0 {
+	if wait := c.expected.Await(request.NamespacedName, &token); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
-	seen, err := c.observe(ctx, &token)
+	o, err := c.observe(ctx, &token)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	now := c.clock.Now()
-	decided := decide(seen.observed, now)
+	now := c.Clock.Now()
+	decided := decide(o.observed, now)
 	switch decided.state {
 	case removed:
-		return ctrl.Result{}, client.IgnoreNotFound(c.client.Delete(ctx, &token, client.Preconditions{UID: &token.UID}))
+		return ctrl.Result{}, client.IgnoreNotFound(c.Client.Delete(ctx, &token, client.Preconditions{UID: &token.UID}))
 	case expired, refused:
-		err = c.withdraw(ctx, &token, seen)
+		err = c.withdraw(ctx, &token, o)
 	case active:
 		var pending bool
-		pending, err = c.provide(ctx, &token, seen, decided)
+		pending, err = c.provide(ctx, &token, o, decided)
 		if pending {
 			decided.reason, decided.message = "Preparing", "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
@@ -130,6 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(decided.wake, now), nil
 }
 
+// toToken maps an object that belongs to a token to the token.
 func toToken(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetAnnotations()[annotationToken]
 	if name == "" {
@@ -138,44 +125,16 @@ func toToken(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-func (c *Controller) allTokens(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list fleet.ClusterRegistrationTokenList
-	if err := c.client.List(ctx, &list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing tokens after a change of settings")
-		return nil
+// onRegistration wakes the token of a registration that was granted, or is gone after that. The delay makes one count of hundreds of joins.
+func onRegistration(_ context.Context, before, after *fleet.ClusterRegistration, q controller.Queue) {
+	r := after
+	switch {
+	case after == nil:
+		r = before
+	case before != nil && before.Status.Granted:
+		return
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
-}
-
-// countLater wakes the token of a registration that was granted or that is gone, but not for each of hundreds.
-var countLater = handler.Funcs{
-	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		enqueueCount(e.Object, q)
-	},
-	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if !e.ObjectOld.(*fleet.ClusterRegistration).Status.Granted {
-			enqueueCount(e.ObjectNew, q)
-		}
-	},
-	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		enqueueCount(e.Object, q)
-	},
-}
-
-func enqueueCount(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	r := o.(*fleet.ClusterRegistration)
 	if name := r.Labels[fleet.LabelRegistrationToken]; name != "" && r.Status.Granted {
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: name}}, countDelay)
 	}
-}
-
-func expiryOf(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &metav1.Time{Time: t.Truncate(time.Second)}
 }

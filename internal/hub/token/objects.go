@@ -6,14 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// annotationToken leads from everything that belongs to a token back to it. It is not a label, because a token's name may be
-// longer than a label value.
+// annotationToken names the token that an object belongs to. A token's name may be longer than the value of a label.
 const annotationToken = "fleet.cattle.io/registration-token"
 
-// meta is the metadata of everything that belongs to a token: it goes with it.
+// meta is the metadata of an object that belongs to a token and is deleted with it.
 func meta(token *fleet.ClusterRegistrationToken, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:            name,
@@ -29,25 +29,30 @@ func accountName(token *fleet.ClusterRegistrationToken) string {
 }
 
 func desiredAccount(token *fleet.ClusterRegistrationToken) *corev1.ServiceAccount {
-	off := false
-	return &corev1.ServiceAccount{ObjectMeta: meta(token, accountName(token)), AutomountServiceAccountToken: &off}
+	return &corev1.ServiceAccount{ObjectMeta: meta(token, accountName(token)), AutomountServiceAccountToken: new(false)}
 }
 
-// desiredAccess lets the account ask, and nothing else.
+// desiredAccess lets the account create requests in the name of its token. Requests in another's name are refused by the chart's admission policy.
 func desiredAccess(token *fleet.ClusterRegistrationToken) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	account := accountName(token)
 	role := &rbacv1.Role{
 		ObjectMeta: meta(token, naming.SafeConcat(account, "role")),
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrations"}, Verbs: []string{"create"},
+		}, {
+			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusterregistrationtokens"}, ResourceNames: []string{token.Name}, Verbs: []string{"register"},
 		}},
 	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: meta(token, naming.SafeConcat(account, "to", "role")),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: token.Namespace, Name: account}},
-	}
-	return role, binding
+	return role, kube.RoleBinding(meta(token, naming.SafeConcat(account, "to", "role")), "Role", role.Name, kube.AccountSubject(token.Namespace, account))
+}
+
+// issuer is the ClusterRole by which the hub may issue tokens, and the name of its bindings; the chart makes it.
+const issuer = "fleet-controller-tokens"
+
+// desiredIssuer lets the hub issue tokens in a workspace, for all ClusterRegistrationTokens there.
+func desiredIssuer(workspace, systemNamespace string) *rbacv1.RoleBinding {
+	meta := metav1.ObjectMeta{Namespace: workspace, Name: issuer, Labels: map[string]string{fleet.LabelManaged: "true"}}
+	return kube.RoleBinding(meta, "ClusterRole", issuer, kube.AccountSubject(systemNamespace, naming.HubServiceAccount))
 }
 
 func desiredSecret(token *fleet.ClusterRegistrationToken, text string) *corev1.Secret {
@@ -58,7 +63,7 @@ func desiredSecret(token *fleet.ClusterRegistrationToken, text string) *corev1.S
 	}
 }
 
-// desiredAccountToken asks Kubernetes for a token without an end; it goes with the account.
+// desiredAccountToken asks Kubernetes for a token that does not expire; it is deleted with the account.
 func desiredAccountToken(account *corev1.ServiceAccount) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

@@ -11,7 +11,7 @@ import (
 //	Active ───────────► Expired ──────────► (deleted)
 //	   ▲
 //	   ▼ something stands in the way
-//	Refused, or Held while nobody knows where members reach the hub: what is there stays
+//	Refused, or Held while the hub's address is unknown or the labels are invalid: objects that exist stay
 type state string
 
 const (
@@ -22,10 +22,10 @@ const (
 	removed state = "Removed"
 )
 
-// expiredRetention is how long an expired token stays to say so, before it is deleted as upstream deletes it at once.
+// expiredRetention is how long an expired token stays and says so before it is deleted; upstream deletes it at once.
 const expiredRetention = 24 * time.Hour
 
-// foreignSecretRetry is how soon a token notices that a Secret in its way is gone.
+// foreignSecretRetry is how soon the deletion of another's Secret is noticed.
 const foreignSecretRetry = 30 * time.Second
 
 // observed is all that a decision depends on.
@@ -35,23 +35,25 @@ type observed struct {
 	ttl time.Duration
 	// ttlRequired is the hub's setting.
 	ttlRequired bool
-	// settingsMissing is why it is not known where members reach the hub; empty if it is.
+	// settingsMissing is why the hub's address is unknown; empty if it is known.
 	settingsMissing string
+	// labelProblem is what is wrong with spec.labels or spec.allowedLabelKeys; empty if nothing.
+	labelProblem string
 	// foreignSecret says that a Secret of the token's name exists which the hub did not make.
 	foreignSecret bool
 	// credentialValid says that the values Secret holds a token of the account as it is now.
 	credentialValid bool
-	// credentialIssued and credentialExpires bound the life of that token; zero if it has no end.
+	// credentialIssued and credentialExpires bound the life of that token; zero if it does not expire.
 	credentialIssued, credentialExpires time.Time
 }
 
-// decision is what to do and to say.
+// decision is what to do and to report.
 type decision struct {
 	state           state
 	reason, message string
 	// issue asks for a new credential.
 	issue bool
-	// wake is when to look again; zero if only an event can change anything.
+	// wake is when time alone changes the decision; zero if only an event can.
 	wake time.Time
 }
 
@@ -72,6 +74,8 @@ func decide(o observed, now time.Time) decision {
 	case o.ttl > 0 && !now.Before(expires):
 		return decision{state: expired, reason: "Expired", wake: expires.Add(expiredRetention),
 			message: fmt.Sprintf("expired at %s; create another ClusterRegistrationToken for new clusters, registered ones are not affected", expires.UTC().Format(time.RFC3339))}
+	case o.labelProblem != "":
+		return decision{state: held, reason: "InvalidLabels", wake: expires, message: o.labelProblem + "; nothing registers with this token before that is corrected"}
 	case o.settingsMissing != "":
 		return decision{state: held, reason: "SettingsMissing", wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing}
 	case o.foreignSecret:

@@ -13,10 +13,10 @@ func TestDecide(t *testing.T) {
 	const ttl = 240 * time.Hour
 	ends := start.Add(ttl)
 	for _, c := range []struct {
-		name string
-		seen observed
-		now  time.Time
-		want decision
+		name     string
+		observed observed
+		now      time.Time
+		want     decision
 	}{
 		{"a token without an end gets a credential and no timer", observed{created: start}, start, decision{state: active, reason: "Ready", issue: true}},
 		{"with its credential in place nothing is left to do", observed{created: start, credentialValid: true}, start, decision{state: active, reason: "Ready"}},
@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 			decision{state: refused, reason: "SecretNameTaken", wake: start.Add(30 * time.Second), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, decide(c.seen, c.now), cmp.AllowUnexported(decision{})); diff != "" {
+			if diff := cmp.Diff(c.want, decide(c.observed, c.now), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -7,31 +7,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// valuesKey is the key of the values Secret.
-const valuesKey = "values"
+const valuesKey = agentchart.ValuesKey
 
-// values is the values.yaml for the fleet-agent chart.
-type values struct {
-	APIServerCA                 string    `json:"apiServerCA"`
-	APIServerURL                string    `json:"apiServerURL"`
-	ClusterNamespace            string    `json:"clusterNamespace"`
-	Internal                    *internal `json:"internal,omitempty"`
-	SystemRegistrationNamespace string    `json:"systemRegistrationNamespace"`
-	Token                       string    `json:"token"`
-	TokenName                   string    `json:"tokenName"`
-}
-
-// internal is only there where the agent's namespace is not the usual one.
-type internal struct {
-	SystemNamespace string `json:"systemNamespace"`
-}
-
+// renderValues returns the values.yaml for the chart fleet-agent.
 func renderValues(token *fleet.ClusterRegistrationToken, settings config.Config, systemNamespace, credential string) (string, error) {
-	v := values{
+	v := agentchart.Bootstrap{
 		APIServerCA:                 settings.APIServerCA,
 		APIServerURL:                settings.APIServerURL,
 		ClusterNamespace:            token.Namespace,
@@ -40,7 +25,7 @@ func renderValues(token *fleet.ClusterRegistrationToken, settings config.Config,
 		TokenName:                   token.Name,
 	}
 	if systemNamespace != naming.SystemNamespace {
-		v.Internal = &internal{SystemNamespace: systemNamespace}
+		v.Internal = &agentchart.Internal{SystemNamespace: systemNamespace}
 	}
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -50,10 +35,4 @@ func renderValues(token *fleet.ClusterRegistrationToken, settings config.Config,
 }
 
 // credentialIn returns the token in a values Secret, or "" if there is none.
-func credentialIn(secret *corev1.Secret) string {
-	var v values
-	if err := yaml.Unmarshal(secret.Data[valuesKey], &v); err != nil {
-		return "" // edited by hand; rendered anew
-	}
-	return v.Token
-}
+func credentialIn(secret *corev1.Secret) string { return agentchart.ReadBootstrap(secret).Token }

@@ -28,24 +28,13 @@ func newReadiness(config *rest.Config) (readiness, error) {
 	return readiness{client: client}, nil
 }
 
-func (r readiness) readyz(ctx context.Context, exclude ...string) error {
-	request := r.client.RESTClient().Get().AbsPath("/readyz")
-	for _, check := range exclude {
-		request.Param("exclude", check)
-	}
-	if err := request.Do(ctx).Error(); err != nil {
+// apiServer: it answers, and has created its own objects.
+func (r readiness) apiServer(ctx context.Context) error {
+	if err := r.client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return fmt.Errorf("asking for /readyz: %w", err)
 	}
 	return nil
 }
-
-// apiServerLive: it answers, though it may still create its own objects. That
-// is enough for the controller manager to start its 1 s way to work.
-func (r readiness) apiServerLive(ctx context.Context) error {
-	return r.readyz(ctx, "poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes")
-}
-
-func (r readiness) apiServerReady(ctx context.Context) error { return r.readyz(ctx) }
 
 // serviceAccounts: without the default one no Pod can be created. It is made
 // by the controller manager, so it also tells that that works.

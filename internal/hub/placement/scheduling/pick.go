@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// Decision is what was decided of one member, and why.
+// Decision says whether a member is picked.
 type Decision struct {
 	// Member is nil if the policy names one that there is not.
 	Member *Member
@@ -38,23 +39,30 @@ func (r Result) Picked() []Decision {
 	return picked
 }
 
-// Pick decides of every member. held are the member namespaces that have the placement already; policyChanged says that they were
-// picked by another policy, so that required terms count for them, too.
-func (p *Policy) Pick(members []*Member, held map[string]bool, policyChanged bool) Result {
+// Only is the result for the members that have the placement already: no other is picked.
+func (r Result) Only(bound map[string]bool) Result {
+	r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool { return d.Member == nil || !bound[d.Member.Namespace] })
+	r.Wanted = len(r.Picked())
+	return r
+}
+
+// Pick decides on every member. bound are the member namespaces that have the placement already; policyChanged says that they were picked by another
+// policy, so that required terms count for them, too.
+func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bool) Result {
 	decisions := map[string]*Decision{}
 	var candidates, keep []*Member
 	for _, m := range members {
 		d := &Decision{Member: m, Name: m.Name}
 		decisions[m.Name] = d
-		obstacle := p.reject(m)
-		if held[m.Namespace] && !m.Leaving {
-			dropped := p.drops(m, policyChanged)
-			if dropped == (Obstacle{}) {
+		obstacle := p.filter(m)
+		if bound[m.Namespace] { // also a member that leaves, whose place is filled when it is gone
+			lost := p.filterBound(m, policyChanged)
+			if lost == (Obstacle{}) {
 				keep = append(keep, m)
 				d.keep(obstacle)
 				continue
 			}
-			obstacle = dropped
+			obstacle = lost
 		}
 		if obstacle != (Obstacle{}) {
 			d.Reason, d.Message = obstacle.Reason, obstacle.Message
@@ -84,7 +92,7 @@ func (p *Policy) Pick(members []*Member, held map[string]bool, policyChanged boo
 	return result
 }
 
-// missing says of those that the policy names and that there are not, that there are not.
+// missing adds a decision for each member that the policy names and that does not exist.
 func (p *Policy) missing(decisions map[string]*Decision) {
 	for _, name := range p.names {
 		if decisions[name] == nil {
@@ -98,14 +106,14 @@ func (d *Decision) pick(message string) {
 	d.Picked, d.Reason, d.Message = true, ReasonPicked, message
 }
 
-// keep is a pick of before. What would stand in the way of a new one is said.
+// keep picks a member that has the placement, and notes an obstacle that would keep others from being picked.
 func (d *Decision) keep(obstacle Obstacle) {
 	if d.pick(""); obstacle != (Obstacle{}) {
 		d.Reason, d.Message = ReasonKept, "picked before and stays so; now it would not be picked: "+obstacle.Message
 	}
 }
 
-// pickN keeps whom it can, and fills up with the best of the candidates, one after another.
+// pickN keeps as many members as it can, and adds the best of the candidates one after another.
 func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Member) {
 	all := slices.Concat(keep, candidates)
 	for i, score := range p.scores(all) {
@@ -114,9 +122,9 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	best := func(a, b *Member) int {
 		return cmp.Or(cmp.Compare(decisions[b.Name].Score, decisions[a.Name].Score), cmp.Compare(a.Name, b.Name))
 	}
-	// Of too many, those go first that would not be picked now.
+	// Of too many, those that would not be picked now lose the placement first.
 	slices.SortFunc(keep, func(a, b *Member) int {
-		return cmp.Or(decisions[a.Name].doubts()-decisions[b.Name].doubts(), best(a, b))
+		return cmp.Or(strings.Compare(decisions[b.Name].Reason, decisions[a.Name].Reason), best(a, b)) // ReasonPicked before ReasonKept
 	})
 	for _, m := range keep[min(p.number, len(keep)):] {
 		d := decisions[m.Name]
@@ -139,17 +147,10 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 		if d.Picked {
 			continue
 		}
-		d.Reason, d.Message = ReasonOutranked, fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or rank higher", d.Score, p.number)
+		d.Reason, d.Message = ReasonOutranked, fmt.Sprintf("it qualifies with score %d, but only %d are asked for, which hold the placement already or "+
+			"rank higher", d.Score, p.number)
 		if violated := spread.violates(m, floors); picked < p.number {
 			d.Reason, d.Message = ReasonSpread, violated
 		}
 	}
-}
-
-// doubts is 1 of a member that is kept although it would not be picked now.
-func (d *Decision) doubts() int {
-	if d.Reason == ReasonKept {
-		return 1
-	}
-	return 0
 }

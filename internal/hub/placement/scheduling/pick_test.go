@@ -117,7 +117,7 @@ func TestPick(t *testing.T) {
 		name    string
 		policy  *placement.PlacementPolicy
 		members []*Member
-		held    string // of members, separated by spaces
+		picked  string // of members, separated by spaces
 		changed bool   // the policy, since these were picked
 		want    string // name: reason, of all members
 	}{
@@ -126,23 +126,25 @@ func TestPick(t *testing.T) {
 			"+a Scheduled, -b AffinityNotMatched, -c AffinityNotMatched"},
 		{"one of several terms is enough", all(requiring(labelled("env=prod"), labelled("env=dev"))), []*Member{member("a", "env=prod"), member("b", "env=dev"), member("c")}, "", false,
 			"+a Scheduled, +b Scheduled, -c AffinityNotMatched"},
-		{"a label that goes takes nothing away", all(requiring(labelled("env=prod"))), []*Member{member("a"), member("b")}, "a", false, "+a Kept, -b AffinityNotMatched"},
+		{"a label that goes removes nothing", all(requiring(labelled("env=prod"))), []*Member{member("a"), member("b")}, "a", false, "+a Kept, -b AffinityNotMatched"},
 		{"a policy that changes does", all(requiring(labelled("env=prod"))), []*Member{member("a"), member("b", "env=prod")}, "a b", true, "-a AffinityNotMatched, +b Scheduled"},
 		{"a lost member gets nothing new", nil, []*Member{member("a").with(lost), member("b")}, "", false, "-a Lost, +b Scheduled"},
 		{"and keeps what it has", nil, []*Member{member("a").with(lost), member("b")}, "a", false, "+a Kept, +b Scheduled"},
 		{"even if the policy changes", all(requiring(labelled("env=prod"))), []*Member{member("a", "env=prod").with(lost)}, "a", true, "+a Kept"},
-		{"a leaving member is not picked, whatever it has", nil, []*Member{member("a").with(leaving)}, "a", false, "-a Leaving"},
-		{"and another takes its place", some(1), []*Member{member("a").with(leaving), member("b")}, "a", false, "-a Leaving, +b Scheduled"},
-		{"which does not happen for a lost one", some(1), []*Member{member("a").with(lost), member("b")}, "a", false, "+a Kept, -b Outranked"},
+		{"a leaving member is not picked newly", nil, []*Member{member("a").with(leaving)}, "", false, "-a Leaving"},
+		{"and keeps its place until it is gone", some(1), []*Member{member("a").with(leaving), member("b")}, "a", false, "+a Kept, -b Outranked"},
+		{"of a smaller number it is the first to go", some(1), []*Member{member("a").with(leaving), member("b")}, "a b", false, "-a Outranked, +b Scheduled"},
+		{"when it is gone its place is filled", some(1), []*Member{member("b"), member("c")}, "a", false, "+b Scheduled, -c Outranked"},
+		{"a lost one keeps its place, too", some(1), []*Member{member("a").with(lost), member("b")}, "a", false, "+a Kept, -b Outranked"},
 
 		{"a taint keeps away", nil, []*Member{member("a").tainted("gpu", "a")}, "", false, "-a TaintNotTolerated"},
-		{"but takes nothing away", nil, []*Member{member("a").tainted("gpu", "a")}, "a", false, "+a Kept"},
+		{"but removes nothing", nil, []*Member{member("a").tainted("gpu", "a")}, "a", false, "+a Kept"},
 		{"not even if the policy changes", all(), []*Member{member("a").tainted("gpu", "a")}, "a", true, "+a Kept"},
 		{"Exists tolerates every value", all(tolerating(exists)), []*Member{member("a").tainted("gpu", "a"), member("b").tainted("gpu", "b")}, "", false, "+a Scheduled, +b Scheduled"},
 		{"Equal tolerates one", all(tolerating(equal)), []*Member{member("a").tainted("gpu", "a"), member("b").tainted("gpu", "b")}, "", false, "+a Scheduled, -b TaintNotTolerated"},
 		{"Exists without a key tolerates all", all(tolerating(placement.Toleration{Operator: placement.TolerationExists})), []*Member{member("a").tainted("gpu", "a").tainted("x", "")}, "", false, "+a Scheduled"},
 		{"every taint has to be tolerated", all(tolerating(exists)), []*Member{member("a").tainted("gpu", "a").tainted("x", "")}, "", false, "-a TaintNotTolerated"},
-		{"PickFixed does not look at taints", fixed("a"), []*Member{member("a").tainted("gpu", "a"), member("b")}, "", false, "+a Scheduled, -b NotNamed"},
+		{"PickFixed ignores taints", fixed("a"), []*Member{member("a").tainted("gpu", "a"), member("b")}, "", false, "+a Scheduled, -b NotNamed"},
 
 		{"PickFixed says who is not there", fixed("a", "clusters/x"), []*Member{member("a")}, "", false, "+a Scheduled, -clusters/x NoSuchMember"},
 		{"PickFixed waits for who is lost", fixed("a"), []*Member{member("a").with(lost)}, "", false, "-a Lost"},
@@ -158,6 +160,10 @@ func TestPick(t *testing.T) {
 			"-a Outranked, +b Scheduled"},
 		{"a smaller number drops the worst", some(1, preferring(10, labelled("tier=gold"))), []*Member{member("a"), member("b", "tier=gold")}, "a b", false, "-a Outranked, +b Scheduled"},
 		{"of equals, those that would not be picked now", some(1, requiring(labelled("env=prod"))), []*Member{member("a"), member("b", "env=prod")}, "a b", false, "-a Outranked, +b Scheduled"},
+		{"of equals, the last by name", some(1), []*Member{member("c"), member("a"), member("b")}, "a b c", false, "+a Scheduled, -b Outranked, -c Outranked"},
+		{"names are compared as text", some(2), []*Member{member("m-9"), member("m-10"), member("m-1")}, "", false, "+m-1 Scheduled, +m-10 Scheduled, -m-9 Outranked"},
+		{"down to none", some(0), []*Member{member("a"), member("b")}, "a b", false, "-a Outranked, -b Outranked"},
+		{"PickFixed of none", fixed(), []*Member{member("a")}, "a", false, "-a NotNamed"},
 		{"a larger number adds", some(2), []*Member{member("a"), member("b"), member("c")}, "c", false, "+a Scheduled, -b Outranked, +c Scheduled"},
 
 		{"most free processors first", some(1, preferring(10, sorted(free, placement.Descending))), []*Member{member("a").cpu("2"), member("b").cpu("8"), member("c").cpu("500m")}, "", false,
@@ -172,7 +178,7 @@ func TestPick(t *testing.T) {
 			"+a Scheduled, +b Scheduled, +c Scheduled, -d TopologySpreadNotSatisfied"},
 		{"a wider skew allows it", some(4, spreading("zone", 2, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2"), member("d", "zone=1")}, "", false,
 			"+a Scheduled, +b Scheduled, +c Scheduled, +d Scheduled"},
-		{"what is held counts", some(2, spreading("zone", 1, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2")}, "b", false, "-a Outranked, +b Scheduled, +c Scheduled"},
+		{"what is picked counts", some(2, spreading("zone", 1, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2")}, "b", false, "-a Outranked, +b Scheduled, +c Scheduled"},
 		{"a member without the label cannot be spread", some(2, spreading("zone", 1, strict)), []*Member{member("a"), member("b", "zone=1")}, "", false, "-a TopologySpreadNotSatisfied, +b Scheduled"},
 		{"a lenient spread is broken last", some(3, spreading("zone", 1, anyway)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=1"), member("d", "zone=2")}, "", false,
 			"+a Scheduled, +b Scheduled, -c Outranked, +d Scheduled"},
@@ -182,16 +188,16 @@ func TestPick(t *testing.T) {
 			"+a Scheduled, -b Outranked, +c Scheduled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			policy, err := Compile(c.policy)
+			policy, err := Compile(c.policy, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			held := map[string]bool{}
-			for _, name := range strings.Fields(c.held) {
-				held["fleet-member-"+name] = true
+			picked := map[string]bool{}
+			for _, name := range strings.Fields(c.picked) {
+				picked["fleet-member-"+name] = true
 			}
 			var got []string
-			for _, d := range policy.Pick(c.members, held, c.changed).Decisions {
+			for _, d := range policy.Pick(c.members, picked, c.changed).Decisions {
 				sign := "-"
 				if d.Picked {
 					sign = "+"
@@ -204,6 +210,54 @@ func TestPick(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAResourcePlacementGoesWhereItsNamespaceIs(t *testing.T) {
+	with := func(name string, more bool, namespaces ...string) *Member {
+		return member(name).with(func(m *Member) {
+			m.Namespaces, m.MoreNamespaces, m.AdmittedNamespaces = map[string]string{}, more, []string{AnyNamespace}
+			for _, namespace := range namespaces {
+				m.Namespaces[namespace] = ""
+			}
+		})
+	}
+	members := []*Member{
+		with("a-has", false, "kube-system", "shop"), with("b-lacks", false, "kube-system"), with("c-silent", false), with("d-many", true, "kube-system"),
+	}
+	for _, c := range []struct {
+		name, namespace string
+		policy          *placement.PlacementPolicy
+		picked          map[string]bool
+		want            string
+	}{
+		{"who has it, or does not say", "shop", nil, nil, "+a-has Scheduled, -b-lacks NamespaceNotFound, +c-silent Scheduled, +d-many Scheduled"},
+		{"a number of these", "shop", some(2), nil, "+a-has Scheduled, -b-lacks NamespaceNotFound, +c-silent Scheduled, -d-many Outranked"},
+		{"also of those that are named", "shop", fixed("a-has", "b-lacks"), nil, "+a-has Scheduled, -b-lacks NamespaceNotFound, -c-silent NotNamed, -d-many NotNamed"},
+		{"what is placed stays", "shop", all(), map[string]bool{"fleet-member-b-lacks": true}, "+a-has Scheduled, +b-lacks Kept, +c-silent Scheduled, +d-many Scheduled"},
+		{"a ClusterResourcePlacement brings its own", "", nil, nil, "+a-has Scheduled, +b-lacks Scheduled, +c-silent Scheduled, +d-many Scheduled"},
+	} {
+		policy, err := Compile(c.policy, c.namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range policy.Pick(members, c.picked, false).Decisions {
+			got = append(got, map[bool]string{true: "+", false: "-"}[d.Picked]+d.Name+" "+d.Reason)
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	policy, err := Compile(nil, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !policy.AffectedBy(with("a", false, "x"), with("a", false, "shop", "x")) {
+		t.Error("its namespace that comes does not concern it")
+	}
+	if policy.AffectedBy(with("a", false, "x"), with("a", false, "x", "y")) {
+		t.Error("another namespace concerns it")
 	}
 }
 
@@ -249,7 +303,7 @@ func TestOperatorsCompareQuantitiesAndVersions(t *testing.T) {
 }
 
 func TestASorterGivesEachMemberItsPartOfTheWeight(t *testing.T) {
-	policy, err := Compile(some(1, preferring(100, sorted(free, placement.Descending)), preferring(-7, labelled("x=y"))))
+	policy, err := Compile(some(1, preferring(100, sorted(free, placement.Descending)), preferring(-7, labelled("x=y"))), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +326,7 @@ func TestWhatIsWrongInAPolicyIsNamed(t *testing.T) {
 		"a label value":          {all(requiring(labelled("a=no spaces"))), path + "requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[0].labelSelector: "},
 		"an expression of terms": {all(requiring(placement.ClusterSelectorTerm{PropertySelector: &placement.PropertySelector{MatchExpressions: []placement.PropertySelectorRequirement{{Name: "x"}}}})), "must have exactly one value"},
 	} {
-		if _, err := Compile(c.policy); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Compile(c.policy, ""); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		}
 	}
@@ -298,11 +352,11 @@ func TestConcerns(t *testing.T) {
 		{"one that is not named", fixed("b"), member("a"), member("a").with(lost), false},
 		{"one that leaves", fixed("a"), member("a"), member("a").with(leaving), true},
 	} {
-		policy, err := Compile(c.policy)
+		policy, err := Compile(c.policy, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := policy.Concerns(c.before, c.after); got != c.want {
+		if got := policy.AffectedBy(c.before, c.after); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
 		}
 	}
@@ -316,7 +370,7 @@ func BenchmarkPick(b *testing.B) {
 			members[i] = member(fmt.Sprintf("m-%05d", i), "env=prod", fmt.Sprintf("zone=%d", i%10)).cpu(fmt.Sprint(i % 64))
 		}
 		policy, err := Compile(some(int32(size/10), requiring(labelled("env=prod"), property(nodes, placement.PropertyGreater, "1")),
-			preferring(50, sorted(free, placement.Descending)), spreading("zone", 1, placement.DoNotSchedule)))
+			preferring(50, sorted(free, placement.Descending)), spreading("zone", 1, placement.DoNotSchedule)), "")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -327,7 +381,7 @@ func BenchmarkPick(b *testing.B) {
 				}
 			}
 		})
-		everywhere, err := Compile(all(requiring(labelled("env=prod"))))
+		everywhere, err := Compile(all(requiring(labelled("env=prod"))), "")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -338,5 +392,42 @@ func BenchmarkPick(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestAMemberTakesResourcePlacementsOfTheNamespacesThatItAdmits(t *testing.T) {
+	from := func(name string, namespaces ...string) *Member {
+		return member(name).with(func(m *Member) { m.AdmittedNamespaces = namespaces })
+	}
+	members := []*Member{from("a-all", AnyNamespace), from("b-shop", "web", "shop"), from("c-web", "web"), from("d-none")}
+	for _, c := range []struct {
+		name, namespace string
+		policy          *placement.PlacementPolicy
+		picked          map[string]bool
+		want            string
+	}{
+		{"who admits it", "shop", nil, nil, "+a-all Scheduled, +b-shop Scheduled, -c-web NamespaceNotAdmitted, -d-none NamespaceNotAdmitted"},
+		{"naming a member does not help", "shop", fixed("d-none"), nil, "-a-all NotNamed, -b-shop NotNamed, -c-web NotNamed, -d-none NamespaceNotAdmitted"},
+		{"what is placed is not removed", "shop", fixed("d-none"), map[string]bool{"fleet-member-d-none": true}, "-a-all NotNamed, -b-shop NotNamed, -c-web NotNamed, +d-none Kept"},
+		{"a ClusterResourcePlacement goes everywhere", "", nil, nil, "+a-all Scheduled, +b-shop Scheduled, +c-web Scheduled, +d-none Scheduled"},
+	} {
+		policy, err := Compile(c.policy, c.namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range policy.Pick(members, c.picked, false).Decisions {
+			got = append(got, map[bool]string{true: "+", false: "-"}[d.Picked]+d.Name+" "+d.Reason)
+			if d.Reason == ReasonNotAdmitted && !strings.Contains(d.Message, "muster/placement-from=shop") {
+				t.Errorf("%s: %s: nothing says how to admit it: %s", c.name, d.Name, d.Message)
+			}
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	policy := &Policy{namespace: "shop"}
+	if !policy.AffectedBy(from("a"), from("a", "shop")) || policy.AffectedBy(from("a"), from("a", "web")) {
+		t.Error("what a member admits concerns those whom it admits, and nobody else")
 	}
 }

@@ -1,17 +1,18 @@
 // Package scheduling picks the members of a placement: filter, score, pick.
 //
-// It has no client and no clock: the same policy over the same members, of which the same hold the placement already, picks the same. Its
-// invariant: who holds the placement is moved only if the policy itself says so, never because another member became better.
+// It has no client and no clock: the same policy over the same members, of which the same have the placement already, picks the same. Its
+// invariant: a placement is moved only if its policy says so, never because another member became better.
 package scheduling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// Policy is a PlacementPolicy that was read once.
+// Policy is a compiled PlacementPolicy.
 type Policy struct {
 	kind        placement.PlacementType
 	names       []string
@@ -20,7 +21,13 @@ type Policy struct {
 	preferred   []preference
 	spread      []constraint
 	tolerations []placement.Toleration
+	// namespace is that of a ResourcePlacement, which members must admit and have.
+	namespace string
 }
+
+// AnnotationFrom on the record of a member, or on its workspace, lists the namespaces whose ResourcePlacements the member admits, separated by
+// commas; AnyNamespace stands for all. Without it a MemberCluster admits those of all namespaces, and a Cluster none.
+const AnnotationFrom = "muster/placement-from"
 
 // constraint is one TopologySpreadConstraint.
 type constraint struct {
@@ -29,14 +36,15 @@ type constraint struct {
 	strict  bool
 }
 
-// Compile reads a policy; nil is the policy that picks all. Its error says which field is wrong.
-func Compile(p *placement.PlacementPolicy) (*Policy, error) {
+// Compile compiles the policy of a placement; nil picks all members. The namespace is that of a ResourcePlacement, else empty. The error names the
+// field that is wrong.
+func Compile(p *placement.PlacementPolicy, namespace string) (*Policy, error) {
 	if p == nil {
-		return &Policy{kind: placement.PickAll}, nil
+		p = &placement.PlacementPolicy{}
 	}
-	policy := &Policy{kind: p.PlacementType, names: slices.Compact(slices.Sorted(slices.Values(p.ClusterNames))), tolerations: p.Tolerations}
-	if policy.kind == "" {
-		policy.kind = placement.PickAll
+	policy := &Policy{
+		kind: cmp.Or(p.PlacementType, placement.PickAll), names: slices.Compact(slices.Sorted(slices.Values(p.ClusterNames))),
+		tolerations: p.Tolerations, namespace: namespace,
 	}
 	if p.NumberOfClusters != nil {
 		policy.number = int(*p.NumberOfClusters)
@@ -66,13 +74,19 @@ func (p *Policy) compileAffinity(affinity *placement.ClusterAffinity) error {
 		}
 	}
 	for i, preferred := range affinity.Preferred {
-		selector, err := compileLabels(preferred.Preference.LabelSelector, fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i))
+		at := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i)
+		selector, err := compileLabels(preferred.Preference.LabelSelector, at)
 		if err != nil {
 			return err
 		}
 		p.preferred = append(p.preferred, preference{weight: float64(preferred.Weight), labels: selector, sorter: preferred.Preference.PropertySorter})
 	}
 	return nil
+}
+
+// PicksNobody says whether the policy asks for no member, as one does that was scaled to zero.
+func (p *Policy) PicksNobody() bool {
+	return p.kind == placement.PickN && p.number == 0 || p.kind == placement.PickFixed && len(p.names) == 0
 }
 
 // Reasons of decisions, as the Scheduled condition of a member shows them.
@@ -84,16 +98,26 @@ const (
 	ReasonNoMatch      = "AffinityNotMatched"
 	ReasonTainted      = "TaintNotTolerated"
 	ReasonSpread       = "TopologySpreadNotSatisfied"
+	ReasonNoNamespace  = "NamespaceNotFound"
+	ReasonNotAdmitted  = "NamespaceNotAdmitted"
 	ReasonOutranked    = "Outranked"
 )
 
-// reject says why a member may not be picked newly; the zero Obstacle if it may.
-func (p *Policy) reject(m *Member) Obstacle {
-	if p.kind == placement.PickFixed && !slices.Contains(p.names, m.Name) {
-		return Obstacle{ReasonNotNamed, "spec.policy.clusterNames does not name it"}
+// filter says why a member that does not have the placement may not be picked; the zero Obstacle if it may.
+func (p *Policy) filter(m *Member) Obstacle {
+	if obstacle := p.filterName(m); obstacle != (Obstacle{}) {
+		return obstacle
+	}
+	if !m.Admits(p.namespace) {
+		return Obstacle{ReasonNotAdmitted, fmt.Sprintf("it takes no ResourcePlacement of namespace %s: who owns it says so with the annotation %s=%[1]s "+
+			"on its record, or on its workspace", p.namespace, AnnotationFrom)}
 	}
 	if m.Obstacle != (Obstacle{}) {
 		return m.Obstacle
+	}
+	if p.namespace != "" && m.lacks(p.namespace) {
+		return Obstacle{ReasonNoNamespace, fmt.Sprintf("it has no namespace %s, which a ResourcePlacement does not bring: "+
+			"place the Namespace there with a ClusterResourcePlacement, for example with selectionScope NamespaceOnly", p.namespace)}
 	}
 	if p.kind == placement.PickFixed {
 		return Obstacle{}
@@ -103,7 +127,8 @@ func (p *Policy) reject(m *Member) Obstacle {
 	}
 	for _, taint := range m.Taints {
 		if !slices.ContainsFunc(p.tolerations, func(t placement.Toleration) bool { return tolerates(t, taint.Key, taint.Value, taint.Effect) }) {
-			return Obstacle{ReasonTainted, fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value, taint.Effect)}
+			return Obstacle{ReasonTainted, fmt.Sprintf("it has the taint %s=%s:%s, which spec.policy.tolerations does not tolerate", taint.Key, taint.Value,
+				taint.Effect)}
 		}
 	}
 	for _, c := range p.spread {
@@ -114,39 +139,29 @@ func (p *Policy) reject(m *Member) Obstacle {
 	return Obstacle{}
 }
 
-// drops says whether a member that holds the placement has to lose it: never because the member changed, but the policy may have.
-func (p *Policy) drops(m *Member, policyChanged bool) Obstacle {
-	if p.kind == placement.PickFixed {
-		if !slices.Contains(p.names, m.Name) {
-			return Obstacle{ReasonNotNamed, "spec.policy.clusterNames does not name it"}
-		}
-		return Obstacle{}
-	}
-	if policyChanged {
-		if why := misses(p.required, m); why != "" {
-			return Obstacle{ReasonNoMatch, why}
-		}
+// filterName says that a policy which picks by names does not name a member.
+func (p *Policy) filterName(m *Member) Obstacle {
+	if p.kind == placement.PickFixed && !slices.Contains(p.names, m.Name) {
+		return Obstacle{ReasonNotNamed, "spec.policy.clusterNames does not name it"}
 	}
 	return Obstacle{}
 }
 
-// Concerns says whether a change of a member can make a difference to what the policy picks, or to what it says of the member.
-func (p *Policy) Concerns(before, after *Member) bool {
-	if before.Leaving != after.Leaving || p.reject(before) != p.reject(after) {
+// filterBound says why a member that has the placement must lose it: never because the member changed, but the policy may have.
+func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
+	if p.kind != placement.PickFixed && policyChanged {
+		if why := misses(p.required, m); why != "" {
+			return Obstacle{ReasonNoMatch, why}
+		}
+	}
+	return p.filterName(m)
+}
+
+// AffectedBy says whether a change of a member can make a difference to what the policy picks, or to its reason for the member.
+func (p *Policy) AffectedBy(before, after *Member) bool {
+	if before.Leaving != after.Leaving || p.filter(before) != p.filter(after) || misses(p.required, before) != misses(p.required, after) {
 		return true
 	}
-	if p.kind != placement.PickN {
-		return misses(p.required, before) != misses(p.required, after)
-	}
-	for _, c := range p.spread {
-		if before.Labels[c.key] != after.Labels[c.key] {
-			return true
-		}
-	}
-	for _, preferred := range p.preferred {
-		if preferred.raw(before) != preferred.raw(after) {
-			return true
-		}
-	}
-	return misses(p.required, before) != misses(p.required, after)
+	return p.kind == placement.PickN && (slices.ContainsFunc(p.spread, func(c constraint) bool { return before.Labels[c.key] != after.Labels[c.key] }) ||
+		slices.ContainsFunc(p.preferred, func(preferred preference) bool { return preferred.value(before) != preferred.value(after) }))
 }

@@ -9,8 +9,13 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// raw is what a preference sees of one member.
-func (p preference) raw(m *Member) value {
+// value is what a preference is measured by on one member.
+type value struct {
+	applies bool
+	number  float64
+}
+
+func (p preference) value(m *Member) value {
 	if !p.labels.Matches(labels.Set(m.Labels)) {
 		return value{}
 	}
@@ -28,21 +33,15 @@ func (p preference) raw(m *Member) value {
 	return value{applies: true, number: quantity.AsApproximateFloat64()}
 }
 
-// value is what a preference sees of one member.
-type value struct {
-	applies bool
-	number  float64
-}
-
-// scores ranks members: for each preference that applies the weight, or with a sorter the part of it that lies between the worst and the
-// best of them.
+// scores are the sums of the weights of the preferences that apply to each member. A sorter gives the part of the weight by which the member is
+// better than the worst.
 func (p *Policy) scores(members []*Member) []int {
 	sums := make([]float64, len(members))
 	values := make([]value, len(members))
 	for _, preferred := range p.preferred {
 		least, most := math.Inf(1), math.Inf(-1)
 		for i, m := range members {
-			values[i] = preferred.raw(m)
+			values[i] = preferred.value(m)
 			if values[i].applies {
 				least, most = min(least, values[i].number), max(most, values[i].number)
 			}
@@ -60,7 +59,7 @@ func (p *Policy) scores(members []*Member) []int {
 	return scores
 }
 
-// part is how much of the weight a member gets.
+// part is the part of the weight that a member gets.
 func (p preference) part(number, least, most float64) float64 {
 	switch {
 	case p.sorter == nil, least == most:

@@ -6,22 +6,22 @@ import (
 	"math"
 )
 
-// spread counts how many picked members each value of each constraint's label has, and hands out candidates.
+// spread counts the picked members by the value of each constraint's label, and returns candidates one after another.
 type spread struct {
 	constraints []constraint
 	counts      []map[string]int
-	// queues hold the candidates, best first, one queue for those of the same values: they are all alike to the constraints.
+	// queues have the candidates, best first, one queue for all with the same values, between which no constraint distinguishes.
 	queues [][]*Member
 	order  func(a, b *Member) int
 }
 
-// newSpread starts from those that hold the placement. The values to spread over are those of all that may be picked. The candidates
-// are in the given order.
-func newSpread(constraints []constraint, held, candidates []*Member, order func(a, b *Member) int) *spread {
+// newSpread counts the members that have the placement. The values to spread over are those of all members that may be picked. The candidates are in
+// the given order.
+func newSpread(constraints []constraint, bound, candidates []*Member, order func(a, b *Member) int) *spread {
 	s := &spread{constraints: constraints, order: order}
 	for _, c := range constraints {
 		counts := map[string]int{}
-		for _, members := range [][]*Member{held, candidates} {
+		for _, members := range [][]*Member{bound, candidates} {
 			for _, m := range members {
 				if value, has := m.Labels[c.key]; has {
 					counts[value] = 0
@@ -30,7 +30,7 @@ func newSpread(constraints []constraint, held, candidates []*Member, order func(
 		}
 		s.counts = append(s.counts, counts)
 	}
-	for _, m := range held {
+	for _, m := range bound {
 		s.add(m)
 	}
 	queueOf := map[string]int{}
@@ -59,8 +59,8 @@ func (s *spread) add(m *Member) {
 	}
 }
 
-// next takes the candidate that breaks no strict constraint, the fewest of the others, leaves the members spread the most evenly, and
-// is the best of those alike. It returns nil if there is none.
+// next removes and returns the candidate that violates no strict constraint and the fewest others, spreads most evenly, and is best in the given
+// order; nil if there is none.
 func (s *spread) next() *Member {
 	floors, best := s.floors(), -1
 	var least [2]int
@@ -68,12 +68,12 @@ func (s *spread) next() *Member {
 		if len(queue) == 0 {
 			continue
 		}
-		broken, skew, allowed := s.weigh(queue[0], floors)
+		violated, skew, allowed := s.weigh(queue[0], floors)
 		if !allowed {
 			continue
 		}
-		if best < 0 || cmp.Or(broken-least[0], skew-least[1], s.order(queue[0], s.queues[best][0])) < 0 {
-			best, least = i, [2]int{broken, skew}
+		if best < 0 || cmp.Or(violated-least[0], skew-least[1], s.order(queue[0], s.queues[best][0])) < 0 {
+			best, least = i, [2]int{violated, skew}
 		}
 	}
 	if best < 0 {
@@ -85,24 +85,24 @@ func (s *spread) next() *Member {
 	return m
 }
 
-// weigh says how many constraints one more pick would break, how uneven it would leave things, and whether it is allowed at all.
-func (s *spread) weigh(m *Member, floors []int) (broken, skew int, allowed bool) {
+// weigh says how many constraints one more pick would violate, the skew after it, and whether it violates no strict constraint.
+func (s *spread) weigh(m *Member, floors []int) (violated, skew int, allowed bool) {
 	allowed = true
 	for i, c := range s.constraints {
-		over := c.maxSkew + 1 // for who cannot be spread at all
+		over := c.maxSkew + 1 // a member without the label cannot be spread
 		if value, has := m.Labels[c.key]; has {
 			over = s.counts[i][value] + 1 - floors[i]
 		}
 		skew += over
 		if over > c.maxSkew {
-			broken++
+			violated++
 			allowed = allowed && !c.strict
 		}
 	}
-	return broken, skew, allowed
+	return violated, skew, allowed
 }
 
-// floors is the lowest count of each constraint.
+// floors are the lowest counts of each constraint.
 func (s *spread) floors() []int {
 	floors := make([]int, len(s.counts))
 	for i, counts := range s.counts {
@@ -117,7 +117,7 @@ func (s *spread) floors() []int {
 	return floors
 }
 
-// violates says which strict constraint one more pick would break; "" if none.
+// violates says which strict constraint one more pick would violate; "" if none.
 func (s *spread) violates(m *Member, floors []int) string {
 	for i, c := range s.constraints {
 		value := m.Labels[c.key]

@@ -12,24 +12,24 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// term is one ClusterSelectorTerm, read once.
+// term is one ClusterSelectorTerm, compiled.
 type term struct {
 	labels     labels.Selector
 	properties []requirement
 }
 
-// requirement compares a property.
+// requirement compares a property of a member.
 type requirement struct {
 	name     string
 	operator placement.PropertySelectorOperator
 	value    string
 }
 
-// preference is one PreferredClusterSelector, read once.
+// preference is one PreferredClusterSelector, compiled.
 type preference struct {
 	weight float64
 	labels labels.Selector
-	// sorter is nil if the weight is given whole to whom the labels match.
+	// sorter is nil if every member with the labels gets the whole weight.
 	sorter *placement.PropertySorter
 }
 
@@ -68,7 +68,7 @@ func compileLabels(selector *metav1.LabelSelector, path string) (labels.Selector
 	return compiled, nil
 }
 
-// miss says what of a term does not hold for a member; "" if all does.
+// miss says which requirement of a term a member does not meet; "" if it meets all.
 func (t term) miss(m *Member) string {
 	if !t.labels.Matches(labels.Set(m.Labels)) {
 		return fmt.Sprintf("its labels do not match %q", t.labels.String())
@@ -89,7 +89,7 @@ func (t term) miss(m *Member) string {
 	return ""
 }
 
-// misses says why none of the terms holds; "" if one does, or if there are none.
+// misses says why a member meets none of the terms; "" if it meets one, or if there are none.
 func misses(terms []term, m *Member) string {
 	var why []string
 	for _, t := range terms {
@@ -120,7 +120,7 @@ func holds(operator placement.PropertySelectorOperator, order int) bool {
 	return false
 }
 
-// compare orders two quantities, or, where the first is none, two versions such as v1.36.3.
+// compare orders two quantities, or two versions such as v1.36.3.
 func compare(have, want string) (int, error) {
 	a, err := resource.ParseQuantity(have)
 	if err == nil {
@@ -143,10 +143,7 @@ func compare(have, want string) (int, error) {
 
 // tolerates says whether a toleration covers a taint.
 func tolerates(t placement.Toleration, key, value, effect string) bool {
-	if t.Effect != "" && t.Effect != effect {
-		return false
-	}
-	if t.Key != "" && t.Key != key {
+	if t.Effect != "" && t.Effect != effect || t.Key != "" && t.Key != key {
 		return false
 	}
 	return t.Operator == placement.TolerationExists || t.Value == value

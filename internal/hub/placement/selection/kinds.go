@@ -10,49 +10,71 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Kinds knows which kinds the hub serves that live in namespaces.
+// Kinds caches which kinds the hub cluster serves.
 type Kinds struct {
 	client discovery.ServerResourcesInterface
 	mu     sync.Mutex
-	known  []schema.GroupVersionResource
+	// served are all resources; namespaced are those that are placed with their whole namespace. Both are complete if every group has answered.
+	served     map[schema.GroupResource]bool
+	namespaced []schema.GroupVersionResource
+	complete   bool
 }
 
-// NewKinds returns an empty knowledge, filled when it is asked.
+// NewKinds returns a cache that is filled when it is first read.
 func NewKinds(client discovery.ServerResourcesInterface) *Kinds { return &Kinds{client: client} }
 
-// Forget makes the server be asked again, because a kind has come or gone.
-func (k *Kinds) Forget() {
+// Invalidate empties the cache, because a kind has come or gone.
+func (k *Kinds) Invalidate() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known = nil
+	k.served, k.namespaced, k.complete = nil, nil, false
 }
 
-// Namespaced returns the kinds of which everything in a namespace is placed.
+// Namespaced returns the resources that are placed with their whole namespace.
 func (k *Kinds) Namespaced() ([]schema.GroupVersionResource, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known != nil {
-		return k.known, nil
+	if !k.complete {
+		if err := k.refresh(); err != nil {
+			return nil, err
+		}
 	}
-	lists, err := k.client.ServerPreferredNamespacedResources()
+	return k.namespaced, nil
+}
+
+// Serves says whether a resource is served. The server is asked again if the cache does not have it.
+func (k *Kinds) Serves(resource schema.GroupResource) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.served[resource] {
+		if err := k.refresh(); err != nil {
+			return false, err
+		}
+	}
+	return k.served[resource], nil
+}
+
+// refresh fills the cache, which stays incomplete as long as a group does not answer.
+func (k *Kinds) refresh() error {
+	lists, err := k.client.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("asking the hub cluster for its kinds: %w", err)
+		return fmt.Errorf("asking the hub cluster for its kinds: %w", err)
 	}
-	failed := err != nil // a group that does not answer is asked for again next time
-	var found []schema.GroupVersionResource
+	complete := err == nil
+	served, namespaced := map[schema.GroupResource]bool{}, []schema.GroupVersionResource{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("reading the kinds of the hub cluster: %w", err)
+			return fmt.Errorf("reading the kinds of the hub cluster: %w", err)
 		}
 		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") && !strings.Contains(r.Name, "/") && neverPlaced(gv.WithKind(r.Kind)) == "" {
-				found = append(found, gv.WithResource(r.Name))
+			served[gv.WithResource(r.Name).GroupResource()] = true
+			watchable := slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch") && !strings.Contains(r.Name, "/")
+			if r.Namespaced && watchable && neverPlaced(gv.WithKind(r.Kind)) == "" {
+				namespaced = append(namespaced, gv.WithResource(r.Name))
 			}
 		}
 	}
-	if !failed {
-		k.known = found
-	}
-	return found, nil
+	k.served, k.namespaced, k.complete = served, namespaced, complete
+	return nil
 }

@@ -1,13 +1,14 @@
 // Package selection finds what a placement selects on the hub and follows its changes, by watches of just that.
 //
-// It reads and writes nothing else. Its invariants: what the fleet needs for itself is never selected; what cannot be read is never
-// taken for absent.
+// It writes nothing. Its invariants: what the fleet needs for itself is never selected; what cannot be read is never taken for absent.
 package selection
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,133 +20,160 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// Selector resolves selectors.
+// Selector resolves the resource selectors of placements.
 type Selector struct {
 	Watches *Watches
 	Kinds   *Kinds
 	Mapper  meta.RESTMapper
-	// Workspace says whether a namespace holds records of the fleet.
-	Workspace func(namespace string) bool
+	// IsWorkspace says whether a namespace holds records of the fleet.
+	IsWorkspace func(namespace string) bool
 }
 
-// Selection is what selectors select.
+// Selection is what the selectors of a placement select.
 type Selection struct {
 	// Objects as their authors wrote them, in the order in which they are to be applied.
 	Objects []*unstructured.Unstructured
-	// Waiting: the hub has not answered yet; its answer wakes the placement.
+	// Waiting: a watch has not listed its objects yet; the placement is reconciled again when it has.
 	Waiting bool
 	// Problem is what is wrong with a selector; then Objects means nothing.
 	Problem string
 	// Unread are the resources, in namespaces that are selected whole, that the hub may not read.
 	Unread []string
+	// Missing are the objects that selectors name and the hub does not have, in the order of the selectors.
+	Missing []string
+	// Withheld are the queries whose objects are left out because the author of the placement may not read them.
+	Withheld []Query
 }
+
+// MayRead says whether the author of a placement may read what a query asks for; an error if that is not known.
+type MayRead func(Query) (bool, error)
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// run is one resolution.
-type run struct {
+// invalid is what is wrong with a selector, for its author.
+type invalid string
+
+func (i invalid) Error() string { return string(i) }
+
+func invalidf(format string, args ...any) error { return invalid(fmt.Sprintf(format, args...)) }
+
+// resolver resolves the selectors of one placement once.
+type resolver struct {
 	*Selector
+	Selection
+	mayRead MayRead
 	queries map[Query]bool
-	found   map[schema.GroupVersionKind]map[types.NamespacedName]*unstructured.Unstructured
-	unread  map[string]bool
-	waiting bool
-	// scoped: there are selectors for what is within selected Namespaces.
+	// selected are the objects, and of each the index of its selector; duplicates says which have more than one.
+	selected   map[objectID]selectedObject
+	duplicates []string
+	unread     map[string]bool
+	// scoped: a Namespace is selected so that other selectors select within it.
 	scoped bool
 }
 
-// Select resolves the selectors of a placement: of a ClusterResourcePlacement if namespace is empty, else of a ResourcePlacement there.
-func (s *Selector) Select(user types.NamespacedName, selectors []placement.ResourceSelector) (Selection, error) {
-	r := &run{Selector: s, queries: map[Query]bool{}, unread: map[string]bool{}, found: map[schema.GroupVersionKind]map[types.NamespacedName]*unstructured.Unstructured{}}
-	problem, err := r.resolve(user, selectors)
-	if err != nil {
+type selectedObject struct {
+	*unstructured.Unstructured
+	selector int
+}
+
+// Select resolves the selectors of a placement: of a ClusterResourcePlacement if its key has no namespace, else of a ResourcePlacement there. Objects
+// that may not be read are left out; a nil mayRead allows everything that the hub may read.
+func (s *Selector) Select(user types.NamespacedName, mayRead MayRead, selectors []placement.ResourceSelector) (Selection, error) {
+	r := &resolver{Selector: s, mayRead: mayRead, queries: map[Query]bool{}, unread: map[string]bool{}, selected: map[objectID]selectedObject{}}
+	err := r.resolve(user, selectors)
+	var problem invalid
+	if err != nil && !errors.As(err, &problem) {
 		return Selection{}, err
 	}
 	s.Watches.Use(user, r.queries)
-	selection := Selection{Waiting: r.waiting, Problem: problem}
-	if problem != "" || r.waiting {
-		return selection, nil
+	if r.Problem = string(problem); r.Problem == "" && !r.Waiting && len(r.duplicates) > 0 {
+		r.Problem = slices.Min(r.duplicates) // the same one each time
 	}
-	for _, objects := range r.found {
-		for _, o := range objects {
-			selection.Objects = append(selection.Objects, strip(o))
-		}
+	if r.Problem != "" || r.Waiting {
+		return r.Selection, nil
 	}
-	slices.SortFunc(selection.Objects, inOrder)
-	for resource := range r.unread {
-		selection.Unread = append(selection.Unread, resource)
+	for _, o := range r.selected {
+		r.Objects = append(r.Objects, strip(o.Unstructured))
 	}
-	slices.Sort(selection.Unread)
-	return selection, nil
+	slices.SortFunc(r.Objects, inOrder)
+	r.Unread = slices.Sorted(maps.Keys(r.unread))
+	return r.Selection, nil
 }
 
 // Drop ends the watches of a placement that is gone.
 func (s *Selector) Drop(user types.NamespacedName) { s.Watches.Use(user, nil) }
 
 // resolve goes through the selectors, Namespaces first, because others may select within them.
-func (r *run) resolve(user types.NamespacedName, selectors []placement.ResourceSelector) (problem string, err error) {
+func (r *resolver) resolve(user types.NamespacedName, selectors []placement.ResourceSelector) (err error) {
 	within := []string{user.Namespace}
 	if user.Namespace == "" {
-		if within, problem, err = r.namespaces(selectors); problem != "" || err != nil {
-			return problem, err
+		if within, err = r.selectNamespaces(selectors); err != nil {
+			return err
 		}
-	} else if why := reservedNamespace(user.Namespace, nil, r.Workspace(user.Namespace)); why != "" {
-		return fmt.Sprintf("nothing of namespace %s can be placed: %s", user.Namespace, why), nil
+	} else if why := reservedNamespace(user.Namespace, nil, r.IsWorkspace(user.Namespace)); why != "" {
+		return invalidf("nothing of namespace %s can be placed: %s", user.Namespace, why)
 	}
 	for i, s := range selectors {
-		if user.Namespace == "" && isNamespace(s) {
+		if user.Namespace == "" && selectsNamespaces(s) {
 			continue
 		}
-		if problem, err := r.others(i, s, user, within); problem != "" || err != nil {
-			return problem, err
+		if err := r.selectObjects(i, s, user, within); err != nil {
+			return err
 		}
 	}
-	return "", nil
+	return nil
 }
 
-func isNamespace(s placement.ResourceSelector) bool { return s.Group == "" && s.Kind == "Namespace" }
+func selectsNamespaces(s placement.ResourceSelector) bool {
+	return s.Group == "" && s.Kind == "Namespace"
+}
 
-// namespaces selects Namespaces and what comes with them, and returns those within which other selectors select.
-func (r *run) namespaces(selectors []placement.ResourceSelector) (within []string, problem string, err error) {
+// pathOf is the field of a selector.
+func pathOf(i int) string { return fmt.Sprintf("spec.resourceSelectors[%d]", i) }
+
+// selectNamespaces selects Namespaces and what comes with them, and returns those within which other selectors select.
+func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (within []string, err error) {
 	for i, s := range selectors {
-		if !isNamespace(s) {
+		if !selectsNamespaces(s) {
 			continue
 		}
 		r.scoped = r.scoped || s.SelectionScope == placement.NamespaceWithResourceSelectors
 		query := Query{Resource: namespaces, Name: s.Name}
-		if query.Labels, problem = labelsOf(i, s); problem != "" {
-			return nil, problem, nil
+		if query.Labels, err = labelsOf(i, s); err != nil {
+			return nil, err
 		}
-		objects, problem := r.ask(query, fmt.Sprintf("spec.resourceSelectors[%d]", i))
-		if problem != "" {
-			return nil, problem, nil
+		objects, readable, err := r.read(i, query)
+		if err != nil {
+			return nil, err
 		}
+		r.noteMissing(s, !readable || len(objects) > 0)
 		for _, o := range objects {
-			if why := reservedNamespace(o.GetName(), o.GetLabels(), r.Workspace(o.GetName())); why != "" {
+			if why := reservedNamespace(o.GetName(), o.GetLabels(), r.IsWorkspace(o.GetName())); why != "" {
 				if s.Name != "" {
-					return nil, fmt.Sprintf("spec.resourceSelectors[%d]: Namespace %s cannot be placed: %s", i, s.Name, why), nil
+					return nil, invalidf("%s: Namespace %s cannot be placed: %s", pathOf(i), s.Name, why)
 				}
-				continue // selected with others: left out, like what is derived
+				continue // a reserved Namespace that is selected by labels is left out
 			}
 			if o.GetDeletionTimestamp() != nil {
 				continue
 			}
-			r.add(o)
+			r.add(i, o)
 			switch s.SelectionScope {
 			case placement.NamespaceOnly:
 			case placement.NamespaceWithResourceSelectors:
 				within = append(within, o.GetName())
 			default:
-				if err := r.everythingIn(o.GetName()); err != nil {
-					return nil, "", err
+				if err := r.selectAllIn(i, o.GetName()); err != nil {
+					return nil, err
 				}
 			}
 		}
 	}
-	return within, "", nil
+	return within, nil
 }
 
-// everythingIn selects what is in a namespace. What the hub may not read is said, and the rest is placed.
-func (r *run) everythingIn(namespace string) error {
+// selectAllIn selects everything in a namespace. Resources that the hub may not read are noted as unread, and the rest is placed.
+func (r *resolver) selectAllIn(i int, namespace string) error {
 	kinds, err := r.Kinds.Namespaced()
 	if err != nil {
 		return err
@@ -153,119 +181,135 @@ func (r *run) everythingIn(namespace string) error {
 	for _, resource := range kinds {
 		query := Query{Resource: resource, Namespace: namespace}
 		r.queries[query] = true
-		objects, known, failure := r.Watches.Answer(query)
+		objects, synced, failure := r.Watches.Objects(query)
 		switch {
 		case apierrors.IsForbidden(failure), apierrors.IsNotFound(failure), apierrors.IsMethodNotSupported(failure):
 			r.unread[resource.GroupResource().String()] = true
 			continue
-		case !known && failure != nil:
+		case !synced && failure != nil:
 			return fmt.Errorf("reading %s in namespace %s: %w", resource.GroupResource(), namespace, failure)
-		case !known:
-			r.waiting = true
+		case !synced:
+			r.Waiting = true
+		}
+		objects = slices.DeleteFunc(objects, r.generated)
+		if len(objects) == 0 {
+			continue // no review of rights is needed for nothing
+		}
+		if readable, err := r.readable(query); err != nil {
+			return err
+		} else if !readable {
+			continue
 		}
 		for _, o := range objects {
-			if !derived(o) {
-				r.add(o)
-			}
+			r.add(i, o)
 		}
 	}
 	return nil
 }
 
-// others selects objects of any other kind.
-func (r *run) others(i int, s placement.ResourceSelector, user types.NamespacedName, within []string) (problem string, err error) {
-	at := fmt.Sprintf("spec.resourceSelectors[%d]", i)
+// selectObjects selects objects of any kind but Namespaces.
+func (r *resolver) selectObjects(i int, s placement.ResourceSelector, user types.NamespacedName, within []string) error {
 	gvk := schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}
 	if why := neverPlaced(gvk); why != "" {
-		return fmt.Sprintf("%s: %s cannot be placed: %s", at, s.Kind, why), nil
+		return invalidf("%s: %s cannot be placed: %s", pathOf(i), s.Kind, why)
 	}
 	mapping, err := r.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		return fmt.Sprintf("%s: the hub cluster does not serve %s in version %s", at, gvk.GroupKind(), gvk.Version), nil
+		return invalidf("%s: the hub cluster does not serve %s in version %s", pathOf(i), gvk.GroupKind(), gvk.Version)
 	} else if err != nil {
-		return "", fmt.Errorf("looking up %s: %w", gvk, err)
+		return fmt.Errorf("looking up %s: %w", gvk, err)
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	switch {
 	case namespaced && user.Namespace == "" && !r.scoped:
-		return fmt.Sprintf("%s: a %s is in a namespace: select its Namespace, with selectionScope NamespaceWithResourceSelectors if not everything in it, or use a ResourcePlacement", at, s.Kind), nil
+		return invalidf("%s: a %s is in a namespace: select its Namespace, with selectionScope NamespaceWithResourceSelectors if not everything in it, "+
+			"or use a ResourcePlacement", pathOf(i), s.Kind)
 	case !namespaced && user.Namespace != "":
-		return fmt.Sprintf("%s: a %s is not in a namespace, and a ResourcePlacement places only what is in its own: use a ClusterResourcePlacement", at, s.Kind), nil
+		return invalidf("%s: a %s is not in a namespace, and a ResourcePlacement places only what is in its own: use a ClusterResourcePlacement",
+			pathOf(i), s.Kind)
 	case !namespaced:
 		within = []string{""}
 	}
-	selector, problem := labelsOf(i, s)
-	if problem != "" {
-		return problem, nil
+	selector, err := labelsOf(i, s)
+	if err != nil {
+		return err
 	}
+	found := false
 	for _, namespace := range within {
-		objects, problem := r.ask(Query{Resource: mapping.Resource, Namespace: namespace, Name: s.Name, Labels: selector}, at)
-		if problem != "" {
-			return problem, nil
+		objects, readable, err := r.read(i, Query{Resource: mapping.Resource, Namespace: namespace, Name: s.Name, Labels: selector})
+		if err != nil {
+			return err
 		}
+		found = found || !readable || len(objects) > 0 // an author without the right to read an object does not learn whether it exists
 		for _, o := range objects {
-			if !derived(o) {
-				r.add(o)
+			if !r.generated(o) {
+				r.add(i, o)
 			}
 		}
 	}
-	return "", nil
+	r.noteMissing(s, found)
+	return nil
 }
 
-// ask returns what a query selects. A failure that a person has to deal with is a problem; any other is waited for.
-func (r *run) ask(query Query, at string) (objects []*unstructured.Unstructured, problem string) {
+// noteMissing notes that the hub does not have the object that a selector names.
+func (r *resolver) noteMissing(s placement.ResourceSelector, found bool) {
+	if s.Name != "" && !found {
+		r.Missing = append(r.Missing, s.Kind+" "+s.Name)
+	}
+}
+
+// readable says whether the author may read what a query asks for, and notes the query if not.
+func (r *resolver) readable(query Query) (bool, error) {
+	if r.mayRead == nil {
+		return true, nil
+	}
+	readable, err := r.mayRead(query)
+	if err == nil && !readable {
+		r.Withheld = append(r.Withheld, query)
+	}
+	return readable, err
+}
+
+// read returns the objects of a query, unless the author may not read them: then not even a failure to read them is shown. A failure that has to be
+// mended by a person makes the selector invalid.
+func (r *resolver) read(i int, query Query) (objects []*unstructured.Unstructured, readable bool, err error) {
+	if readable, err = r.readable(query); err != nil || !readable {
+		return nil, readable, err
+	}
 	r.queries[query] = true
-	objects, known, failure := r.Watches.Answer(query)
-	where := ""
+	objects, synced, failure := r.Watches.Objects(query)
+	resource := query.Resource.GroupResource().String()
 	if query.Namespace != "" {
-		where = " in namespace " + query.Namespace
+		resource += " in namespace " + query.Namespace
 	}
 	switch {
 	case apierrors.IsForbidden(failure):
-		return nil, fmt.Sprintf("%s: the hub may not read %s%s: allow it in placement.resources of the chart fleet", at, query.Resource.GroupResource(), where)
-	case !known && failure != nil:
-		return nil, fmt.Sprintf("%s: reading %s%s: %v", at, query.Resource.GroupResource(), where, failure)
-	case !known:
-		r.waiting = true
+		return nil, true, invalidf("%s: the hub may not read %s: allow it in placement.resources of the chart fleet", pathOf(i), resource)
+	case !synced && failure != nil:
+		return nil, true, invalidf("%s: reading %s: %v", pathOf(i), resource, failure)
+	case !synced:
+		r.Waiting = true
 	}
-	return objects, ""
+	return objects, true, nil
 }
 
-func (r *run) add(o *unstructured.Unstructured) {
-	kind := o.GroupVersionKind()
-	if r.found[kind] == nil {
-		r.found[kind] = map[types.NamespacedName]*unstructured.Unstructured{}
+// add selects an object by a selector. KubeFleet refuses an object that two selectors select, too: they may mean two versions of its kind.
+func (r *resolver) add(i int, o *unstructured.Unstructured) {
+	id := idOf(o)
+	if other, found := r.selected[id]; found && other.selector != i {
+		r.duplicates = append(r.duplicates, fmt.Sprintf("spec.resourceSelectors[%d] and [%d] both select %s %s: each object may be selected once",
+			min(i, other.selector), max(i, other.selector), o.GetKind(), strings.TrimPrefix(id.NamespacedName.String(), "/")))
 	}
-	r.found[kind][keyOf(o)] = o
+	r.selected[id] = selectedObject{o, i}
 }
 
-func labelsOf(i int, s placement.ResourceSelector) (selector, problem string) {
+func labelsOf(i int, s placement.ResourceSelector) (string, error) {
 	if s.LabelSelector == nil {
-		return "", ""
+		return "", nil
 	}
-	compiled, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
 	if err != nil {
-		return "", fmt.Sprintf("spec.resourceSelectors[%d].labelSelector: %v", i, err)
+		return "", invalidf("%s.labelSelector: %v", pathOf(i), err)
 	}
-	return compiled.String(), ""
-}
-
-// first are the kinds that others need to be there, in the order in which they are applied; all others follow.
-var first = []schema.GroupKind{
-	{Kind: "Namespace"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Group: "scheduling.k8s.io", Kind: "PriorityClass"},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}, {Kind: "ResourceQuota"}, {Kind: "LimitRange"}, {Kind: "ServiceAccount"}, {Kind: "Secret"}, {Kind: "ConfigMap"},
-	{Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Kind: "Role"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}, {Kind: "Service"},
-}
-
-func rank(o *unstructured.Unstructured) int {
-	if i := slices.Index(first, o.GroupVersionKind().GroupKind()); i >= 0 {
-		return i
-	}
-	return len(first)
-}
-
-func inOrder(a, b *unstructured.Unstructured) int {
-	return cmp.Or(rank(a)-rank(b), cmp.Compare(a.GetAPIVersion(), b.GetAPIVersion()), cmp.Compare(a.GetKind(), b.GetKind()),
-		cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	return selector.String(), nil
 }

@@ -46,8 +46,8 @@ status: {loadBalancer: {}}
 `, "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: NodePort, ports: [{port: 80}]}}"},
 		{"a headless Service stays headless", "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
 			"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}"},
-		{"the spec of a Namespace", "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}}",
-			"{apiVersion: v1, kind: Namespace, metadata: {name: a}}"},
+		{"a Namespace, which every API server fills alike", "{apiVersion: v1, kind: Namespace, metadata: {name: a, uid: x, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}",
+			"{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}}"},
 		{"the volume of a claim", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: v, storageClassName: s}}",
 			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: s}}"},
 		{"the selector of a Job", `
@@ -85,7 +85,7 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 		{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "Work"}:                     true,
 		{Group: "apps", Version: "v1", Kind: "Deployment"}:                                             false,
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:               false,
-		{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}:                              true,
+		{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}:                              false,
 		{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"}:                    true,
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}:                              false,
 		{Group: "notkubernetes-fleet.io", Version: "v1", Kind: "Thing"}:                                false,
@@ -122,17 +122,19 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]bool{
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}":                                                 true,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}":                                                             false,
-		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}":                                                     true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}":                                                     false,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}":                        true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/cluster-registration-values}":                true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/agent-credential}":                           true,
-		"{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {fleet.cattle.io/managed: 'true'}}}":                        true,
-		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, controller: true}]}}": true,
-		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Application}]}}":                  false,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: '2026-01-02T03:04:05Z'}}":                     true,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}":                                                     true,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}":                                                                 false,
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}":                                                         true,
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: a, labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}": true,
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: a}}":                                                                    false,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}":                                                         false,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}":                            true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/cluster-registration-values}":                    true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/agent-credential}":                               true,
+		"{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {fleet.cattle.io/managed: 'true'}}}":                            true,
+		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, controller: true}]}}":     true,
+		"{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Application}]}}":                      false,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, deletionTimestamp: '2026-01-02T03:04:05Z'}}":                         true,
 	} {
 		if got := derived(object(t, text)); got != want {
 			t.Errorf("%s: left out %t, want %t", text, got, want)
@@ -143,18 +145,62 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 func TestOthersFollowWhatTheyNeed(t *testing.T) {
 	ordered := []string{
 		"{apiVersion: v1, kind: Namespace, metadata: {name: z}}",
-		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: z}}",
+		"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}}",
 		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: z, namespace: a}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: z, namespace: a}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: a}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: a}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}",
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: z}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: z}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: z}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: z, namespace: a}}",
 		"{apiVersion: v1, kind: Service, metadata: {name: a, namespace: b}}",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: a}}",
+		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: a}}",
+		"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: a}}",
+		"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, namespace: a}}",
+		"{apiVersion: zoo.example.com/v1, kind: Animal, metadata: {name: a, namespace: a}}",
 		"{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: a}}",
 	}
 	for i := range ordered[1:] {
 		if a, b := object(t, ordered[i]), object(t, ordered[i+1]); inOrder(a, b) >= 0 || inOrder(b, a) <= 0 {
 			t.Errorf("%s does not come before %s", ordered[i], ordered[i+1])
+		}
+	}
+}
+
+func TestTheClaimsOfAStatefulSetAreKnownByTheirNames(t *testing.T) {
+	set := object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: logs}}]}}")
+	for name, want := range map[string]bool{
+		"data-db-0": true, "logs-db-12": true, "data-db-": false, "data-db-x": false, "data-db-1-old": false, "data-dbx-0": false, "mine": false, "db-0": false,
+	} {
+		if got := claims(set, name); got != want {
+			t.Errorf("%s: claimed by the StatefulSet %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestAClaimOfAStatefulSetIsKnownByWhoMadeIt(t *testing.T) {
+	claim := func(entries string) *unstructured.Unstructured {
+		return object(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-db-0, managedFields: ["+entries+"]}}")
+	}
+	const made, bound = "operation: Update, fieldsV1: {f:spec: {f:accessModes: {}}}}", "operation: Update, fieldsV1: {f:spec: {f:volumeName: {}}}}"
+	for _, c := range []struct {
+		name, entries string
+		want          bool
+	}{
+		{"a controller's", "{manager: kube-controller-manager, " + made, true},
+		{"a controller's of K3s, that is bound", "{manager: k3s, " + made + ", {manager: k3s, " + bound, true},
+		{"a user's", "{manager: kubectl, " + made, false},
+		{"a user's that is bound", "{manager: kubectl, " + made + ", {manager: kube-controller-manager, " + bound, false},
+	} {
+		kept := trim(trim(claim(c.entries))) // a relist hands out what was cut before
+		if got := (&resolver{Selector: &Selector{Watches: NewWatches(nil, nil)}, queries: map[Query]bool{}}).derivedFrom(kept); got != c.want {
+			t.Errorf("%s: made by a controller %t, want %t", c.name, got, c.want)
+		}
+		if len(kept.GetManagedFields()) > 0 && kept.GetManagedFields()[0].FieldsV1 != nil {
+			t.Errorf("%s: what was written is kept", c.name)
 		}
 	}
 }

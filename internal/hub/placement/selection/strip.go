@@ -7,15 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// strip returns an object as its author wrote it, without what the hub's servers and controllers have added.
+// strip returns an object as its author wrote it, without what the hub's servers and controllers have added. Fields that every API server defaults
+// alike, such as the spec of a Namespace, stay: an agent that compares whole objects would report them as a difference.
 func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	o := original.DeepCopy()
 	drop := func(fields ...string) { unstructured.RemoveNestedField(o.Object, fields...) }
-	drop("status")
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"managedFields", "selfLink", "ownerReferences", "finalizers", "generateName"} {
-		drop("metadata", field)
-	}
+	stripServer(o)
+	drop("metadata", "finalizers")
 	stripAnnotations(o)
 	if o.GroupVersionKind().Group == "batch" && o.GetKind() == "Job" {
 		stripJob(o, drop)
@@ -26,9 +24,6 @@ func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 	switch o.GetKind() {
 	case "Service":
 		stripService(o, drop)
-	case "Namespace":
-		drop("spec")
-		stripLabels(o, "kubernetes.io/metadata.name")
 	case "PersistentVolumeClaim":
 		drop("spec", "volumeName")
 	case "PersistentVolume":
@@ -37,6 +32,15 @@ func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 		drop("secrets")
 	}
 	return o
+}
+
+// stripServer removes the fields that only a server writes, or that mean something in one cluster only.
+func stripServer(o *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(o.Object, "status")
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"managedFields", "selfLink", "ownerReferences", "generateName"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
 }
 
 func stripAnnotations(o *unstructured.Unstructured) {
@@ -62,13 +66,14 @@ func stripLabels(o *unstructured.Unstructured, keys ...string) {
 	}
 }
 
-// stripService takes off the addresses and ports that the hub allotted. A headless Service says None, and goes on saying so.
+// stripService removes the addresses and ports that the hub allocated. A headless Service stays headless.
 func stripService(o *unstructured.Unstructured, drop func(...string)) {
 	if ip, _, err := unstructured.NestedString(o.Object, "spec", "clusterIP"); err != nil || ip != corev1.ClusterIPNone {
 		drop("spec", "clusterIP")
 		drop("spec", "clusterIPs")
 	}
-	if policy, _, err := unstructured.NestedString(o.Object, "spec", "ipFamilyPolicy"); err == nil && policy == string(corev1.IPFamilyPolicySingleStack) {
+	if policy, _, err := unstructured.NestedString(o.Object, "spec", "ipFamilyPolicy"); err == nil &&
+		policy == string(corev1.IPFamilyPolicySingleStack) {
 		drop("spec", "ipFamilies")
 		drop("spec", "ipFamilyPolicy")
 	}
@@ -83,11 +88,11 @@ func stripService(o *unstructured.Unstructured, drop func(...string)) {
 		}
 	}
 	if len(ports) > 0 {
-		_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports") // it was one a line above
+		_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports") // NestedSlice has read it
 	}
 }
 
-// stripJob takes off the selector that the hub made up, and the labels that go with it.
+// stripJob removes the selector that the hub generated, and its labels.
 func stripJob(o *unstructured.Unstructured, drop func(...string)) {
 	if manual, _, err := unstructured.NestedBool(o.Object, "spec", "manualSelector"); err == nil && manual {
 		return

@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,29 +24,29 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// Query is what one watch asks for. Whoever asks the same shares the watch.
+// Query is what one watch asks for. Placements with the same query share its watch.
 type Query struct {
 	Resource schema.GroupVersionResource
 	// Namespace, Name and Labels restrict it, unless they are empty.
 	Namespace, Name, Labels string
 }
 
-// Watches keeps a watch for every query that somebody uses, and none for others.
+// Watches runs one watch for every query that a user, which is a placement, has.
 type Watches struct {
 	client dynamic.Interface
-	// notify is called when the answer to a query of a user has changed.
+	// notify is called with each user of a query when its objects have changed.
 	notify func(user types.NamespacedName)
 
 	mu sync.Mutex
-	//nolint:containedctx // the life of all watches, which are started one by one
-	ctx  context.Context
-	byID map[Query]*answer
-	used map[types.NamespacedName]map[Query]bool
+	//nolint:containedctx // all watches end with it, and are started one by one
+	ctx     context.Context
+	watches map[Query]*queryWatch
+	queries map[types.NamespacedName]map[Query]bool
 }
 
-// NewWatches returns none.
+// NewWatches returns Watches that nobody uses yet.
 func NewWatches(client dynamic.Interface, notify func(types.NamespacedName)) *Watches {
-	return &Watches{client: client, notify: notify, byID: map[Query]*answer{}, used: map[types.NamespacedName]map[Query]bool{}}
+	return &Watches{client: client, notify: notify, watches: map[Query]*queryWatch{}, queries: map[types.NamespacedName]map[Query]bool{}}
 }
 
 // Start lets watches run until the context ends.
@@ -55,87 +56,74 @@ func (w *Watches) Start(ctx context.Context) {
 	w.ctx = ctx
 }
 
-// Use makes queries those of a user, instead of those before: it starts what is missing and stops what nobody uses any more.
+// Use replaces the queries of a user: it starts watches that are missing and stops those that have no user any more.
 func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before := w.used[user]
-	if w.used[user] = maps.Clone(queries); len(queries) == 0 {
-		delete(w.used, user)
+	before := w.queries[user]
+	if w.queries[user] = maps.Clone(queries); len(queries) == 0 {
+		delete(w.queries, user)
 	}
 	for query := range queries {
-		if w.byID[query] == nil {
-			w.start(query)
+		if w.watches[query] == nil {
+			ctx, cancel := context.WithCancel(w.ctx)
+			q := &queryWatch{owner: w, cancel: cancel, users: map[types.NamespacedName]bool{}, objects: map[types.NamespacedName]*unstructured.Unstructured{}}
+			w.watches[query] = q
+			go q.run(ctx, w.client, query)
 		}
-		w.byID[query].users[user] = true
+		w.watches[query].users[user] = true
 	}
 	for query := range before {
-		if !queries[query] {
-			answer := w.byID[query]
-			delete(answer.users, user)
-			if len(answer.users) == 0 {
-				answer.cancel()
-				delete(w.byID, query)
+		if q := w.watches[query]; !queries[query] {
+			delete(q.users, user)
+			if len(q.users) == 0 {
+				q.cancel()
+				delete(w.watches, query)
 			}
 		}
 	}
 }
 
-func (w *Watches) start(query Query) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	answer := &answer{cancel: cancel, users: map[types.NamespacedName]bool{}, objects: map[types.NamespacedName]*unstructured.Unstructured{}}
-	answer.changed = func() {
-		w.mu.Lock()
-		users := maps.Clone(answer.users)
-		w.mu.Unlock()
-		for user := range users {
-			w.notify(user)
-		}
-	}
-	w.byID[query] = answer
-	go follow(ctx, w.client, query, answer)
-}
-
-// Answer is what a watch knows. It is known if the server has answered once; failure is why it has not, or not lately.
-func (w *Watches) Answer(query Query) (objects []*unstructured.Unstructured, known bool, failure error) {
+// Objects returns the objects of a query. They are synced if the server has listed them once; failure is why it has not, or not lately.
+func (w *Watches) Objects(query Query) (objects []*unstructured.Unstructured, synced bool, failure error) {
 	w.mu.Lock()
-	answer := w.byID[query]
+	q := w.watches[query]
 	w.mu.Unlock()
-	if answer == nil {
+	if q == nil {
 		return nil, false, nil
 	}
-	answer.mu.Lock()
-	defer answer.mu.Unlock()
-	for _, o := range answer.objects {
-		objects = append(objects, o)
-	}
-	return objects, answer.known, answer.failure
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Collect(maps.Values(q.objects)), q.synced, q.failure
 }
 
-// Count is how many watches run.
-func (w *Watches) Count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.byID)
-}
-
-// answer is the store that a reflector keeps equal to the server.
-type answer struct {
-	cancel  context.CancelFunc
-	users   map[types.NamespacedName]bool // guarded by Watches
-	changed func()
+// queryWatch runs the watch of one query. It is the store that a reflector keeps equal to the server.
+type queryWatch struct {
+	owner  *Watches
+	cancel context.CancelFunc
+	users  map[types.NamespacedName]bool // guarded by the owner's mutex
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*unstructured.Unstructured
-	known   bool
+	synced  bool
 	failure error
 }
 
-func (a *answer) update(change func()) error {
-	a.mu.Lock()
+// notify tells the users of the query that its objects have changed.
+func (q *queryWatch) notify() {
+	q.owner.mu.Lock()
+	users := maps.Clone(q.users)
+	q.owner.mu.Unlock()
+	for user := range users {
+		q.owner.notify(user)
+	}
+}
+
+func (q *queryWatch) change(change func()) error {
+	q.mu.Lock()
 	change()
-	a.mu.Unlock()
-	a.changed()
+	q.mu.Unlock()
+	q.notify()
 	return nil
 }
 
@@ -143,60 +131,53 @@ func keyOf(o *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// keep takes away what is only noise to the hub, for the sake of memory.
-func keep(obj any) *unstructured.Unstructured {
-	o := obj.(*unstructured.Unstructured)
-	o.SetManagedFields(nil)
-	return o
-}
-
 // Add implements cache.ReflectorStore.
-func (a *answer) Add(obj any) error { return a.Update(obj) }
+func (q *queryWatch) Add(obj any) error { return q.Update(obj) }
 
 // Update implements cache.ReflectorStore.
-func (a *answer) Update(obj any) error {
-	o := keep(obj)
-	return a.update(func() { a.objects[keyOf(o)] = o })
+func (q *queryWatch) Update(obj any) error {
+	o := trim(obj)
+	return q.change(func() { q.objects[keyOf(o)] = o })
 }
 
 // Delete implements cache.ReflectorStore.
-func (a *answer) Delete(obj any) error {
-	return a.update(func() { delete(a.objects, keyOf(obj.(*unstructured.Unstructured))) })
+func (q *queryWatch) Delete(obj any) error {
+	return q.change(func() { delete(q.objects, keyOf(obj.(*unstructured.Unstructured))) })
 }
 
 // Replace implements cache.ReflectorStore.
-func (a *answer) Replace(list []any, _ string) error {
-	return a.update(func() {
-		a.known, a.failure = true, nil
-		a.objects = make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
+func (q *queryWatch) Replace(list []any, _ string) error {
+	return q.change(func() {
+		q.synced, q.failure = true, nil
+		q.objects = make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
 		for _, obj := range list {
-			o := keep(obj)
-			a.objects[keyOf(o)] = o
+			o := trim(obj)
+			q.objects[keyOf(o)] = o
 		}
 	})
 }
 
 // Resync implements cache.ReflectorStore.
-func (a *answer) Resync() error { return nil }
+func (q *queryWatch) Resync() error { return nil }
 
-// fail records why the server did not answer, and says so once.
-func (a *answer) fail(err error) {
-	a.mu.Lock()
-	news := a.failure == nil || a.failure.Error() != err.Error()
-	a.failure = err
-	a.mu.Unlock()
-	if news {
-		a.changed()
+// fail records why the server did not answer, and notifies users if that is new.
+func (q *queryWatch) fail(err error) {
+	q.mu.Lock()
+	isNew := q.failure == nil || q.failure.Error() != err.Error()
+	q.failure = err
+	q.mu.Unlock()
+	if isNew {
+		q.notify()
 	}
 }
 
-// retry is how long a watch that failed waits: half a second to five minutes, because most often a right is missing.
-func retry() wait.Backoff {
+// backoff is how long a watch that failed waits: half a second to five minutes, because most often a right is missing.
+func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: 1 << 30}
 }
 
-// follow keeps the answer equal to what the server has until the context ends.
-func follow(ctx context.Context, client dynamic.Interface, query Query, into *answer) {
+// run lists and watches until the context ends.
+func (q *queryWatch) run(ctx context.Context, client dynamic.Interface, query Query) {
 	resource := client.Resource(query.Resource).Namespace(query.Namespace)
 	restrict := func(options *metav1.ListOptions) {
 		options.LabelSelector = query.Labels
@@ -214,14 +195,16 @@ func follow(ctx context.Context, client dynamic.Interface, query Query, into *an
 			return resource.Watch(ctx, options)
 		},
 	}
-	// The placement says what failed; the reflector would say it again, at every attempt.
+	// The placement's status says what failed; the reflector would log it again at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
-	silent, again := logr.Discard(), retry()
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(restore.Survive(listWatch), client), &unstructured.Unstructured{}, into, cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &again})
-	delay := retry().DelayWithReset(clock.RealClock{}, 10*time.Minute)
+	silent, reflectorBackoff := logr.Discard(), backoff()
+	source := cache.ToListWatcherWithWatchListSemantics(restore.Survive(listWatch), client)
+	options := cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &reflectorBackoff}
+	reflector := cache.NewReflectorWithOptions(source, &unstructured.Unstructured{}, q, options)
+	delay := backoff().DelayWithReset(clock.RealClock{}, 10*time.Minute)
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
-			into.fail(err)
+			q.fail(err)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,115 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// These kinds are served in this version only, as KubeFleet does.
+
+// ClusterResourcePlacementEviction takes what a ClusterResourcePlacement has placed off one member, once. Nothing keeps the placement from picking
+// the member again: taint it first.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=clusterresourceplacementevictions,scope=Cluster,shortName=crpe,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
+// +kubebuilder:printcolumn:name="Executed",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].status`
+type ClusterResourcePlacementEviction struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of an eviction is immutable: create another one"
+	Spec PlacementEvictionSpec `json:"spec"`
+	// +optional
+	Status PlacementEvictionStatus `json:"status,omitempty"`
+}
+
+// ClusterResourcePlacementEvictionList is a list of ClusterResourcePlacementEvictions.
+//
+// +kubebuilder:object:root=true
+type ClusterResourcePlacementEvictionList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourcePlacementEviction `json:"items"`
+}
+
+// PlacementEvictionSpec is written by users and never changed.
+type PlacementEvictionSpec struct {
+	// PlacementName is the name of the ClusterResourcePlacement.
+	// +required
+	// +kubebuilder:validation:MaxLength=255
+	PlacementName string `json:"placementName"`
+	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=255
+	ClusterName string `json:"clusterName"`
+}
+
+// PlacementEvictionStatus is written by the hub only.
+type PlacementEvictionStatus struct {
+	// Conditions: Valid says whether there is something to evict, Executed whether that was done. Neither changes once it is there.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterResourcePlacementDisruptionBudget bounds how many members evictions may make unavailable to the ClusterResourcePlacement of its name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=clusterresourceplacementdisruptionbudgets,scope=Cluster,shortName=crpdb,categories={fleet,fleet-placement}
+type ClusterResourcePlacementDisruptionBudget struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec PlacementDisruptionBudgetSpec `json:"spec"`
+}
+
+// ClusterResourcePlacementDisruptionBudgetList is a list of ClusterResourcePlacementDisruptionBudgets.
+//
+// +kubebuilder:object:root=true
+type ClusterResourcePlacementDisruptionBudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourcePlacementDisruptionBudget `json:"items"`
+}
+
+// PlacementDisruptionBudgetSpec is written by users. Percentages are of the numberOfClusters of a PickN, rounded up; for PickAll only a number in
+// minAvailable has a meaning.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.maxUnavailable) && has(self.minAvailable))",message="maxUnavailable and minAvailable exclude each other"
+type PlacementDisruptionBudgetSpec struct {
+	// MaxUnavailable is how many members, or which part of them, may be unavailable after an eviction.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0",message="must be a number that is not negative or a percentage up to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MinAvailable is how many members, or which part of them, must be available after an eviction.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0",message="must be a number that is not negative or a percentage up to 100%"
+	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+}
+
+// Condition types and reasons of evictions.
+const (
+	// ConditionEvictionValid says whether there is something to evict.
+	ConditionEvictionValid = "Valid"
+	// ConditionEvictionExecuted says whether the eviction was executed.
+	ConditionEvictionExecuted = "Executed"
+
+	// ReasonEvictionValid and the others are the reasons of these conditions.
+	ReasonEvictionValid       = "ClusterResourcePlacementEvictionValid"
+	ReasonEvictionInvalid     = "ClusterResourcePlacementEvictionInvalid"
+	ReasonEvictionExecuted    = "ClusterResourcePlacementEvictionExecuted"
+	ReasonEvictionNotExecuted = "ClusterResourcePlacementEvictionNotExecuted"
+)

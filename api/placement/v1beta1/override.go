@@ -1,0 +1,181 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
+
+// ClusterResourceOverride changes what placements bring to some members: cluster-scoped resources, and everything in the Namespaces that it
+// selects.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=clusterresourceoverrides,scope=Cluster,categories={fleet,fleet-placement}
+type ClusterResourceOverride struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ClusterResourceOverrideSpec `json:"spec"`
+}
+
+// ClusterResourceOverrideList is a list of ClusterResourceOverrides.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceOverrideList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourceOverride `json:"items"`
+}
+
+// ClusterResourceOverrideSpec is written by users.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.scope) || self.placement.scope == 'Cluster'",message="a ClusterResourceOverride can only name a ClusterResourcePlacement: placement.scope must be Cluster"
+type ClusterResourceOverrideSpec struct {
+	// Placement that the override is for; default: every placement that brings what is selected.
+	// +optional
+	Placement *PlacementRef `json:"placement,omitempty"`
+	// ClusterResourceSelectors of which each selects one cluster-scoped resource by its name; a Namespace is selected with everything in it.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	ClusterResourceSelectors []ResourceSelector `json:"clusterResourceSelectors"`
+	// Policy says what is changed, and for which members.
+	// +required
+	Policy *OverridePolicy `json:"policy"`
+}
+
+// ResourceOverride changes what placements bring to some members, of the resources of its own namespace. Where a ClusterResourceOverride changes
+// the same field it goes first, so that the ResourceOverride wins.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=resourceoverrides,categories={fleet,fleet-placement}
+type ResourceOverride struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ResourceOverrideSpec `json:"spec"`
+}
+
+// ResourceOverrideList is a list of ResourceOverrides.
+//
+// +kubebuilder:object:root=true
+type ResourceOverrideList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceOverride `json:"items"`
+}
+
+// ResourceOverrideSpec is written by users.
+type ResourceOverrideSpec struct {
+	// Placement that the override is for; default: every placement that brings what is selected.
+	// +optional
+	Placement *PlacementRef `json:"placement,omitempty"`
+	// ResourceSelectors of which each selects one resource of this namespace by its name.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
+	// Policy says what is changed, and for which members.
+	// +required
+	Policy *OverridePolicy `json:"policy"`
+}
+
+// PlacementRef names a placement.
+type PlacementRef struct {
+	// Name of the placement.
+	// +required
+	Name limits.Name `json:"name"`
+	// Scope is Cluster for a ClusterResourcePlacement, Namespaced for a ResourcePlacement in the namespace of the override.
+	// +optional
+	// +kubebuilder:default=Cluster
+	// +kubebuilder:validation:Enum=Cluster;Namespaced
+	Scope ResourceScope `json:"scope,omitempty"`
+}
+
+// ResourceScope says which kind of placement is meant.
+type ResourceScope string
+
+// The scopes of placements.
+const (
+	// ClusterScoped is that of a ClusterResourcePlacement, and the default.
+	ClusterScoped ResourceScope = "Cluster"
+	// NamespaceScoped is that of a ResourcePlacement.
+	NamespaceScoped ResourceScope = "Namespaced"
+)
+
+// OverridePolicy says what is changed, and for which members.
+type OverridePolicy struct {
+	// OverrideRules in the order in which they are applied.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	OverrideRules []OverrideRule `json:"overrideRules"`
+}
+
+// OverrideType says how a rule changes resources.
+//
+// +kubebuilder:validation:Enum=JSONPatch;Delete
+type OverrideType string
+
+// The ways of changing resources.
+const (
+	// OverrideJSONPatch applies jsonPatchOverrides.
+	OverrideJSONPatch OverrideType = "JSONPatch"
+	// OverrideDelete leaves the resources out on the members that the rule selects.
+	OverrideDelete OverrideType = "Delete"
+)
+
+// OverrideRule changes resources on some members.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.overrideType) || self.overrideType != 'Delete' || !has(self.jsonPatchOverrides)",message="jsonPatchOverrides are for overrideType JSONPatch only"
+type OverrideRule struct {
+	// ClusterSelector selects the members by labels of their records. No terms select all of them, no selector none.
+	// +optional
+	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
+	// OverrideType is JSONPatch or Delete.
+	// +optional
+	// +kubebuilder:default=JSONPatch
+	OverrideType OverrideType `json:"overrideType,omitempty"`
+	// JSONPatchOverrides in the order in which they are applied.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	JSONPatchOverrides []JSONPatchOverride `json:"jsonPatchOverrides,omitempty"`
+}
+
+// JSONPatchOverride is one operation of RFC 6902.
+type JSONPatchOverride struct {
+	// Operator is add, remove or replace.
+	// +required
+	// +kubebuilder:validation:Enum=add;remove;replace
+	Operator string `json:"op"`
+	// Path of the field as a JSON pointer. Of metadata only labels and annotations can be changed; kind, apiVersion and status cannot.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path"`
+	// Value of the field; none for remove. In its texts ${MEMBER-CLUSTER-NAME} stands for the name of the member and
+	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of a label of its record, which must be there.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Value *runtime.RawExtension `json:"value,omitempty"`
+}
+
+// NamespacedName names an object in a namespace.
+type NamespacedName struct {
+	// Name of the object.
+	// +required
+	Name limits.Name `json:"name"`
+	// Namespace of the object.
+	// +required
+	Namespace limits.Name `json:"namespace"`
+}

@@ -1,0 +1,60 @@
+package charts_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+func TestWithoutAnAgentOfItsOwnTheHubHasNoInstaller(t *testing.T) {
+	const installer = "fleet-controller-bootstrap"
+	for _, set := range []string{"bootstrap.enabled=false", "bootstrap.localAgentDisabled=true"} {
+		for _, object := range hub("", set).mustRender(t).objects {
+			if object.GetName() == installer {
+				t.Errorf("with %s there is a %s %s", set, object.GetKind(), installer)
+			}
+		}
+	}
+	out := hub("").mustRender(t)
+	rules, _, _ := unstructured.NestedSlice(out.object(t, "Role", installer).Object, "rules")
+	want := []any{map[string]any{
+		"apiGroups": []any{""}, "resources": []any{"serviceaccounts/token"}, "resourceNames": []any{installer}, "verbs": []any{"create"},
+	}}
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Errorf("the hub may do with it (-want +got):\n%s", diff)
+	}
+}
+
+func TestAHubThatOnlyRBACConfinesSaysSo(t *testing.T) {
+	const warning = "nothing but RBAC confines the hub's account"
+	for version, old := range map[string]bool{"v1.29.9": true, "v1.30.0-eks": false, "v1.36.0": false} {
+		command := hub("")
+		command.kube = version
+		out := command.mustRender(t)
+		confined := slices.ContainsFunc(out.objects, func(o unstructured.Unstructured) bool {
+			return o.GetKind() == "ValidatingAdmissionPolicy" && o.GetName() == "muster-hub"
+		})
+		if confined == old || strings.Contains(out.notes, warning) != old {
+			t.Errorf("%s: confined %t; notes:\n%s", version, confined, out.notes)
+		}
+	}
+}
+
+func TestThePolicyOfTheHubKnowsTheNamespaceOfAnswers(t *testing.T) {
+	for _, system := range []string{"cattle-fleet-system", "hub", "a-system-b-system"} {
+		command := hub("")
+		command.namespace, command.kube = system, "v1.33.4-gke.1245000"
+		text := fmt.Sprint(command.mustRender(t).object(t, "ValidatingAdmissionPolicy", "muster-hub").Object)
+		for _, want := range []string{"'" + naming.RegistrationNamespace(system) + "'", "'system:serviceaccount:" + system + ":" + naming.HubServiceAccount + "'"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("in %s the policy does not name %s", system, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Command limits gives maxima to what markers in api/ do not reach: the fields of Kubernetes' own types, in the CRDs whose files it is given.
+//
+// Its invariant: a maximum that a marker has set is never made larger.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// maxScalar is how long the text of a time, a quantity or a number in percent is; the schema's own patterns and formats bound none of them.
+	maxScalar = 64
+	// maxText, maxItems and maxEntries are of the texts, lists and maps in Kubernetes' types.
+	maxText, maxItems, maxEntries = 4096, 256, 256
+	// What a condition in a report may say: a report has up to forty of them, and Kubernetes' own maximum is 32768 for each.
+	maxReportMessage, maxReportReason = 2048, 128
+)
+
+// kubernetesTypes are fields whose types are Kubernetes' own.
+var kubernetesTypes = map[string]bool{
+	"agentAffinity": true, "agentEnvVars": true, "agentPullSecrets": true, "agentResources": true, "agentTolerations": true,
+	"allowedTargetNamespaceSelector": true, "bundleSelector": true, "clusterGroupSelector": true, "identity": true,
+	"labelSelector": true, "namespaceSelector": true, "selector": true,
+}
+
+func main() {
+	for _, name := range os.Args[1:] {
+		if err := limit(name); err != nil {
+			fmt.Fprintf(os.Stderr, "setting maxima in %s: %v\n", name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// limit rewrites one file.
+func limit(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	// Decoded without a type, so that what the generator left out stays out.
+	var definition map[string]any
+	if err := yaml.Unmarshal(data, &definition); err != nil {
+		return err
+	}
+	report := strings.HasSuffix(filepath.Base(name), "_internalmemberclusters.yaml")
+	versions := definition["spec"].(map[string]any)["versions"].([]any)
+	for _, version := range versions {
+		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		walk(schema, "", false, report)
+	}
+	if err := check(definition); err != nil {
+		return err
+	}
+	out, err := yaml.Marshal(definition)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, append([]byte("---\n"), out...), 0o644)
+}
+
+// check says whether what is written is a CustomResourceDefinition still.
+func check(definition map[string]any) error {
+	data, err := yaml.Marshal(definition)
+	if err != nil {
+		return err
+	}
+	return yaml.UnmarshalStrict(data, &apiextensionsv1.CustomResourceDefinition{})
+}
+
+// walk sets the maxima of a schema and of what is in it. field is the property that it is of; foreign says that its type is Kubernetes' own.
+func walk(schema map[string]any, field string, foreign, report bool) {
+	foreign = foreign || kubernetesTypes[field] || field == "clusterSelector" && properties(schema)["matchLabels"] != nil
+	switch {
+	case schema["x-kubernetes-int-or-string"] == true, schema["format"] == "date-time":
+		atMost(schema, "maxLength", maxScalar)
+	case schema["type"] == "string" && foreign && schema["enum"] == nil:
+		atMost(schema, "maxLength", maxText)
+	case schema["type"] == "array" && foreign:
+		atMost(schema, "maxItems", maxItems)
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		if report && field == "conditions" {
+			condition := properties(items)
+			atMost(condition["message"].(map[string]any), "maxLength", maxReportMessage)
+			atMost(condition["reason"].(map[string]any), "maxLength", maxReportReason)
+			atMost(condition["type"].(map[string]any), "maxLength", maxReportReason)
+		}
+		walk(items, "", foreign, report)
+	}
+	if values, ok := schema["additionalProperties"].(map[string]any); ok {
+		if foreign {
+			atMost(schema, "maxProperties", maxEntries)
+		}
+		walk(values, "", foreign, report)
+	}
+	for name, property := range properties(schema) {
+		walk(property.(map[string]any), name, foreign, report)
+	}
+}
+
+// properties are those of a schema of an object, none of another.
+func properties(schema map[string]any) map[string]any {
+	all, _ := schema["properties"].(map[string]any)
+	return all
+}
+
+// atMost sets a maximum, unless there is a smaller one.
+func atMost(schema map[string]any, keyword string, limit int64) {
+	if has, ok := schema[keyword].(float64); ok && int64(has) <= limit {
+		return
+	}
+	schema[keyword] = limit
+}

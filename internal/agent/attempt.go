@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-fleet/muster/internal/agent/join"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+// try asks the hub whether it accepts the stored credential: at the address that the hub asked for, and if nobody answers there, at the one that
+// the user configured.
+func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
+	stored := a.tryAt(ctx, o, o.stored, in)
+	if stored.result != unreachable || o.fallback == nil || ctx.Err() != nil {
+		return stored
+	}
+	configured := a.tryAt(ctx, o, *o.fallback, in)
+	if configured.result != accepted {
+		configured.message = stored.message + "; at the configured address: " + configured.message
+	}
+	return configured
+}
+
+// tryAt tries a credential at its address. Only the first try, which has a state of its own, reports doubts and gives the hub time to lift
+// them; a credential that was refused already is asked about once.
+func (a *Agent) tryAt(ctx context.Context, o observation, c hubclient.Credential, in State) outcome {
+	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)
+	if err != nil {
+		return outcome{result: unreachable, message: fmt.Sprintf("secret %s: %v", a.mode.credentialRef(), err)}
+	}
+	var r hubclient.Result
+	if in == Waiting || in == Left {
+		err = session.Ask(ctx)
+		r = hubclient.Classify(err)
+	} else {
+		r, err = session.Verify(ctx, func(err error) {
+			if in == Trying {
+				_, sentence := a.mode.explainRefusal(session, hubclient.Classify(err), err)
+				a.status.set(in, sentence)
+			}
+		})
+	}
+	if r == hubclient.Accepted {
+		return outcome{result: accepted, session: session}
+	}
+	defer session.Close()
+	if r.Refuses() {
+		answer, message := a.mode.explainRefusal(session, r, err)
+		return outcome{result: answer, message: message}
+	}
+	return outcome{result: unreachable, message: session.Explain(err) + "; the credential is kept"}
+}
+
+// register joins, and stores the credential before anything else is done with it.
+func (a *Agent) register(ctx context.Context, o observation) outcome {
+	key, err := a.member.AgentKey(ctx)
+	if apierrors.IsForbidden(err) { // by the chart of an earlier version
+		a.log.Info("the agent registers without a key, so that the hub does not know it again: give it the right to the Secret by helm upgrade", "secret", a.member.Namespace+"/"+naming.AgentKeySecret)
+	} else if err != nil {
+		return outcome{result: unreachable, message: err.Error()}
+	}
+	joiner := join.Joiner{
+		Member: a.member, Bootstrap: o.bootstrap, Config: o.config, Key: key, Hostname: a.hostname, Clock: a.clock, Progress: a.status.setRegistering,
+	}
+	session, err := joiner.Join(ctx)
+	if err != nil {
+		end := outcome{result: unreachable, message: err.Error()}
+		var refusal *join.Refusal
+		if errors.As(err, &refusal) {
+			end.result = refused
+			if refusal.Final {
+				end.result = final
+			}
+		}
+		return end
+	}
+	secret, err := session.Credential.Secret(a.member.Namespace)
+	if err == nil {
+		err = a.storeGranted(ctx, secret)
+	}
+	if err != nil {
+		session.Close()
+		return outcome{result: unreachable, message: err.Error()}
+	}
+	return outcome{result: accepted, session: session, boughtWith: o.observed.bootstrap.version}
+}
+
+// storeGranted stores the credential, however long that takes: the hub has granted it and may not grant another.
+func (a *Agent) storeGranted(ctx context.Context, secret *corev1.Secret) error {
+	for backoff := retry.Unreachable(); ; {
+		err := a.member.Store(ctx, secret)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		a.status.setRegistering("granted, but the credential cannot be kept: " + err.Error())
+		if err := retry.Wait(ctx, a.clock, backoff.Step()); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteToken deletes a registration token that is left over. A token that did not buy the session just now is kept until the hub confirms
+// that it is not needed.
+func (a *Agent) deleteToken(ctx context.Context, session *hubclient.Session, o observation, boughtWith string) outcome {
+	token := a.member.Namespace + "/" + naming.AgentBootstrapSecret
+	if o.observed.bootstrap.version != boughtWith {
+		stored := *session // others use the session meanwhile
+		stored.Credential = o.stored
+		r, err := stored.Verify(ctx, func(error) {})
+		switch {
+		case r.Refuses():
+			answer, message := a.mode.explainRefusal(&stored, r, err)
+			return outcome{result: answer, message: message}
+		case r != hubclient.Accepted:
+			return outcome{result: unreachable,
+				message: fmt.Sprintf("secret %s is kept until the hub confirms the credential in use: %s", token, stored.Explain(err))}
+		}
+	}
+	if err := a.member.DeleteBootstrapSecret(ctx, o.observed.bootstrap.version); err != nil {
+		return outcome{result: unreachable, message: err.Error()}
+	}
+	a.log.Info("registration token forgotten", "secret", token)
+	return outcome{result: accepted}
+}

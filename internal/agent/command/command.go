@@ -1,0 +1,192 @@
+// Package command is the program muster-agent: its flags, its probes and metrics, and the command check that asks running agents for their status.
+//
+// Its invariant: the process listens before the agent starts, ends when its context does, and writes nothing itself.
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/logging"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+const (
+	flagHealth  = "--health-probe-bind-address"
+	flagMetrics = "--metrics-bind-address"
+)
+
+var errNamespace = errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
+
+// flags are those of the command.
+type flags struct {
+	kubeconfig, namespace, health, metrics string
+	debug, delivery                        bool
+
+	member      agent.Membership
+	tokenSecret string
+}
+
+// NewCommand is the command muster-agent.
+func NewCommand() *cobra.Command {
+	var f flags
+	command := &cobra.Command{
+		Use:   "muster-agent",
+		Short: "Register this cluster with a Muster hub and keep it registered",
+		Long: `muster-agent runs on a member cluster. It proves to the hub that the cluster is alive, and reports its nodes, capacity and health.
+
+It joins by one of two doors. With --hub-server-url it is the member that a MemberCluster on the hub describes, with the token that the
+Secret --hub-token-secret holds. Otherwise it registers the cluster with the hub that the Secret ` + naming.AgentBootstrapSecret + ` names, and
+keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
+		Example: `  # In a Pod of the chart fleet-agent: the Pod's service account and NAMESPACE say where it is.
+  muster-agent
+
+  # Outside of the cluster that it serves, with other agents on the same machine.
+  muster-agent --kubeconfig member.kubeconfig --namespace ` + naming.SystemNamespace + ` \
+    ` + flagHealth + ` 127.0.0.1:18081 ` + flagMetrics + ` 0
+
+  # As the member of a MemberCluster, outside of the cluster that it serves.
+  muster-agent --kubeconfig member.kubeconfig --namespace ` + naming.MemberSystemNamespace + ` \
+    --hub-server-url https://hub.example.com:6443 --member-cluster-name web
+
+  # Where does it stand?
+  curl http://127.0.0.1:18081/readyz`,
+		Args:          cobra.NoArgs,
+		Version:       version.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			// A second signal does not wait for what is being deployed.
+			context.AfterFunc(ctx, stop)
+			return f.run(ctx)
+		},
+	}
+	command.AddCommand(newCheck())
+	command.CompletionOptions.DisableDefaultCmd = true
+	set := command.Flags()
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster that joins (default: env KUBECONFIG, else the Pod's service account)")
+	set.StringVar(&f.namespace, "namespace", os.Getenv("NAMESPACE"),
+		"namespace with the Secret "+naming.AgentBootstrapSecret+" (default: env NAMESPACE)")
+	set.StringVar(&f.health, flagHealth[2:], ":8081", "address of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&f.metrics, flagMetrics[2:], ":8080", "address of /metrics; 0 switches it off")
+	set.StringVar(&f.member.Server, "hub-server-url", os.Getenv("HUB_SERVER_URL"),
+		"URL of the hub whose MemberCluster this is (default: env HUB_SERVER_URL)")
+	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
+		"name of the MemberCluster (default: env MEMBER_CLUSTER_NAME)")
+	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
+		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the system's)")
+	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),
+		"CA of the hub if neither that nor the Secret has one (default: env HUB_CERTIFICATE_AUTHORITY_FALLBACK)")
+	set.StringVar(&f.tokenSecret, "hub-token-secret", cmp.Or(os.Getenv("HUB_TOKEN_SECRET"), "default/hub-kubeconfig-secret"),
+		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
+	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")
+	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
+		"deploy what the hub places on the cluster, by the program "+deployer.Program+" beside this one (default: env DELIVERY, else true)")
+	set.BoolVar(&f.debug, "debug", false, "log more")
+	return command
+}
+
+// Main runs the command and returns the exit code.
+func Main() int {
+	if err := NewCommand().ExecuteContext(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "muster-agent:", err)
+		return 1
+	}
+	return 0
+}
+
+func (f flags) run(ctx context.Context) error {
+	if f.namespace == "" {
+		return errNamespace
+	}
+	membership, err := f.membership()
+	if err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		// An agent idles most of the time: memory is dearer than the processor.
+		debug.SetGCPercent(50)
+	}
+	log := logging.New(f.debug)
+	member, err := kubeclient.Config(f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the host's name: %w", err)
+	}
+	if name := os.Getenv("HOSTNAME"); name != "" {
+		hostname = name
+	}
+	delivery, err := f.deliveryOptions(hostname, membership != nil)
+	if err != nil {
+		return err
+	}
+	running, err := agent.New(agent.Options{Member: member, Namespace: f.namespace, Hostname: hostname, Delivery: delivery, Membership: membership, Log: log})
+	if err != nil {
+		return err
+	}
+	if err := serve(ctx, f.health, flagHealth, health(running.Status)); err != nil {
+		return err
+	}
+	if err := serve(ctx, f.metrics, flagMetrics, metrics()); err != nil {
+		return err
+	}
+	log.Info("agent started", "version", version.Version, "member", member.Host, "namespace", f.namespace)
+	running.Run(ctx)
+	log.Info("agent stopped")
+	return nil
+}
+
+// deliveryOptions say how the deployer is started.
+func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, error) {
+	path, err := deployer.Beside()
+	if err != nil {
+		return agent.Delivery{}, err
+	}
+	lease := naming.AgentLease
+	if member {
+		lease = naming.MemberAgentLease
+	}
+	// A deployer that is started again in the place of one that crashed need not wait for the Lease.
+	holder := hostname + "_" + string(uuid.NewUUID())
+	arguments := []string{"--namespace=" + f.namespace, "--lease=" + lease, "--holder=" + holder}
+	if f.kubeconfig != "" {
+		arguments = append(arguments, "--kubeconfig="+f.kubeconfig)
+	}
+	if f.debug {
+		arguments = append(arguments, "--debug")
+	}
+	return agent.Delivery{Path: path, Arguments: arguments, Off: !f.delivery}, nil
+}
+
+// membership is what the flags say about a MemberCluster; nil if nothing.
+func (f flags) membership() (*agent.Membership, error) {
+	m := f.member
+	if m.Server == "" && m.Name == "" {
+		if m.CA != "" || m.Insecure {
+			return nil, errors.New("--hub-server-url (HUB_SERVER_URL) and --member-cluster-name (MEMBER_CLUSTER_NAME) are required with the other settings of a hub")
+		}
+		return nil, nil //nolint:nilnil // there is none
+	}
+	m.SecretNamespace, m.SecretName, _ = strings.Cut(f.tokenSecret, "/")
+	m, err := m.Validate()
+	return &m, err
+}

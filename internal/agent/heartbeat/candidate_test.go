@@ -1,0 +1,156 @@
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-fleet/muster/internal/hubclient"
+)
+
+// fakeLease is the Lease of a hub.
+type fakeLease struct {
+	holder  string
+	version int
+	blind   bool
+	reads   int
+}
+
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+func (l *fakeLease) read() hubclient.Lease {
+	return hubclient.Lease{Holder: l.holder, Version: fmt.Sprint("uid/", l.version)}
+}
+
+func (l *fakeLease) Lease(context.Context) (hubclient.Lease, error) {
+	l.reads++
+	if l.blind {
+		return hubclient.Lease{}, apierrors.NewForbidden(leases, "heartbeat", errors.New("get"))
+	}
+	return l.read(), nil
+}
+
+func (l *fakeLease) Beat(_ context.Context, holder string, _ time.Time, since hubclient.Lease) (hubclient.Lease, error) {
+	if since.Version != "" && since.Version != l.read().Version {
+		return hubclient.Lease{}, apierrors.NewConflict(leases, "heartbeat", errors.New("changed"))
+	}
+	l.holder = holder
+	l.version++
+	return l.read(), nil
+}
+
+const period = 10 * time.Second
+
+// beats lets a claim beat once per period and says whether each attempt was a beat.
+func beats(t *testing.T, c *Candidate, start time.Time, before ...func()) string {
+	t.Helper()
+	var outcome []string
+	for i, do := range before {
+		if do != nil {
+			do()
+		}
+		err := c.Beat(t.Context(), start.Add(time.Duration(i)*period), period)
+		var held *HeldError
+		switch {
+		case err == nil:
+			outcome = append(outcome, "beat")
+		case errors.As(err, &held) && held.Alive:
+			outcome = append(outcome, "wait for "+held.Holder)
+		case errors.As(err, &held):
+			outcome = append(outcome, "watch "+held.Holder)
+		default:
+			t.Fatal(err)
+		}
+	}
+	return strings.Join(outcome, ", ")
+}
+
+func TestOneAgentBeatsAtATime(t *testing.T) {
+	start := time.Unix(1000, 0)
+	for name, row := range map[string]struct {
+		holder string
+		script func(l *fakeLease) []func()
+		want   string
+	}{
+		"a Lease of nobody is taken": {want: "beat"},
+		"its own is taken up again":  {holder: "aaaaaaaa_pod", want: "beat"},
+		"that of its predecessor in the same cluster is taken at once": {
+			holder: "aaaaaaaa_pod-before", want: "beat",
+		},
+		"that of another cluster is taken after three silent periods": {
+			holder: "bbbbbbbb_pod", script: func(*fakeLease) []func() { return make([]func(), 5) },
+			want: "watch bbbbbbbb_pod, watch bbbbbbbb_pod, watch bbbbbbbb_pod, beat, beat",
+		},
+		"an agent elsewhere that beats is waited for, until it has been silent": {
+			holder: "bbbbbbbb_pod",
+			script: func(l *fakeLease) []func() {
+				beat := func() { l.version++ }
+				return []func(){nil, beat, nil, beat, nil, nil, nil}
+			},
+			want: "watch bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, beat",
+		},
+		"a change that is no beat of another is none of its business": {
+			script: func(l *fakeLease) []func() { return []func(){nil, func() { l.version++ }, nil} },
+			want:   "beat, beat, beat",
+		},
+		"who is displaced waits, even for an agent of the same cluster": {
+			script: func(l *fakeLease) []func() {
+				other := func() { l.holder = "aaaaaaaa_other"; l.version++ }
+				return []func(){nil, other, nil, nil, nil}
+			},
+			want: "beat, wait for aaaaaaaa_other, wait for aaaaaaaa_other, wait for aaaaaaaa_other, beat",
+		},
+		"a hub that does not let it look is beaten blindly": {
+			holder: "bbbbbbbb_pod", script: func(l *fakeLease) []func() { l.blind = true; return make([]func(), 2) }, want: "beat, beat",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &fakeLease{holder: row.holder}
+			script := make([]func(), 1)
+			if row.script != nil {
+				script = row.script(l)
+			}
+			c := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1111-2222", Hostname: "pod"}
+			if diff := cmp.Diff(row.want, beats(t, c, start, script...)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHealthyBeatIsOneRequest(t *testing.T) {
+	l := &fakeLease{}
+	c := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1111-2222", Hostname: "pod"}
+	beats(t, c, time.Unix(1000, 0), make([]func(), 10)...)
+	if l.reads != 1 {
+		t.Errorf("the Lease was read %d times for 10 beats, want once", l.reads)
+	}
+}
+
+func TestRivalSaysWhenToLookAgain(t *testing.T) {
+	l := &fakeLease{holder: "bbbbbbbb_pod"}
+	c := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1111-2222", Hostname: "pod"}
+	start := time.Unix(1000, 0)
+	for elapsed, want := range []time.Duration{0: period, 22: 8 * time.Second} {
+		if want == 0 {
+			continue
+		}
+		var held *HeldError
+		if err := c.Beat(t.Context(), start.Add(time.Duration(elapsed)*time.Second), period); !errors.As(err, &held) || held.RetryAfter != want {
+			t.Errorf("after %d s: %+v, %v, want a wait of %s", elapsed, held, err, want)
+		}
+	}
+}
+
+func TestHolderTellsClustersApartAndSurvivesARestart(t *testing.T) {
+	if a, b := Holder("aaaaaaaa-1", "pod"), Holder("bbbbbbbb-1", "pod"); a == b || a != Holder("aaaaaaaa-1", "pod") || a != "aaaaaaaa_pod" {
+		t.Errorf("got %s and %s", a, b)
+	}
+}

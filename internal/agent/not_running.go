@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/hubclient"
+)
+
+// reasonNotRunning is the reason of conditions of what is not deployed or applied because the deployer does not run.
+const reasonNotRunning = "DeployerNotRunning"
+
+var resources = map[deployer.Kind]schema.GroupVersionResource{deployer.Bundles: hubclient.BundleDeployments, deployer.Works: hubclient.Works}
+
+// reportNotRunning writes to the objects of a kind why nothing comes of them, in conditions that the deployer writes otherwise. Conditions that
+// say so already are not written again.
+func (s *session) reportNotRunning(kind deployer.Kind) func(ctx context.Context, placed map[string]int64, sentence string) error {
+	report := s.reportDeployment
+	if kind == deployer.Works {
+		report = s.reportWork
+	}
+	return func(ctx context.Context, placed map[string]int64, sentence string) error {
+		for name, generation := range placed {
+			if err := report(ctx, name, generation, sentence); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("reporting %s %s: %s", kind[:len(kind)-1], name, s.hub.Explain(err))
+			}
+		}
+		return nil
+	}
+}
+
+func (s *session) reportWork(ctx context.Context, name string, generation int64, sentence string) error {
+	var status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	}
+	if err := s.hub.Status(ctx, hubclient.Works, name, &status); err != nil {
+		return err
+	}
+	if !meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: placement.ConditionApplied, Status: metav1.ConditionFalse, Reason: reasonNotRunning, Message: sentence,
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(s.clock.Now()),
+	}) {
+		return nil
+	}
+	return s.patchConditions(ctx, hubclient.Works, name, status.Conditions)
+}
+
+func (s *session) reportDeployment(ctx context.Context, name string, _ int64, sentence string) error {
+	var status struct {
+		Conditions []fleet.Condition `json:"conditions"`
+	}
+	if err := s.hub.Status(ctx, hubclient.BundleDeployments, name, &status); err != nil {
+		return err
+	}
+	after := slices.Clone(status.Conditions)
+	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionMonitored, fleet.ConditionReady} {
+		after = notRunning(after, kind, sentence, s.clock.Now())
+	}
+	if slices.Equal(status.Conditions, after) {
+		return nil
+	}
+	return s.patchConditions(ctx, hubclient.BundleDeployments, name, after)
+}
+
+func (s *session) patchConditions(ctx context.Context, resource schema.GroupVersionResource, name string, conditions any) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+	if err != nil {
+		return err
+	}
+	return s.hub.PatchStatus(ctx, resource, name, patch)
+}
+
+// notRunning makes a condition say that the deployer does not run. A condition that said so before keeps its times.
+func notRunning(conditions []fleet.Condition, kind, sentence string, at time.Time) []fleet.Condition {
+	now := at.UTC().Format(time.RFC3339)
+	fresh := fleet.Condition{
+		Type: kind, Status: corev1.ConditionFalse, Reason: reasonNotRunning, Message: sentence, LastUpdateTime: now, LastTransitionTime: now,
+	}
+	i := slices.IndexFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind })
+	if i < 0 {
+		return append(conditions, fresh)
+	}
+	if old := conditions[i]; old.Status == fresh.Status {
+		fresh.LastTransitionTime = old.LastTransitionTime
+		if old.Reason == fresh.Reason && old.Message == fresh.Message {
+			return conditions
+		}
+	}
+	conditions[i] = fresh
+	return conditions
+}

@@ -1,0 +1,33 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What the schema of the report allows, which the hub's API server would refuse to exceed.
+const (
+	maxMessage      = 2048
+	maxResources    = 48
+	maxResourceName = 128
+)
+
+// limited leaves out resources that a report has no room for: Kubernetes' own come first, the others by name.
+func limited(all corev1.ResourceList) corev1.ResourceList {
+	tooLong := func(name corev1.ResourceName) bool { return len(name) > maxResourceName }
+	if len(all) <= maxResources && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), tooLong) {
+		return all
+	}
+	names := slices.DeleteFunc(slices.SortedFunc(maps.Keys(all), func(a, b corev1.ResourceName) int {
+		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
+	}), tooLong)
+	kept := corev1.ResourceList{}
+	for _, name := range names[:min(len(names), maxResources)] {
+		kept[name] = all[name]
+	}
+	return kept
+}

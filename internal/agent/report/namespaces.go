@@ -1,0 +1,109 @@
+package report
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+)
+
+// maxNamespaces is how many namespaces a report names, as many as one of KubeFleet's agents does.
+const maxNamespaces = 200
+
+// namespaces is the store of the member's namespaces: the name of each, and which Work brought it.
+type namespaces struct {
+	kubeclient.Store[*corev1.Namespace]
+	// answered: the namespaces have been listed once, or cannot be.
+	answered bool
+	// sorted are the names of all, owners the Work of each.
+	sorted []string
+	owners map[string]string
+}
+
+func newNamespaces(changed chan struct{}) *namespaces {
+	n := &namespaces{owners: map[string]string{}}
+	n.Store = kubeclient.Store[*corev1.Namespace]{Changed: changed, Put: n.put, Drop: n.drop, Reset: func() {
+		n.answered, n.sorted = true, nil
+		clear(n.owners)
+	}}
+	return n
+}
+
+// collection is what a report says of the namespaces.
+type collection struct {
+	// answered is false until it is known whether they can be listed, listed until they have been.
+	answered, listed bool
+	// owners is by namespace the Work that brought it, empty if none did; at most maxNamespaces, the first by name.
+	owners map[string]string
+	// more: there are others.
+	more bool
+}
+
+func (c collection) equal(other collection) bool {
+	return c.listed == other.listed && c.more == other.more && maps.Equal(c.owners, other.owners)
+}
+
+func (n *namespaces) collection() collection {
+	n.Lock()
+	defer n.Unlock()
+	first := n.sorted[:min(maxNamespaces, len(n.sorted))]
+	c := collection{answered: n.answered, listed: n.Listed, more: len(first) < len(n.sorted), owners: make(map[string]string, len(first))}
+	for _, name := range first {
+		c.owners[name] = n.owners[name]
+	}
+	return c
+}
+
+// watched takes the result of an attempt to watch. Namespaces that may not be listed are not waited for.
+func (n *namespaces) watched(err error) {
+	if err != nil {
+		_ = n.Change(func() { n.answered = true }) // never fails
+	}
+}
+
+// put stores a namespace. A namespace that is being deleted takes nothing new, and counts as deleted.
+func (n *namespaces) put(object *corev1.Namespace) bool {
+	if object.DeletionTimestamp != nil {
+		n.drop(object)
+		return true
+	}
+	if at, found := slices.BinarySearch(n.sorted, object.Name); !found {
+		n.sorted = slices.Insert(n.sorted, at, object.Name)
+	}
+	n.owners[object.Name] = workOf(object)
+	return true
+}
+
+func (n *namespaces) drop(object *corev1.Namespace) {
+	if at, found := slices.BinarySearch(n.sorted, object.Name); found {
+		n.sorted = slices.Delete(n.sorted, at, at+1)
+	}
+	delete(n.owners, object.Name)
+}
+
+// workOf names the Work that brought a namespace: an AppliedWork has the name of its Work.
+func workOf(o metav1.Object) string {
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == "AppliedWork" && owner.APIVersion == placement.GroupVersion.String() {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
+// Transformer implements cache.TransformingStore: of a namespace only its metadata is read.
+func (n *namespaces) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(*corev1.Namespace); ok {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, OwnerReferences: o.OwnerReferences,
+			}}, nil
+		}
+		return obj, nil
+	}
+}

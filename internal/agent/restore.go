@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+// restoreDelay is how long a credential has to be missing before it is restored: an agent of Rancher Fleet that has registered deletes what is
+// there and then stores its own.
+const restoreDelay = 5 * time.Second
+
+// restorer restores the stored credential of an agent that has joined.
+type restorer struct {
+	*session
+	registration *registration
+	// stored says that the watch has shown the credential.
+	stored bool
+	// missing is since when the credential is gone; zero if it is not.
+	missing time.Time
+}
+
+func (r *restorer) run(ctx context.Context) {
+	backoff, logged := retry.Unreachable(), ""
+	for ctx.Err() == nil {
+		err := r.restore(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if text(err) != logged {
+			logged = text(err)
+			r.log.Info("restoring the credential", "failing", logged)
+		}
+		if err != nil {
+			_ = retry.Wait(ctx, r.clock, backoff.Step()) // the loop ends with the context
+			continue
+		}
+		backoff = retry.Unreachable()
+		r.wait(ctx)
+	}
+}
+
+// wait returns when the credential may have changed, or has been missing for long enough.
+func (r *restorer) wait(ctx context.Context) {
+	at := r.missing
+	if !at.IsZero() {
+		at = at.Add(restoreDelay)
+	}
+	due, stop := retry.Timer(r.clock, at)
+	defer stop()
+	select {
+	case <-ctx.Done():
+	case <-r.mode.credentialChanged:
+	case <-due:
+	}
+}
+
+// restore stores the credential again if somebody deleted it: without it the next start would have nothing.
+func (r *restorer) restore(ctx context.Context) error {
+	if secret, _ := r.registration.credential.Get(); secret != nil {
+		r.stored, r.missing = true, time.Time{}
+		if hubclient.Outdated(secret) {
+			return r.changeCredential(ctx, func(*hubclient.Credential) {})
+		}
+		return nil
+	}
+	switch {
+	case !r.stored: // the watch has not shown yet what the join stored
+		return nil
+	case r.missing.IsZero():
+		r.missing = r.clock.Now()
+		return nil
+	case r.clock.Since(r.missing) < restoreDelay:
+		return nil
+	}
+	if err := r.changeCredential(ctx, func(*hubclient.Credential) {}); err != nil {
+		return err
+	}
+	r.stored, r.missing = false, time.Time{}
+	r.log.Info("credential restored, because somebody deleted it", "secret", r.mode.credentialRef())
+	return nil
+}

@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/report"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/retry"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+// session is what an agent does with a credential that the hub accepts: beat, report, deliver, follow the hub to another address, leave.
+type session struct {
+	environment
+	hub *hubclient.Session
+	// formerLeft is closed once the membership before this one is left; nil if there was none. Nothing is delivered before.
+	formerLeft <-chan struct{}
+	// farewell is why a member leaves by itself; onLeft is called when the hub has accepted the report of that. Both fields may be empty.
+	farewell string
+	onLeft   func()
+	// credential is the one in use; each renewal and each move changes it, one at a time.
+	credential atomic.Pointer[hubclient.Credential]
+	changing   sync.Mutex
+
+	// Each channel wakes one reader. doubts: the credential has to be verified. healthDue: the reporter reads the member's health. deliveryDue:
+	// the supervisor has another credential, address or leave policy to pass on. placed: something else is to be delivered.
+	doubts, healthDue, deliveryDue, placed chan struct{}
+	// reportChanged, periodChanged, addressAsked: a field below has changed. moved: the hub is reached at another address.
+	reportChanged, periodChanged, addressAsked, moved chan struct{}
+
+	mu sync.Mutex
+	// report is the report as last observed, left whether the agent reported that it left.
+	report *clusterv1beta1.InternalMemberCluster
+	left   bool
+	// removal is how far a member that leaves is with removing what was placed on it, blocked what keeps something from being removed that
+	// was deleted on the hub.
+	removal removal
+	blocked deployer.Blocked
+	// address is how the agent reaches the hub.
+	address clusterv1beta1.HubInUse
+	// key is the fingerprint of the agent's key; "" if it has none.
+	key string
+}
+
+func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.InternalMemberCluster) *session {
+	s := &session{
+		environment: in, hub: hub, report: last, left: report.HasLeft(last), address: inUse(hub.Target()), reportChanged: in.status.reportChanged,
+		doubts: notification(), healthDue: notification(), deliveryDue: notification(), placed: notification(),
+		periodChanged: notification(), addressAsked: notification(), moved: notification(),
+	}
+	s.credential.Store(&hub.Credential)
+	return s
+}
+
+// run goes on until the hub refuses the credential or ctx ends.
+func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
+	s.formerLeft = formerLeft
+	s.use(s.hub.Credential)
+	if err := s.identify(ctx); err != nil {
+		return outcome{result: unreachable, message: err.Error()}
+	}
+	if s.mode.keyed {
+		if key, err := s.member.AgentKey(ctx); err == nil { // else the hub learns it when this cluster registers
+			s.key = credential.Fingerprint(key.Public())
+		}
+	}
+	if s.left {
+		s.status.set(Left, s.leftMessage())
+	}
+	runnables := []func(context.Context){s.beat, s.watchReport, (&mover{session: s}).run}
+	if s.mode.runnables != nil {
+		runnables = append(runnables, s.mode.runnables(s)...)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for _, run := range runnables {
+		running.Go(func() { run(ctx) })
+	}
+	r, message := s.untilRefused(ctx)
+	cancel()
+	running.Wait()
+	return outcome{result: r, message: message, left: s.left, report: s.report}
+}
+
+// identify reads the UID by which this cluster is known.
+func (s *session) identify(ctx context.Context) error {
+	for backoff := retry.Unreachable(); s.clusterID == ""; {
+		var err error
+		if s.clusterID, err = s.member.ID(ctx); err == nil {
+			return nil
+		}
+		s.status.set(Joined, "not beating yet: "+err.Error())
+		if err := retry.Wait(ctx, s.clock, backoff.Step()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// untilRefused verifies the credential at every doubt and returns when the hub persists in refusing.
+func (s *session) untilRefused(ctx context.Context) (result, string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return unreachable, ""
+		case <-s.doubts:
+		}
+		hub := *s.hub // others use the session meanwhile
+		hub.Credential = *s.credential.Load()
+		if r, err := hub.Verify(ctx, func(error) {}); r.Refuses() {
+			return s.mode.explainRefusal(&hub, r, err)
+		}
+	}
+}
+
+func (s *session) joinedMessage() string {
+	return fmt.Sprintf("joined as %s at %s", s.hub.Credential.Record(), s.hub.Server())
+}
+
+func (s *session) leftMessage() string {
+	return fmt.Sprintf("this cluster has left the fleet, as the hub at %s asked %s to; "+
+		"waiting for the hub to remove its traces, or to ask it to join again", s.hub.Server(), s.hub.Credential.Record())
+}
+
+func (s *session) reporter() *report.Reporter {
+	return &report.Reporter{
+		Member: s.member, Write: s.hub.Member.Report, Observe: s.observe, Changed: s.reportChanged, HealthDue: s.healthDue, Left: s.setLeft,
+		Farewell: s.farewell, Explain: s.hub.Explain, AgentVersion: version.Version, AgentNamespace: s.member.Namespace,
+		AgentKey: s.key, Features: s.features(), Clock: s.clock,
+	}
+}
+
+// observe is what is reported of this agent.
+func (s *session) observe() report.Session {
+	keepsAll, note := s.keepsAll(), s.status.getNote()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return report.Session{
+		Report: s.report, Hub: s.address, ReadyToLeave: keepsAll || s.removal.done, LeaveProgress: s.removal.progress,
+		Unpruned: report.Unpruned(s.blocked), Note: note,
+	}
+}
+
+// changeCredential makes another credential the one in use once it is stored, so that a restart finds it.
+func (s *session) changeCredential(ctx context.Context, edit func(*hubclient.Credential)) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	next := *s.credential.Load()
+	edit(&next)
+	if err := s.mode.storeCredential(ctx, next); err != nil {
+		return err
+	}
+	s.use(next)
+	return nil
+}
+
+func (s *session) use(c hubclient.Credential) {
+	s.credential.Store(&c)
+	s.hub.SetToken(c.Token)
+	kubeclient.Notify(s.deliveryDue)
+	expires := 0.0
+	if at := credential.ClaimsOf(c.Token).Expires; !at.IsZero() {
+		expires = float64(at.Unix())
+	}
+	credentialExpiry.Set(expires)
+}
+
+// watchReport watches the report for what the hub asks.
+func (s *session) watchReport(ctx context.Context) {
+	changed := notification()
+	mirror := kubeclient.NewMirror[*clusterv1beta1.InternalMemberCluster](changed)
+	watching := &runnable{run: func(ctx context.Context) { kubeclient.FollowOne(ctx, mirror, s.hub.Reports, s.hub.Name) }}
+	watching.start(ctx)
+	defer watching.wait()
+	defer watching.stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.moved:
+			// The old address may stop answering without ending the watch.
+			watching.stop()
+			watching.start(ctx)
+			continue
+		case <-changed:
+		}
+		if r := hubclient.Classify(mirror.Failure()); r == hubclient.Forbidden || r == hubclient.Unauthorized {
+			kubeclient.Notify(s.doubts)
+		}
+		current, synced := mirror.Get()
+		switch {
+		case !synced:
+		case current == nil:
+			kubeclient.Notify(s.doubts)
+		default:
+			s.handleReport(current)
+		}
+	}
+}
+
+// handleReport takes over what the hub asks.
+func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.report.Spec; before.State != current.Spec.State || before.LeavePolicy != current.Spec.LeavePolicy {
+		s.removal = removal{}
+		kubeclient.Notify(s.deliveryDue)
+		kubeclient.Notify(s.placed)
+	}
+	s.report = current
+	if s.left && current.Spec.State != clusterv1beta1.ClusterStateLeave {
+		s.left = false
+		s.status.set(Joined, "the hub asks this cluster to join again; sending the first beat")
+	}
+	kubeclient.Notify(s.reportChanged)
+	kubeclient.Notify(s.periodChanged)
+	kubeclient.Notify(s.addressAsked)
+}
+
+// period is how often the hub wants a beat; 0 if it wants none any more.
+func (s *session) period() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return 0
+	}
+	return s.report.HeartbeatPeriod()
+}
+
+// setLeft is called when the hub has accepted a report which says that the member left.
+func (s *session) setLeft() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.report.Spec.State != clusterv1beta1.ClusterStateLeave {
+		return
+	}
+	s.left = true
+	s.status.set(Left, s.leftMessage())
+	kubeclient.Notify(s.periodChanged)
+	if s.onLeft != nil {
+		s.onLeft()
+	}
+}

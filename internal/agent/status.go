@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"sync"
+
+	"github.com/go-logr/logr"
+
+	"github.com/muster-fleet/muster/internal/kubeclient"
+)
+
+// status is the state of the agent as the readiness probe, the metrics and the log show it.
+type status struct {
+	log logr.Logger
+	// caution is part of every reason.
+	caution string
+	// quiet keeps the states of a membership that is being left out of the log and the metrics.
+	quiet bool
+	// changed wakes the agent's loop when this agent becomes or ceases to be the one that beats, reportChanged the reporter when there is another note.
+	changed, reportChanged chan struct{}
+
+	mu     sync.Mutex
+	state  State
+	reason string
+	ready  bool
+	// beaten says that a beat was accepted since the state was set.
+	beaten bool
+	// note is how far the registration of an agent that has joined is with another token.
+	note string
+}
+
+// set changes the state. No beat has been accepted in it yet.
+func (s *status) set(state State, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change(state, reason)
+	s.beaten = false
+	if state != Joined {
+		s.setReady(false)
+	}
+}
+
+// setBeaten is called when the hub has accepted a beat.
+func (s *status) setBeaten(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == Joined && !s.beaten || s.state == Standby {
+		s.beaten = true
+		s.setReady(true)
+		s.change(Joined, reason)
+	}
+}
+
+// setReason changes the reason of an agent that has joined.
+func (s *status) setReason(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == Joined && s.ready {
+		s.change(Joined, reason)
+	}
+}
+
+// setRegistering says how far a registration is: as the state, or as the note of an agent that has joined.
+func (s *status) setRegistering(sentence string) {
+	s.mu.Lock()
+	beside := s.state == Joined || s.state == Standby || s.state == Left
+	s.mu.Unlock()
+	if beside {
+		s.setNote("this cluster registers with another token: " + sentence)
+		return
+	}
+	s.set(Joining, sentence)
+}
+
+// setNote changes the note, which the reason ends with; empty for none.
+func (s *status) setNote(sentence string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.note == sentence {
+		return
+	}
+	s.note = sentence
+	if sentence != "" {
+		s.log.Info("beside the membership", "state", s.state, "note", sentence)
+	}
+	kubeclient.Notify(s.reportChanged)
+}
+
+func (s *status) getNote() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.note
+}
+
+// change logs a reason that differs from the last one. An attempt that ends as the last one did is not logged, although the state changed in between.
+func (s *status) change(state State, reason string) {
+	from, last := s.state, s.reason
+	s.state, s.reason = state, reason
+	if s.quiet {
+		return
+	}
+	if (from == Standby) != (state == Standby) {
+		kubeclient.Notify(s.changed)
+	}
+	if last != reason {
+		s.log.Info("agent state", "from", from, "to", state, "reason", reason)
+	}
+}
+
+func (s *status) setReady(ready bool) {
+	s.ready = ready
+	if s.quiet {
+		return
+	}
+	value := 0.0
+	if ready {
+		value = 1
+	}
+	joinedGauge.Set(value)
+}
+
+// get is for the readiness probe.
+func (s *status) get() (state State, reason string, ready bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reason = s.reason
+	if s.note != "" {
+		reason += "; " + s.note
+	}
+	return s.state, reason + s.caution, s.ready
+}

@@ -1,0 +1,97 @@
+package applied
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// RemoveRetry is when to try again to remove what could not be removed.
+const RemoveRetry = 30 * time.Second
+
+// Remaining is what is left on the member while everything is removed.
+type Remaining struct {
+	// Left is how many objects there are.
+	Left int
+	// Held are the objects that wait for a finalizer or must not be deleted, each with the reason.
+	Held []string
+	// Retry says that there will be no event when the removal can go on.
+	Retry bool
+}
+
+// Add adds what is left of something else.
+func (r *Remaining) Add(other Remaining) {
+	r.Left, r.Held, r.Retry = r.Left+other.Left, append(r.Held, other.Held...), r.Retry || other.Retry
+}
+
+// String is the number of objects and the first of those that are held.
+func (r Remaining) String() string {
+	text := fmt.Sprintf("%d objects left", r.Left)
+	if r.Left == 1 {
+		text = "1 object left"
+	}
+	if len(r.Held) > 0 {
+		text += "; " + Join(r.Held)
+	}
+	return text
+}
+
+// Join lists the first few texts and the number of the others.
+func Join(texts []string) string {
+	const most = 5
+	if len(texts) <= most {
+		return strings.Join(texts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), len(texts)-most)
+}
+
+// Removal removes everything that was applied, step by step.
+type Removal struct {
+	Clock clock.Clock
+	// Moved says that an object was deleted; its buffer is 1.
+	Moved <-chan struct{}
+	// Progress is called whenever something else is left.
+	Progress func(Remaining)
+}
+
+// Run calls remove until that says that it is done: after each event, and after a while if an attempt failed.
+func (r Removal) Run(ctx context.Context, remove func(context.Context) (left Remaining, done bool, err error)) error {
+	reported := Remaining{Left: -1}
+	for {
+		left, done, err := remove(ctx)
+		if err != nil {
+			return err
+		}
+		if done {
+			r.Progress(Remaining{})
+			return nil
+		}
+		if left.Left != reported.Left || !slices.Equal(left.Held, reported.Held) {
+			r.Progress(left)
+			reported = left
+		}
+		if err := r.wait(ctx, left.Retry); err != nil {
+			return err
+		}
+	}
+}
+
+func (r Removal) wait(ctx context.Context, retry bool) error {
+	var again <-chan time.Time
+	if retry {
+		timer := r.Clock.NewTimer(RemoveRetry)
+		defer timer.Stop()
+		again = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-again:
+	case <-r.Moved:
+	}
+	return nil
+}

@@ -1,0 +1,326 @@
+// Package applied watches the objects that this program applied to the member, kind by kind, and keeps a summary of each; it says how far an
+// object is from what was applied, and what is left while everything is removed. Bundles and Works both build on it.
+//
+// It writes nothing. Its invariant: nothing is kept of an object that carries no label of ours, and only the summary of one that does, so that
+// memory grows with the number of objects and not with their size.
+package applied
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-fleet/muster/internal/restore"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+// Query selects what one watch follows: the objects of a resource that carry the label, or, if it has a name, the one object.
+type Query struct {
+	schema.GroupVersionResource
+	types.NamespacedName
+}
+
+// String is the query for logs.
+func (q Query) String() string {
+	return q.GroupVersionResource.String() + " " + q.NamespacedName.String()
+}
+
+// Watcher keeps a summary S of each object that the queries in use select.
+type Watcher[S any] struct {
+	// Objects reads the member; Label selects the objects of a query without a name.
+	Objects   dynamic.Interface
+	Label     string
+	Summarize func(*unstructured.Unstructured) S
+	// Changed is called when an object is added, changed or deleted, with its summary before and after; nil if there is none.
+	Changed func(object Query, before, after *S)
+	// Listed is called when a query is listed for the first time, with its users: there is no event for what was deleted before.
+	Listed func(users []string)
+
+	mu      sync.Mutex
+	ctx     context.Context // nil unless Run is running
+	running sync.WaitGroup
+	stores  map[Query]*store[S]
+	users   map[string]map[Query]bool
+}
+
+// Run watches until ctx ends.
+func (w *Watcher[S]) Run(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for _, store := range w.stores {
+		w.start(store)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	w.ctx = nil // no watch is started any more
+	w.mu.Unlock()
+	// The last list of a watch takes the lock, so the lock is not held here.
+	w.running.Wait()
+	return nil
+}
+
+// Use replaces the queries of a user. A query without users is no longer watched.
+func (w *Watcher[S]) Use(user string, queries map[Query]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users == nil {
+		w.users, w.stores = map[string]map[Query]bool{}, map[Query]*store[S]{}
+	}
+	w.users[user] = queries
+	if len(queries) == 0 {
+		delete(w.users, user)
+	}
+	needed := map[Query]bool{}
+	for _, used := range w.users {
+		maps.Copy(needed, used)
+	}
+	for query := range needed {
+		if w.stores[query] == nil {
+			w.stores[query] = &store[S]{watcher: w, query: query, summaries: map[types.NamespacedName]*S{}}
+			w.start(w.stores[query])
+		}
+	}
+	for query, store := range w.stores {
+		if !needed[query] {
+			store.stop()
+			delete(w.stores, query)
+		}
+	}
+}
+
+func (w *Watcher[S]) usersOf(query Query) (users []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for user, queries := range w.users {
+		if queries[query] {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// start starts a watch if Run is running. The lock is held.
+func (w *Watcher[S]) start(s *store[S]) {
+	s.stop = func() {}
+	if w.ctx == nil {
+		return
+	}
+	// A kind that cannot be watched cannot be applied either, which is reported there.
+	ctx, cancel := context.WithCancel(klog.NewContext(w.ctx, logr.Discard()))
+	s.stop = cancel
+	objects := w.Objects.Resource(s.query.GroupVersionResource).Namespace(s.query.Namespace)
+	narrow := func(options *metav1.ListOptions) { options.LabelSelector = w.Label }
+	if s.query.Name != "" {
+		narrow = func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.query.Name).String()
+		}
+	}
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			narrow(&options)
+			list, err := objects.List(ctx, options)
+			s.answered(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			narrow(&options)
+			watching, err := objects.Watch(ctx, options)
+			s.answered(err)
+			return watching, err
+		},
+	}
+	silent, backoff := logr.Discard(), retry.Watch()
+	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), &unstructured.Unstructured{}, s, cache.ReflectorOptions{
+		Logger: &silent, Name: "applied " + s.query.String(), Backoff: &backoff,
+	})
+	w.running.Go(func() { reflector.RunWithContext(ctx) })
+}
+
+// Sight is what the watches know of an object.
+type Sight string
+
+const (
+	// Unsure means that no watch has come as far as the resource version that was asked about.
+	Unsure Sight = "Unsure"
+	// Absent means that no watched object has the name.
+	Absent Sight = "Absent"
+	// Present means that the object is there.
+	Present Sight = "Present"
+)
+
+// CatchUp is how long a watch may be behind a resource version that was written. A watch that is still behind follows an API server whose
+// versions went back, because it was restored from a snapshot, and is believed.
+const CatchUp = 30 * time.Second
+
+// Get returns the summary of an object, as of a resource version or later; any version if that is empty.
+func (w *Watcher[S]) Get(query Query, name types.NamespacedName, since string) (summary S, sight Sight) {
+	store := w.store(query)
+	if store == nil {
+		return summary, Unsure
+	}
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	if store.version == "" || store.version != unserved && since != "" && Older(store.version, since) {
+		return summary, Unsure
+	}
+	if found := store.summaries[name]; found != nil {
+		return *found, Present
+	}
+	return summary, Absent
+}
+
+// Failure is why a query could not be listed or watched last; nil if it could.
+func (w *Watcher[S]) Failure(query Query) error {
+	store := w.store(query)
+	if store == nil {
+		return nil
+	}
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	return store.failure
+}
+
+func (w *Watcher[S]) store(query Query) *store[S] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stores[query]
+}
+
+// Older says whether one resource version of an API server is before another. A text that is no version is before none.
+func Older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// unserved stands for the resource version of a kind that the API server does not serve.
+const unserved = "unserved"
+
+// store holds the summaries of one watch.
+type store[S any] struct {
+	watcher *Watcher[S]
+	query   Query
+	stop    context.CancelFunc
+
+	mu        sync.Mutex
+	summaries map[types.NamespacedName]*S
+	// version is how far the watch has come; empty before it is listed.
+	version string
+	failure error
+}
+
+// summarized is what is kept of an object between the decoder and the store.
+type summarized[S any] struct {
+	metav1.ObjectMeta
+	summary S
+}
+
+// Transformer implements cache.TransformingStore: each object of a list is reduced while the list is read.
+func (s *store[S]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if object, ok := obj.(*unstructured.Unstructured); ok {
+			return s.reduce(object), nil
+		}
+		return obj, nil
+	}
+}
+
+func (s *store[S]) reduce(obj any) *summarized[S] {
+	if reduced, ok := obj.(*summarized[S]); ok {
+		return reduced
+	}
+	object := obj.(*unstructured.Unstructured)
+	return &summarized[S]{
+		metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), UID: object.GetUID()},
+		s.watcher.Summarize(object),
+	}
+}
+
+// put stores the summary of an object, or removes it if the object was deleted.
+func (s *store[S]) put(obj any, deleted bool) error {
+	object := s.reduce(obj)
+	name := nameOf(object)
+	s.mu.Lock()
+	before, after := s.summaries[name], &object.summary
+	if deleted {
+		after = nil
+		delete(s.summaries, name)
+	} else {
+		s.summaries[name] = after
+	}
+	if s.version != "" && Older(s.version, object.ResourceVersion) {
+		s.version = object.ResourceVersion
+	}
+	s.mu.Unlock()
+	s.changed(name, before, after)
+	return nil
+}
+
+func (s *store[S]) changed(name types.NamespacedName, before, after *S) {
+	s.watcher.Changed(Query{s.query.GroupVersionResource, name}, before, after)
+}
+
+// answered takes in the answer to a list or the start of a watch. Of a kind that is not served there are no objects.
+func (s *store[S]) answered(err error) {
+	s.mu.Lock()
+	s.failure = err
+	s.mu.Unlock()
+	if apierrors.IsNotFound(err) {
+		_ = s.Replace(nil, unserved) // no error is returned
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (s *store[S]) Add(obj any) error { return s.put(obj, false) }
+
+// Update implements cache.ReflectorStore.
+func (s *store[S]) Update(obj any) error { return s.put(obj, false) }
+
+// Delete implements cache.ReflectorStore.
+func (s *store[S]) Delete(obj any) error { return s.put(obj, true) }
+
+// Replace implements cache.ReflectorStore.
+func (s *store[S]) Replace(list []any, version string) error {
+	fresh := make(map[types.NamespacedName]*S, len(list))
+	for _, obj := range list {
+		object := s.reduce(obj)
+		fresh[nameOf(object)] = &object.summary
+	}
+	s.mu.Lock()
+	before, first := s.summaries, s.version == ""
+	s.summaries, s.version = maps.Clone(fresh), version
+	s.mu.Unlock()
+	for name, summary := range fresh {
+		s.changed(name, before[name], summary)
+		delete(before, name)
+	}
+	for name, summary := range before {
+		s.changed(name, summary, nil)
+	}
+	if first {
+		s.watcher.Listed(s.watcher.usersOf(s.query))
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (*store[S]) Resync() error { return nil }
+
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}

@@ -1,0 +1,184 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+const reasonConfirming = "its BundleDeployment is missing; the release stays until the hub has confirmed, and confirmed again, that it was deleted"
+
+// Pauses are how long the hub has to confirm that a BundleDeployment was deleted before the release is removed, so that the hub can create a
+// BundleDeployment again that was deleted by mistake.
+type Pauses struct {
+	// Watched is the pause after a deletion that was watched while other BundleDeployments stayed.
+	Watched time.Duration
+	// Missing is the pause after a BundleDeployment was missing from a list: the kind was not served, the hub not reached, or none is left.
+	Missing time.Duration
+}
+
+// pauses of production. A running hub creates a BundleDeployment again within a second; a hub that finds out that a kind is served again, or that
+// waits for its Lease and reads the whole fleet, takes longer.
+var pauses = Pauses{Watched: 10 * time.Second, Missing: 2 * time.Minute}
+
+// absence is what the hub answered since a BundleDeployment is missing.
+type absence struct {
+	// since is when the hub first confirmed the deletion, without a doubt since; asked is when the hub was asked last, askAt when to ask again.
+	since, asked, askAt time.Time
+	// doubted says that the hub once could not confirm the deletion; backoff is how long to wait then.
+	doubted bool
+	backoff wait.Backoff
+	// reported says that the agent was sent the problem.
+	reported bool
+	// restored says that the hub has an earlier state than the one in which the release was deployed.
+	restored bool
+	// predates says that the release is older than the member's account, so that another hub or an earlier membership may have deployed it.
+	predates bool
+}
+
+// confirmation is whether and when the release of a missing BundleDeployment may be removed.
+type confirmation struct {
+	restored bool
+	// askAt is when to ask the hub, removeAt when a confirmation suffices; zero before the first confirmation.
+	askAt, removeAt time.Time
+}
+
+// confirmation returns what the hub confirmed, and forgets that if the BundleDeployment is wanted.
+func (d *Deployer) confirmation(name string, of *delivery, wanted bool) confirmation {
+	if wanted {
+		if of.absence != (absence{}) {
+			of.absence = absence{}
+			d.clearProblem(name)
+		}
+		return confirmation{}
+	}
+	how := d.store.missing(name)
+	now := confirmation{askAt: of.absence.askAt, restored: of.release.HubRestored || of.absence.restored || how.restored}
+	if of.absence.since.IsZero() {
+		if how.watchedSince.After(of.absence.asked) {
+			now.askAt = time.Time{} // the hub may know now
+		}
+		return now
+	}
+	pauses := d.pauses()
+	if how.watched && !of.absence.doubted {
+		now.removeAt = of.absence.since.Add(pauses.Watched)
+		return now
+	}
+	now.removeAt = of.absence.since.Add(pauses.Missing)
+	if again := how.watchedSince.Add(pauses.Missing); again.After(now.removeAt) {
+		now.removeAt = again
+	}
+	return now
+}
+
+func (d *Deployer) pauses() Pauses {
+	if d.Pauses != nil {
+		return *d.Pauses
+	}
+	return pauses
+}
+
+// confirm asks the hub whether a BundleDeployment was deleted, and returns whether the release may be removed.
+func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool {
+	version, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), name)
+	now := d.Clock.Now()
+	of.absence.asked = now
+	if err == nil && applied.Older(version, of.release.HubVersion) {
+		of.absence.restored = true
+		return false
+	}
+	if err == nil && !of.known && of.release.Member != d.Member && of.inherited() {
+		var since time.Time
+		if since, err = d.Hub.Since(ctx); err == nil && of.release.DeployedAt.Before(since) {
+			d.Log.Info("release left alone", "deployment", name, "release", of.release.String(), "reason",
+				"another agent deployed it before this cluster joined with its account, and the hub has no BundleDeployment for it: create its Bundle, or uninstall it with Helm")
+			of.absence.predates = true
+			return false
+		}
+	}
+	if err == nil {
+		if of.absence.since.IsZero() {
+			of.absence.since = now
+		}
+		if of.absence.reported {
+			d.clearProblem(name)
+		}
+		of.absence.backoff, of.absence.reported = wait.Backoff{}, false
+		known := d.confirmation(name, of, false)
+		of.absence.askAt = known.removeAt
+		return !known.restored && !now.Before(known.removeAt)
+	}
+	if of.absence.backoff == (wait.Backoff{}) {
+		of.absence.backoff = retry.Unknown()
+	}
+	of.absence.since, of.absence.doubted, of.absence.askAt = time.Time{}, true, now.Add(of.absence.backoff.Step())
+	if errors.Is(err, hubclient.ErrExists) {
+		return false // the watch will say so
+	}
+	message := fmt.Sprintf("release %s stays, because the hub does not say whether its BundleDeployment was deleted: %s", of.release, d.whyUnconfirmed(err))
+	d.Log.Info("removal unconfirmed", "deployment", name, "reason", message, "retry", of.absence.askAt)
+	d.setProblem(name, deployer.ReasonRemovalUnconfirmed, message)
+	of.absence.reported = true
+	return false
+}
+
+// whyUnconfirmed is why the hub could not confirm a deletion: the hub was not reached, refused, or answered otherwise.
+func (d *Deployer) whyUnconfirmed(err error) string {
+	var answer apierrors.APIStatus
+	var connection *url.Error
+	if errors.As(err, &answer) || errors.As(err, &connection) {
+		return d.Hub.Explain(err)
+	}
+	return err.Error()
+}
+
+// keepRestored labels a release that a restored hub does not know, for good: the resource versions of a restored hub grow again.
+func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) error {
+	if !of.release.HubRestored {
+		if err := d.Cluster.MarkHubRestored(ctx, *of.release); err != nil {
+			return err
+		}
+		kept := *of.release
+		kept.HubRestored = true
+		d.mu.Lock()
+		of.release = &kept
+		d.mu.Unlock()
+	}
+	d.setProblem(name, deployer.ReasonHubRestored, fmt.Sprintf("release %s stays, because the hub was restored from an earlier state than the one in which it was delivered, "+
+		"and does not know it: create its Bundle again; to remove the release, delete the Bundle after that", of.release))
+	return nil
+}
+
+// watchEnded takes the result of an attempt to watch BundleDeployments.
+func (d *Deployer) watchEnded(err error) {
+	resumed := d.store.watchResult(err, d.Clock.Now())
+	if err != nil {
+		d.Log.Info("watching BundleDeployments failing", "reason", d.Hub.Explain(err))
+	}
+	if resumed {
+		d.recheckMissing()
+	}
+}
+
+// recheckMissing enqueues each release whose BundleDeployment is missing.
+func (d *Deployer) recheckMissing() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, of := range d.deliveries {
+		if of.release != nil && d.store.get(name) == nil {
+			d.queue.Add(name)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package bundle
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// uids are those of ConfigMaps downstream.
+func (r *rig) uids(names ...string) (all []types.UID) {
+	r.t.Helper()
+	for _, name := range names {
+		found := &corev1.ConfigMap{}
+		r.check(r.downstream.Client(r.t).Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: name}, found))
+		all = append(all, found.UID)
+	}
+	return all
+}
+
+// says waits until the deployer has logged all of that in one line.
+func (r *rig) says(run *running, parts ...string) {
+	r.t.Helper()
+	r.eventually(fmt.Sprintf("it says %q", parts), func() error {
+		return hasLine(run.lines(), parts...)
+	})
+}
+
+// hasLine is nil if one line of a text has all parts.
+func hasLine(text string, parts ...string) error {
+	for line := range strings.Lines(text) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("it said:\n%s", text)
+}
+
+func (r *rig) deleteCRD(name string) {
+	r.t.Helper()
+	crd := r.object(definitions, "", name)
+	r.check(r.kube.Delete(r.t.Context(), crd))
+	r.untilGone(crd)
+}
+
+func TestCRDOfBundleDeploymentsThatIsDeletedAndInstalledAgainLeavesEveryWorkloadWhereItIs(t *testing.T) {
+	r := newRigAlone(t)
+	r.pauses.Missing = time.Minute
+	run := r.start()
+	place := func() {
+		r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+		r.place("db", fleet.BundleDeploymentOptions{}, configMap("db", "one"))
+		r.until("web", fleet.StateReady)
+		r.until("db", fleet.StateReady)
+	}
+	place()
+	before := r.uids("web", "db")
+	r.deleteCRD("bundledeployments.fleet.cattle.io")
+	r.says(run, "removal unconfirmed", "release "+r.target+"/web:1 stays")
+	r.says(run, "removal unconfirmed", "release "+r.target+"/db:1 stays")
+	r.cluster.InstallCRDs(t)
+	r.says(run, `"db"`, "Confirming")
+	place()
+	if after := r.uids("web", "db"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the objects are %v, and were %v", after, before)
+	}
+	for _, name := range []string{"web", "db"} {
+		if found := r.get(name); !strings.HasSuffix(found.Status.Release, name+":1") {
+			t.Errorf("it was deployed again: %s", found.Status.Release)
+		}
+	}
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.untilGone(r.configMap("web"))
+}
+
+func TestBundleDeploymentThatTheHubWritesAgainInTimeCostsNothingDownstream(t *testing.T) {
+	r := newRig(t)
+	r.pauses = Pauses{Watched: time.Minute, Missing: time.Minute}
+	run := r.start()
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	before := r.uids("web")
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.says(run, `"web"`, `"to"="Confirming"`)
+	found := r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	if after := r.uids("web"); fmt.Sprint(after) != fmt.Sprint(before) || found.Status.Release != r.target+"/web:1" {
+		t.Errorf("the objects are %v of release %s, and were %v", after, found.Status.Release, before)
+	}
+}
+
+// gate is a way to the hub, which can be shut: then it serves no kinds of the fleet.
+func (r *rig) gate() *atomic.Bool {
+	r.t.Helper()
+	target, err := url.Parse(r.cluster.Config.Host)
+	r.check(err)
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(r.cluster.Config))
+	r.check(err)
+	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(target) }, Transport: transport, FlushInterval: -1}
+	shut := &atomic.Bool{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if shut.Load() && strings.HasPrefix(request.URL.Path, "/apis/fleet.cattle.io/") {
+			http.NotFound(w, request)
+			return
+		}
+		proxy.ServeHTTP(w, request)
+	}))
+	r.t.Cleanup(server.CloseClientConnections)
+	r.server, r.ca = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return shut
+}
+
+func TestHubThatServesNoKindOfTheFleetTakesNothingAway(t *testing.T) {
+	r := newRig(t)
+	shut := r.gate()
+	run := r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.place("db", fleet.BundleDeploymentOptions{}, configMap("db", "one"))
+	r.until("web", fleet.StateReady)
+	r.until("db", fleet.StateReady)
+	before := r.uids("web")
+	shut.Store(true)
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.says(run, "removal unconfirmed", "web:1 stays")
+	if after := r.uids("web"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the objects are %v, and were %v", after, before)
+	}
+	shut.Store(false)
+	r.untilGone(r.configMap("web"))
+}
+
+func TestReleaseThatARestoredHubDoesNotKnowIsKeptAndNamed(t *testing.T) {
+	const hub = "restored-hub"
+	r := newRigOn(t, hub)
+	member := newRig(t)
+	r.downstream, r.agent, r.target = member.cluster, member.agent, member.target
+	r.place("old", fleet.BundleDeploymentOptions{}, configMap("old", "one"))
+	first := r.start()
+	r.until("old", fleet.StateReady)
+	restore := testkube.Snapshot(t, hub)
+	r.deploy("new", fleet.BundleDeploymentOptions{}, configMap("new", "one"))
+	before := r.uids("old", "new")
+	restore()
+	r.says(first, `"new"`, `"to"="Kept"`)
+	first.stop()
+	// Its versions grow past those of before.
+	for range 30 {
+		r.place("grows", fleet.BundleDeploymentOptions{}, configMap("grows", time.Now().String()))
+	}
+	second := r.start()
+	r.says(second, `"new"`, `"to"="Kept"`)
+	r.until("grows", fleet.StateReady)
+	r.until("old", fleet.StateReady)
+	if after := r.uids("old", "new"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the objects are %v, and were %v", after, before)
+	}
+	r.deploy("new", fleet.BundleDeploymentOptions{}, configMap("new", "one"))
+	if after := r.uids("new"); fmt.Sprint(after) != fmt.Sprint(before[1:]) {
+		t.Errorf("the object is %v, and was %v", after, before[1:])
+	}
+	r.check(r.kube.Delete(t.Context(), r.get("new")))
+	r.eventually("it is removed like any other after that", func() error {
+		found := &corev1.ConfigMap{}
+		if err := member.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "new"}, found); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,321 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/deploy/drift"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// agentBundle is how the names of the Bundles begin by which upstream's agents are managed: removing one would remove who removes it.
+const agentBundle = "fleet-agent"
+
+// reasonedError is an error with the reason for a condition.
+type reasonedError struct {
+	reason string
+	err    error
+}
+
+func (e *reasonedError) Error() string { return e.err.Error() }
+func (e *reasonedError) Unwrap() error { return e.err }
+
+func withReason(reason string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &reasonedError{reason: reason, err: err}
+}
+
+// act carries out a decision.
+func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observation, decision decision) error {
+	// An operation that Helm began is not cancelled: the next deployer would have to repair the release.
+	going := context.WithoutCancel(ctx)
+	switch decision.State {
+	case Confirming:
+		if decision.Wake.IsZero() {
+			d.confirm(going, name, of)
+		}
+	case Kept:
+		return d.keepRestored(going, name, of)
+	case Removing:
+		// A worker was not free at once, so the last confirmation may be old.
+		if d.confirm(going, name, of) {
+			of.attempt.extend(uninstallTimeout)
+			d.watchRemoval(ctx, name, of)
+			return d.prune(going, name, of)
+		}
+	case Moving:
+		of.attempt.extend(uninstallTimeout)
+		d.watchRemoval(ctx, name, of)
+		return withReason("MoveFailed", d.removeRelease(going, name, of))
+	case Deploying:
+		return d.deploy(going, name, of, s)
+	case Correcting:
+		return d.correct(going, of, s)
+	case Watching:
+		if decision.Wake.IsZero() {
+			return d.setMember(going, name, of)
+		}
+	case Gone, Held, Unsupported, Waiting, Failed:
+	}
+	return nil
+}
+
+// setMember labels a release as this member's, so that the release is known when its BundleDeployment is deleted.
+func (d *Deployer) setMember(ctx context.Context, name string, of *delivery) error {
+	if of.release.Member == d.Member && !of.release.HubRestored || of.release.Agent {
+		return nil
+	}
+	if err := d.Cluster.SetMember(ctx, *of.release, d.owner(name, of)); err != nil {
+		return err
+	}
+	labelled := *of.release
+	labelled.Member, labelled.HubRestored = d.Member, false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.release = &labelled
+	return nil
+}
+
+// deploy installs or upgrades a release, and reports an operation that takes long.
+func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s observation) error {
+	request, err := d.request(ctx, s)
+	if err != nil {
+		return err
+	}
+	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
+	timer := d.Clock.NewTimer(ReportAfter)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-done:
+			reported <- nil
+		case <-timer.C():
+			reported <- d.progress(ctx, name, s)
+		}
+	}()
+	if before := of.release; s.found && (before.ID() != request.ID() || before.History != before.Namespace) {
+		request.Before = before
+	}
+	request.Rendered = func() { of.attempt.rendered(operationTimeout(request)) }
+	of.attempt.extend(d.Attempts.RenderTimeout)
+	made, err := d.Cluster.Deploy(ctx, request)
+	close(done)
+	if status := <-reported; status != nil {
+		of.written = status
+	}
+	if err != nil {
+		// The history says what became of it.
+		d.rereadHistory(ctx, name, of)
+		if release.IsForeign(err) {
+			return withReason("ReleaseConflict", fmt.Errorf("%w: give the release of Bundle %s another name by helm.releaseName", err, name))
+		}
+		return withReason("DeployFailed", d.explainConflict(name, request.ID(), err))
+	}
+	d.Log.Info("release deployed", "deployment", name, "release", made.String())
+	d.setRelease(name, of, &made)
+	return nil
+}
+
+// rereadHistory reads from the history what became of the release of a deployment.
+func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery) {
+	var among []release.ID
+	if of.release != nil {
+		among = append(among, of.release.ID())
+	}
+	if deployment := d.store.get(name); deployment != nil {
+		among = append(among, wantedRelease(deployment))
+	}
+	found, there, err := d.Cluster.FindRelease(ctx, name, among...)
+	if err != nil {
+		return // the release in memory counts until the next attempt
+	}
+	d.setRelease(name, of, nil)
+	if there {
+		d.setRelease(name, of, &found)
+	}
+}
+
+// progress reports that a deployment is in progress, and returns the reported status.
+func (d *Deployer) progress(ctx context.Context, name string, s observation) *fleet.BundleDeploymentStatus {
+	decision := decision{State: Deploying, Reason: fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)}
+	status := statusOf(decision, s, d.Clock.Now())
+	if d.patchStatus(ctx, name, status) != nil {
+		return nil
+	}
+	return &status
+}
+
+// request gathers what a release is deployed from.
+func (d *Deployer) request(ctx context.Context, s observation) (release.Request, error) {
+	spec := s.deployment.Spec
+	content := contents.ContentName(spec.DeploymentID)
+	packed, err := d.Hub.Content(ctx, content)
+	if err != nil {
+		return release.Request{}, withReason("ContentUnreadable", fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
+	}
+	resources, err := contents.Unpack(packed)
+	if err != nil {
+		return release.Request{}, withReason("ContentRefused", err)
+	}
+	files, err := chart.Decode(resources)
+	if err != nil {
+		return release.Request{}, withReason("ContentRefused", err)
+	}
+	var fetched *helm.Chart
+	if chart.Elsewhere(files, spec.Options) {
+		if err := contents.CheckChartVersion(spec.Options.Helm); err != nil {
+			return release.Request{}, withReason("ChartVersionRefused", err)
+		}
+		if fetched, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
+			return release.Request{}, withReason("ChartUnreadable", err)
+		}
+	}
+	made, values, err := chart.Build(files, fetched, naming.Release(s.deployment.Name), content, spec.Options)
+	var unsupported *chart.Unsupported
+	if errors.As(err, &unsupported) {
+		return release.Request{}, withReason(reasonMissing, err)
+	}
+	if err != nil {
+		return release.Request{}, withReason("ResourcesInvalid", err)
+	}
+	from, err := d.Cluster.ValuesFrom(ctx, spec.Options, s.namespace)
+	if err != nil {
+		return release.Request{}, withReason("ValuesInvalid", err)
+	}
+	own, err := d.values(ctx, s.deployment)
+	if err != nil {
+		return release.Request{}, withReason("ValuesInvalid", err)
+	}
+	return release.Request{
+		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
+		// As with Rancher Fleet's agents, what the cluster itself has wins over what the Bundle says.
+		Values:       loader.MergeMaps(loader.MergeMaps(values, own), from),
+		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
+		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
+	}, nil
+}
+
+// values are the values of a BundleDeployment, which the hub keeps in a Secret of the same name.
+func (d *Deployer) values(ctx context.Context, deployment *fleet.BundleDeployment) (map[string]any, error) {
+	var encoded []byte
+	if helm := deployment.Spec.Options.Helm; helm != nil && helm.Values != nil {
+		encoded = helm.Values.Raw
+	}
+	where := "spec.options.helm.values"
+	if deployment.Spec.ValuesHash != "" {
+		where = "secret " + deployment.Namespace + "/" + deployment.Name + " on the hub"
+		secret, err := d.Hub.Secret(ctx, deployment.Name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the values in %s: %s", where, d.Hub.Explain(err))
+		}
+		if contents.ValuesHash(secret.Data) != deployment.Spec.ValuesHash {
+			return nil, fmt.Errorf("the values in %s are not those that spec.valuesHash announces: waiting for the hub to write them", where)
+		}
+		encoded = secret.Data[fleet.KeyValues]
+	}
+	values := map[string]any{}
+	if len(encoded) == 0 {
+		return values, nil
+	}
+	if err := json.Unmarshal(encoded, &values); err != nil {
+		// The error of the parser may quote what it could not parse.
+		return nil, fmt.Errorf("%s holds no JSON object", where)
+	}
+	return values, nil
+}
+
+// explainConflict names the Bundle or release to which a conflicting object belongs.
+func (d *Deployer) explainConflict(name string, deployed release.ID, err error) error {
+	conflict, ok := release.ConflictIn(err, deployed)
+	if !ok {
+		return err
+	}
+	object := object(conflict.Kind, conflict.Namespace, conflict.Name)
+	owner := "is there already and belongs to no release"
+	if conflict.Release != (release.ID{}) {
+		owner = fmt.Sprintf("belongs to release %s", conflict.Release)
+		d.mu.Lock()
+		for bundle, of := range d.deliveries {
+			if of.release != nil && of.release.ID() == conflict.Release {
+				owner = fmt.Sprintf("belongs to Bundle %s (release %s)", bundle, conflict.Release)
+			}
+		}
+		d.mu.Unlock()
+	}
+	return withReason(reasonConflict, fmt.Errorf("%s, which Bundle %s wants, is not owned by us: it %s: take it out of one of them, or set helm.takeOwnership on the one that is to have it",
+		object, name, owner))
+}
+
+// explain returns the innermost reason and the message of an error.
+func (d *Deployer) explain(err error) (reason, message string) {
+	reason = reasonError
+	for inner := err; ; {
+		var staged *reasonedError
+		if !errors.As(inner, &staged) {
+			return reason, err.Error()
+		}
+		reason, inner = staged.reason, staged.err
+	}
+}
+
+// watchObjects reads the manifests of a release and watches its objects.
+func (d *Deployer) watchObjects(ctx context.Context, name string, of *delivery) error {
+	if of.set != nil {
+		return nil
+	}
+	objects, err := d.Cluster.Objects(ctx, *of.release)
+	if err != nil {
+		return err
+	}
+	set, err := d.detector.NewSet(*of.release, objects)
+	if err != nil {
+		return err
+	}
+	if err := d.addFormer(ctx, of, set, objects); err != nil {
+		return err
+	}
+	d.watch(name, of, set)
+	return nil
+}
+
+// watch watches the objects of a release.
+func (d *Deployer) watch(name string, of *delivery, set *drift.Set) {
+	d.mu.Lock()
+	of.set, of.watched = set, nil
+	for _, key := range set.Keys() {
+		object := key.Object()
+		of.watched = append(of.watched, object)
+		if d.owners[object] == nil {
+			d.owners[object] = map[string]bool{}
+		}
+		d.owners[object][name] = true
+	}
+	d.mu.Unlock()
+	d.detector.Use(name, set)
+}
+
+// setRelease sets the release of a deployment, or none, and forgets the objects of the one before.
+func (d *Deployer) setRelease(name string, of *delivery, s *release.Summary) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.release, of.removingSince = s, time.Time{}
+	for _, object := range of.watched {
+		delete(d.owners[object], name)
+		if len(d.owners[object]) == 0 {
+			delete(d.owners, object)
+		}
+	}
+	of.set, of.watched = nil, nil
+}

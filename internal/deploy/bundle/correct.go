@@ -1,0 +1,52 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// firstCorrection and lastCorrection bound the time between two corrections of contested drift.
+	firstCorrection = 5 * time.Second
+	lastCorrection  = 5 * time.Minute
+	// calm is how long no correction may be needed until a series ends.
+	calm = 10 * time.Minute
+)
+
+// countCorrection counts a correction. Each correction in a series doubles the time until the next.
+func (of *delivery) countCorrection(now time.Time) {
+	if now.Sub(of.correctAt) > calm {
+		of.corrections = 0
+	}
+	wait := firstCorrection
+	for range of.corrections {
+		wait = min(2*wait, lastCorrection)
+	}
+	of.corrections++
+	of.correctAt = now.Add(wait)
+}
+
+// contested says whether drift comes back after each correction.
+func (of *delivery) contested(now time.Time) bool {
+	return of.corrections > 2 && now.Before(of.correctAt.Add(calm))
+}
+
+// correct sets drift back.
+func (d *Deployer) correct(ctx context.Context, of *delivery, s observation) error {
+	spec := s.deployment.Spec
+	how := correction(spec)
+	err := d.detector.Correct(ctx, of.set, spec.Options, how.Force)
+	if err == nil {
+		of.countCorrection(d.Clock.Now())
+		d.Log.Info("drift corrected", "deployment", s.deployment.Name, "objects", s.modified)
+		return nil
+	}
+	err = fmt.Errorf("it could not be corrected: %w", err)
+	if how.KeepFailHistory && of.failure.message == "" {
+		if recordErr := d.Cluster.RecordFailedCorrection(ctx, *of.release, spec.Options, err); recordErr != nil {
+			err = fmt.Errorf("%w; %w", err, recordErr)
+		}
+	}
+	return withReason("CorrectionFailed", err)
+}

@@ -1,0 +1,313 @@
+// Package bundle makes the Helm releases on a member what the BundleDeployments of its member namespace say, and reports how they are.
+//
+// It writes the status of BundleDeployments on the hub, and releases on the member.
+//
+// Its invariant: a release is changed only if it is not as wanted, and removed only if its BundleDeployment was deleted from a member namespace that
+// stays. A list that fails, another member namespace, or one that is being deleted leaves everything as it is.
+package bundle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/deploy/drift"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+const (
+	// workers is how many deployments are worked on at a time; a deployment that waits for a hook occupies a worker.
+	workers = 16
+	// debounce is how long events are collected before a deployment is reconciled.
+	debounce = 300 * time.Millisecond
+	// busyRetry is when to check again whether a user's Helm command ended.
+	busyRetry = 2 * time.Second
+	// ReportAfter is how long an operation, or the first list of a kind, may take before that is reported.
+	ReportAfter = 3 * time.Second
+)
+
+// Deployer deploys for one member.
+type Deployer struct {
+	// Cluster is downstream, Hub the member namespace.
+	Cluster *release.Cluster
+	Hub     *hubclient.Member
+	// Member is the UID of the member's report.
+	Member string
+	Log    logr.Logger
+	Clock  clock.WithTicker
+	// Idle is called with whether no BundleDeployment is wanted and no release is left. The agent's own release needs no deployer while it is well;
+	// AgentIdle is called before with the generation of its BundleDeployment.
+	Idle      func(bool)
+	AgentIdle func(map[string]int64)
+	// Pauses are those of production if nil.
+	Pauses *Pauses
+	// Attempts report what is being worked on.
+	Attempts *Attempts
+	// Blocked is called with what keeps releases from being removed, when that changes.
+	Blocked func(deployer.Blocked)
+
+	queue    workqueue.TypedDelayingInterface[string]
+	store    *store
+	detector *drift.Detector
+	charts   *chart.Fetcher
+
+	mu         sync.Mutex
+	deliveries map[string]*delivery
+	owners     map[applied.Query]map[string]bool
+	waiting    map[string]bool
+	busy       int
+	problems   problems
+	wakeups    wakeups
+}
+
+// Run deploys until ctx ends and Helm finished.
+func (d *Deployer) Run(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, d.Log)
+	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: d.Clock})
+	d.deliveries, d.owners, d.waiting = map[string]*delivery{}, map[applied.Query]map[string]bool{}, map[string]bool{}
+	d.store = newStore(d.queue.Add, d.reported)
+	d.detector, d.charts = drift.New(d.Cluster, d.changed, d.listed), chart.NewFetcher(nil)
+	d.wakeups.init()
+	if err := d.adopt(ctx); err != nil {
+		return err
+	}
+	deployments, err := d.Hub.Deployments()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	working.Go(func() { kubeclient.Follow(ctx, deployments, "", d.store, d.watchEnded) })
+	working.Go(func() { d.followCluster(ctx) })
+	working.Go(func() { _ = d.detector.Run(ctx) }) // no error is returned
+	select {
+	case <-ctx.Done():
+	case <-d.store.synced:
+		// Only now the missing BundleDeployments are known.
+		d.mu.Lock()
+		for name := range d.deliveries {
+			d.queue.Add(name)
+		}
+		d.mu.Unlock()
+		for range workers {
+			working.Go(func() { d.work(ctx) })
+		}
+	}
+	d.reportIdle()
+	<-ctx.Done()
+	cancel()
+	d.queue.ShutDown()
+	working.Wait()
+	return nil
+}
+
+// CheckLock returns unless the lock that everything takes is held for ever.
+func (d *Deployer) CheckLock() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+}
+
+// adopt lists the releases that were deployed before. Nothing is deployed until they are known.
+func (d *Deployer) adopt(ctx context.Context) error {
+	for backoff := retry.Unreachable(); ; {
+		found, err := d.Cluster.List(ctx)
+		if err == nil {
+			if d.moveHistories(ctx, found) {
+				continue
+			}
+			for secret, is := range found.Unreadable {
+				d.Log.Info("reading a release failing", "reason", is.Why.Error())
+				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, is.Why.Error())
+			}
+			for name, summary := range found.Releases {
+				d.deliveries[name] = newDelivery(&summary)
+			}
+			return nil
+		}
+		d.Log.Info("finding releases failing", "reason", err.Error())
+		if err := retry.Wait(ctx, d.Clock, backoff.Step()); err != nil {
+			return err
+		}
+	}
+}
+
+// moveHistories moves histories that earlier versions kept in the agent's namespace into the namespaces of the releases, and returns whether any
+// was moved. A history that cannot be moved now stays until its release is deployed again or removed.
+func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (moved bool) {
+	for _, s := range found.Releases {
+		if s.History == s.Namespace || s.Agent {
+			continue
+		}
+		if err := d.Cluster.Move(ctx, s, s.ID(), release.Owner{Bundle: s.Bundle, Workspace: s.Workspace}); err != nil {
+			d.Log.Info("moving the history of a release to its namespace failing", "release", s.String(), "reason", err.Error())
+			continue
+		}
+		d.Log.Info("history of a release moved to its namespace", "release", s.String(), "from", s.History)
+		moved = true
+	}
+	return moved
+}
+
+// reported wakes the deployments that wait for the status of another.
+func (d *Deployer) reported(string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name := range d.waiting {
+		d.queue.Add(name)
+	}
+}
+
+func (d *Deployer) work(ctx context.Context) {
+	for {
+		name, stopped := d.queue.Get()
+		if stopped {
+			return
+		}
+		if ctx.Err() == nil {
+			d.begin()
+			d.reconcileName(ctx, name)
+			d.end()
+		}
+		d.queue.Done(name)
+		d.reportIdle()
+	}
+}
+
+func (d *Deployer) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy++
+	d.Idle(false)
+}
+
+func (d *Deployer) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy--
+}
+
+// reportIdle calls Idle if nothing is in the queue or in progress.
+func (d *Deployer) reportIdle() {
+	wanted := d.store.all()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy > 0 || d.queue.Len() > 0 {
+		return
+	}
+	removing := false
+	for _, of := range d.deliveries {
+		removing = removing || !of.removingSince.IsZero()
+	}
+	if !removing {
+		d.reportFirstProblems()
+	}
+	agentIdle := map[string]int64{}
+	for _, deployment := range wanted {
+		of := d.deliveries[deployment.Name]
+		if of == nil || of.agentIdle != deployment.Generation {
+			return
+		}
+		agentIdle[deployment.Name] = of.agentIdle
+	}
+	for name, of := range d.deliveries {
+		if agentIdle[name] > 0 {
+			continue
+		}
+		if of.ours(d.Member) {
+			return
+		}
+	}
+	if len(agentIdle) > 0 {
+		d.AgentIdle(agentIdle)
+	}
+	d.Idle(true)
+}
+
+// reconcile is observe, decide, act and report for one deployment.
+func (d *Deployer) reconcile(ctx context.Context, name string, of *delivery) {
+	if d.store.get(name) == nil && of.release == nil {
+		d.forget(name)
+		return
+	}
+	d.setAgentIdle(of, 0)
+	s := d.observe(ctx, name, of)
+	decision := decide(s.observed, d.Clock.Now())
+	d.logState(name, of, s, decision)
+	err := d.act(ctx, name, of, s, decision)
+	if ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, release.ErrBusy) {
+		d.Log.Info("deployment waits", "deployment", name, "reason", err.Error())
+		d.queue.AddAfter(name, busyRetry) // there is no event when a command has ended
+		return
+	}
+	if err != nil {
+		d.fail(name, of, s, err)
+		return
+	}
+	switch decision.State {
+	case Confirming, Removing, Moving, Deploying, Correcting:
+		if decision.State == Confirming && !decision.Wake.IsZero() {
+			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
+			return
+		}
+		of.failure, of.backoff = failure{}, retry.Failed()
+		d.queue.Add(name)
+	case Gone, Kept, Held, Unsupported, Waiting, Failed, Watching:
+		if d.report(ctx, name, of, s, decision) && decision.State == Watching && s.agentIsWell() {
+			d.setAgentIdle(of, s.generation)
+		}
+		if !decision.Wake.IsZero() {
+			d.queue.AddAfter(name, decision.Wake.Sub(d.Clock.Now()))
+		}
+	}
+}
+
+// setAgentIdle sets in which generation the agent's own release is well; 0 if in none.
+func (d *Deployer) setAgentIdle(of *delivery, generation int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.agentIdle = generation
+}
+
+// logState logs a change of state, and marks a deployment that waits for others.
+func (d *Deployer) logState(name string, of *delivery, s observation, decision decision) {
+	d.mu.Lock()
+	if decision.State == Waiting {
+		d.waiting[name] = true
+	} else {
+		delete(d.waiting, name)
+	}
+	d.mu.Unlock()
+	if of.state != decision.State {
+		d.Log.Info("deployment state", "deployment", name, "from", of.state, "to", decision.State, "reason", decision.Reason)
+		of.state = decision.State
+	}
+	if s.unwatched == "" {
+		of.unwatched = time.Time{}
+	}
+}
+
+// fail stores why an attempt failed, and reconciles again at once, which reports the failure.
+func (d *Deployer) fail(name string, of *delivery, s observation, err error) {
+	if of.failure.of != s.generation {
+		of.backoff = retry.Failed()
+	}
+	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)
+	reason, message := d.explain(err)
+	of.failure = failure{of: s.generation, reason: reason, message: message, retryAt: d.Clock.Now().Add(of.backoff.Step())}
+	d.Log.Info("deployment failing", "deployment", name, "reason", message, "retry", of.failure.retryAt)
+	d.queue.Add(name)
+}

@@ -1,0 +1,271 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/drift"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// observation is the input of decide, with what act and report need besides.
+type observation struct {
+	observed
+	// deployment is nil if there is none.
+	deployment *fleet.BundleDeployment
+	// objects are those of a release that is as wanted; unwatched says why they cannot be observed.
+	objects   drift.Observation
+	unwatched string
+	// contested says that drift comes back after each correction.
+	contested bool
+}
+
+func (d *Deployer) observe(ctx context.Context, name string, of *delivery) observation {
+	wokenUp, lost := d.wakeups.take(name)
+	if wokenUp {
+		of.failure.retryAt = time.Time{}
+	}
+	if lost {
+		d.rereadHistory(ctx, name, of)
+	}
+	deployment := d.store.get(name)
+	s := observation{deployment: deployment, observed: observed{member: d.Member, failure: of.failure, correctAt: of.correctAt},
+		contested: of.contested(d.Clock.Now())}
+	if deployment != nil {
+		d.mu.Lock()
+		of.known, of.workspace = true, deployment.Labels[fleet.LabelBundleNamespace]
+		d.mu.Unlock()
+		if of.uid != deployment.UID {
+			of.uid, of.written = deployment.UID, nil
+		}
+		s.fill(deployment)
+		if other := contents.OtherRecipient(deployment.Labels, d.Hub.Namespace, d.Hub.Name); other != "" {
+			s.unsupported = fmt.Sprintf("it is labelled for %s, and nothing of it is deployed on this member: delete it, or take the labels off", other)
+		}
+		s.waiting = waitingFor(deployment, d.store.all())
+	}
+	s.known = of.known
+	if crashed := d.Attempts.crashed(name, deployment); d.Clock.Now().Before(crashed.retryAt) {
+		s.failure, s.crashed = crashed, true
+	}
+	if of.release == nil {
+		return s
+	}
+	if s.otherWorkspace = of.otherWorkspace(); s.otherWorkspace && deployment != nil {
+		return s // the release of a Bundle of the same name; whether it is in the way is found out by deploying
+	}
+	s.found, s.release, s.inherited = true, *of.release, of.inherited()
+	s.confirmation = d.confirmation(name, of, s.wanted)
+	if s.wanted && !s.misplaced() {
+		d.mu.Lock()
+		of.removingSince = time.Time{} // it came back before it was removed
+		d.mu.Unlock()
+	}
+	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() {
+		s.observeObjects(ctx, d, of)
+	}
+	return s
+}
+
+// otherWorkspace says whether the release is that of a Bundle in another workspace than the BundleDeployment's.
+func (of *delivery) otherWorkspace() bool {
+	return of.workspace != "" && of.release.Workspace != "" && of.workspace != of.release.Workspace
+}
+
+// ours says whether the release is removed when its BundleDeployment is deleted.
+func (of *delivery) ours(member string) bool {
+	return of.release != nil && (of.known && !of.otherWorkspace() || of.release.Member == member || of.inherited())
+}
+
+// inherited says whether the newest revision was deployed by an agent that notes neither workspace nor deployment ID, such as upstream's, so that
+// the release may be this member's. The label of a member proves nothing then: Helm copies labels from the revision before.
+func (of *delivery) inherited() bool {
+	s := of.release
+	return s.Workspace == "" && s.DeploymentID == "" && !s.Agent && !of.absence.predates
+}
+
+// fill adds the fields of the BundleDeployment.
+func (s *observation) fill(deployment *fleet.BundleDeployment) {
+	spec := deployment.Spec
+	s.wanted = deployment.DeletionTimestamp == nil
+	s.generation = deployment.Generation
+	s.deploymentID, s.syncGeneration = spec.DeploymentID, spec.Options.ForceSyncGeneration
+	s.applied = deployment.Status.AppliedDeploymentID
+	if generation := deployment.Status.SyncGeneration; generation != nil {
+		s.appliedSync = *generation
+	}
+	s.held, s.unsupported = heldBecause(spec), unsupportedIn(spec)
+	wanted := wantedRelease(deployment)
+	s.name, s.namespace = wanted.Name, wanted.Namespace
+	s.adopts = spec.Options.Helm == nil || spec.Options.Helm.ReleaseName == "" || spec.Options.Helm.TakeOwnership
+	if correct := correction(spec); correct != nil {
+		s.correct = correct.Enabled
+	}
+}
+
+// wantedRelease is the release that a BundleDeployment asks for.
+func wantedRelease(deployment *fleet.BundleDeployment) release.ID {
+	options := deployment.Spec.Options
+	id := release.ID{Namespace: release.Namespace(options), Name: naming.Release(deployment.Name)}
+	if options.Helm != nil && options.Helm.ReleaseName != "" {
+		id.Name = options.Helm.ReleaseName
+	}
+	return id
+}
+
+// observeObjects adds how the objects of the release are.
+func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *delivery) {
+	if err := d.watchObjects(ctx, s.deployment.Name, of); err != nil {
+		s.unwatched = err.Error()
+		if isNotServed(err) {
+			d.waitForKind(s.deployment.Name)
+		}
+		return
+	}
+	objects, err := d.detector.Observe(ctx, of.set, s.deployment.Spec.Options)
+	switch {
+	case err != nil:
+		s.unwatched = err.Error()
+	case objects.Unsynced != "":
+		s.unwatched = objects.Unsynced
+	default:
+		s.objects, s.modified = objects, objects.Correctable
+	}
+	if s.objects.Changed == 0 || !isAgent(s.deployment) {
+		return
+	}
+	// A user may have upgraded the agent's own release, which is no drift: the release is adopted again.
+	switch overtaken, err := d.Cluster.Overtaken(ctx, s.release); {
+	case err != nil:
+		s.unwatched = err.Error()
+	case overtaken:
+		s.release.Deployed, s.modified, s.objects = false, 0, drift.Observation{}
+	}
+}
+
+// addFormer watches the objects of earlier revisions that are still there.
+func (d *Deployer) addFormer(ctx context.Context, of *delivery, set *drift.Set, objects []*unstructured.Unstructured) error {
+	if of.release.Version < 2 {
+		return nil
+	}
+	former, err := d.Cluster.Former(*of.release, objects)
+	if err != nil {
+		return err
+	}
+	return d.detector.AddFormer(ctx, set, former)
+}
+
+// isAgent says whether a BundleDeployment is that of the agent itself.
+func isAgent(deployment *fleet.BundleDeployment) bool {
+	return deployment != nil && deployment.Labels[fleet.LabelAgent] != ""
+}
+
+// agentIsWell says whether this is the agent's own release and well, so that no deployer is needed for it.
+func (s observation) agentIsWell() bool {
+	return isAgent(s.deployment) && s.unwatched == "" && s.objects.Changed == 0 && s.objects.Counts.NotReady == 0 && s.objects.Counts.Missing == 0
+}
+
+func correction(spec fleet.BundleDeploymentSpec) *fleet.CorrectDrift {
+	if spec.CorrectDrift != nil {
+		return spec.CorrectDrift
+	}
+	return spec.Options.CorrectDrift
+}
+
+func heldBecause(spec fleet.BundleDeploymentSpec) string {
+	switch {
+	case spec.Paused:
+		return "it is paused"
+	case spec.OffSchedule:
+		return "it is outside of its schedule"
+	case spec.WaitingForValues:
+		return "the hub has not written its values yet"
+	case spec.DeploymentID == "":
+		return "the rollout has not reached this cluster yet"
+	}
+	return ""
+}
+
+// unsupportedIn names the first field that is not implemented.
+func unsupportedIn(spec fleet.BundleDeploymentSpec) string {
+	const notImplemented = " is not implemented by this agent: "
+	switch {
+	case spec.OCIContents:
+		return "spec.ociContents" + notImplemented + "let the hub store the resources as a Content"
+	case spec.HelmChartOptions != nil:
+		return "spec.helmChartOptions" + notImplemented + "put the files of the chart into a Bundle"
+	case len(spec.Options.DownstreamResources) > 0:
+		return "spec.options.downstreamResources" + notImplemented + "put the Secrets and ConfigMaps into the Bundle, or make them downstream"
+	case len(spec.Options.Overwrites) > 0:
+		return "spec.options.overwrites" + notImplemented + "use helm.takeOwnership"
+	}
+	return ""
+}
+
+// waitingFor names the deployments that this one depends on and that are not in an accepted state; empty if there are none.
+func waitingFor(deployment *fleet.BundleDeployment, all []*fleet.BundleDeployment) string {
+	var missing []string
+	for _, ref := range deployment.Spec.DependsOn {
+		accepted := ref.AcceptedStates
+		if len(accepted) == 0 {
+			accepted = []fleet.BundleState{fleet.StateReady}
+		}
+		matched, sentence := matching(deployment, ref, all)
+		if sentence != "" {
+			missing = append(missing, sentence)
+		}
+		for _, other := range matched {
+			if state := contents.StateOf(other); !slices.Contains(accepted, state) {
+				missing = append(missing, fmt.Sprintf("waiting for Bundle %s, which is %s on this cluster and has to be %v", bundleOf(other), state, accepted))
+			}
+		}
+	}
+	return strings.Join(missing, "; ")
+}
+
+// matching finds the deployments of a reference, or says that there is none.
+func matching(deployment *fleet.BundleDeployment, ref fleet.BundleRef, all []*fleet.BundleDeployment) ([]*fleet.BundleDeployment, string) {
+	selector := labels.Nothing()
+	if ref.Selector != nil {
+		parsed, err := metav1.LabelSelectorAsSelector(ref.Selector)
+		if err != nil {
+			return nil, fmt.Sprintf("spec.dependsOn has a selector that is none: %v", err)
+		}
+		selector = parsed
+	}
+	var matched []*fleet.BundleDeployment
+	for _, other := range all {
+		if other.Name == deployment.Name || other.Labels[fleet.LabelBundleNamespace] != deployment.Labels[fleet.LabelBundleNamespace] {
+			continue
+		}
+		if ref.Name != "" && bundleOf(other) == ref.Name || ref.Selector != nil && selector.Matches(labels.Set(other.Labels)) {
+			matched = append(matched, other)
+		}
+	}
+	switch {
+	case len(matched) > 0:
+		return matched, ""
+	case ref.Name != "":
+		return nil, fmt.Sprintf("waiting for Bundle %s, which is not deployed to this cluster", ref.Name)
+	default:
+		return nil, fmt.Sprintf("waiting for Bundles with labels %s, of which none is deployed to this cluster", selector)
+	}
+}
+
+// bundleOf is the name of the Bundle of a deployment.
+func bundleOf(deployment *fleet.BundleDeployment) string {
+	if name := deployment.Labels[fleet.LabelBundleName]; name != "" {
+		return name
+	}
+	return deployment.Name
+}

@@ -1,0 +1,89 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/testr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// supervise runs the program as the agent does, and returns what was reported to all deployments.
+func (r *rig) supervise(arguments ...string) (reported func() []string) {
+	r.t.Helper()
+	order := r.order(r.server)
+	placed := deployer.NewPlaced(deployer.Bundles, make(chan struct{}, 1))
+	var mu sync.Mutex
+	var all []string
+	placed.Report = func(_ context.Context, _ map[string]int64, sentence string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, sentence)
+		return nil
+	}
+	r.check(placed.Replace([]any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "some"}}}, ""))
+	supervisor := &deployer.Supervisor{
+		Path: testkube.Build(r.t, deployer.Program), Placed: []*deployer.Placed{placed}, Changed: placed.Changed, Renewed: make(chan struct{}),
+		Arguments: append([]string{"--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--holder", r.agent}, arguments...),
+		Order:     func() deployer.Order { return order },
+		Left:      func(context.Context) (bool, error) { return true, nil },
+		Leaves:    func() clusterv1beta1.LeavePolicy { return "" },
+		Log:       testr.New(r.t), Clock: clock.RealClock{},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		supervisor.Run(ctx)
+	}()
+	r.t.Cleanup(func() { cancel(); <-ended })
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+func TestOneBadChartIsOneBadBundle(t *testing.T) {
+	for name, row := range map[string]struct {
+		template, says string
+		arguments      []string
+	}{
+		"a chart that eats memory": {`key: {{ repeat 600000000 "x" }}`, "it ran out of memory", nil},
+		"a chart that never ends": {
+			`{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}`,
+			"it was not done with that after 5s", []string{"--render-timeout=5s"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The bound of the program is 160 MiB then.
+			t.Setenv("MEMORY_LIMIT", fmt.Sprint(256<<20))
+			r := newRigAlone(t)
+			chart := file("Chart.yaml", "apiVersion: v2\nname: bad\nversion: 1.0.0\n")
+			r.place("good", fleet.BundleDeploymentOptions{}, configMap("good", "one"))
+			r.place("bad", fleet.BundleDeploymentOptions{}, chart,
+				file("templates/bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata:\n  "+row.template+"\n"))
+			reported := r.supervise(row.arguments...)
+			r.until("bad", fleet.StateErrApplied, "muster-deployer", row.says)
+			if deployed := kube.FindCondition(r.get("bad").Status.Conditions, fleet.ConditionDeployed); deployed.Reason != "DeployerCrashed" {
+				t.Errorf("the condition is %+v", deployed)
+			}
+			r.until("good", fleet.StateReady)
+			r.deploy("later", fleet.BundleDeploymentOptions{}, configMap("later", "one"))
+			r.deploy("bad", fleet.BundleDeploymentOptions{}, configMap("bad", "mended"))
+			if said := reported(); len(said) > 0 {
+				t.Errorf("all statuses were changed: %s", said)
+			}
+		})
+	}
+}

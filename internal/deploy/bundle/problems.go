@@ -1,0 +1,79 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+)
+
+// problems are what keeps releases without BundleDeployment from being removed. No status is left to report them in, so the agent does in its report.
+type problems struct {
+	mu     sync.Mutex
+	byName map[string]deployer.Blocked
+	// reported is what the agent was sent last; nil before the first report of this process.
+	reported *deployer.Blocked
+}
+
+// setProblem sets the problem with the release of a BundleDeployment.
+func (d *Deployer) setProblem(name, reason, message string) {
+	d.problems.mu.Lock()
+	defer d.problems.mu.Unlock()
+	if d.problems.byName == nil {
+		d.problems.byName = map[string]deployer.Blocked{}
+	}
+	d.problems.byName[name] = deployer.Blocked{Reason: reason, Message: message}
+	d.reportProblems()
+}
+
+// clearProblem removes a problem.
+func (d *Deployer) clearProblem(name string) {
+	d.problems.mu.Lock()
+	defer d.problems.mu.Unlock()
+	delete(d.problems.byName, name)
+	d.reportProblems()
+}
+
+// reportFirstProblems reports even that there are no problems, once: an earlier process may have reported some.
+func (d *Deployer) reportFirstProblems() {
+	d.problems.mu.Lock()
+	defer d.problems.mu.Unlock()
+	if d.problems.reported == nil {
+		d.reportProblems()
+	}
+}
+
+// reportProblems reports the problems if they changed. The lock is held.
+func (d *Deployer) reportProblems() {
+	joint := join(d.problems.byName)
+	if d.problems.reported != nil && *d.problems.reported == joint {
+		return
+	}
+	d.problems.reported = &joint
+	d.Blocked(joint)
+}
+
+// problemOf is the name of a problem with a Secret.
+func problemOf(secret string) string { return "secret/" + secret }
+
+// join makes one condition of all problems: the first by reason and name, and the number of the others. By reason, RemovalBlocked comes before
+// RemovalUnconfirmed, which usually passes by itself.
+func join(byName map[string]deployer.Blocked) deployer.Blocked {
+	if len(byName) == 0 {
+		return deployer.Blocked{}
+	}
+	names := make([]string, 0, len(byName))
+	for name := range byName {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(byName[a].Reason, byName[b].Reason), cmp.Compare(a, b))
+	})
+	first := byName[names[0]]
+	if len(names) > 1 {
+		first.Message += fmt.Sprintf("; and %d more", len(names)-1)
+	}
+	return first
+}

@@ -1,0 +1,133 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/drift"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+)
+
+// removal is a release that is being removed.
+type removal struct {
+	// name is that of the BundleDeployment.
+	name    string
+	release release.Summary
+	// objects are those of the release; nil if only its history is deleted.
+	objects *drift.Set
+	// over says that nothing is left.
+	over bool
+}
+
+// RemoveAll removes everything that was delivered to this member, whatever the hub says, because the member leaves with policy Delete. Run must
+// have ended. RemoveAll calls progress whenever another number of objects is left, and returns when none is. RemoveAll can be called again after it was
+// interrupted at any point, because the history of a release is kept until its objects are gone.
+func (d *Deployer) RemoveAll(ctx context.Context, progress func(applied.Remaining)) error {
+	moved := make(chan struct{}, 1)
+	d.detector = drift.New(d.Cluster, func(applied.Query) { kubeclient.Notify(moved) }, func([]string) { kubeclient.Notify(moved) })
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { _ = d.detector.Run(ctx) }) // no error is returned
+	all, err := d.removals(ctx)
+	if err != nil {
+		return err
+	}
+	progress(count(all))
+	loop := applied.Removal{Clock: d.Clock, Moved: moved, Progress: progress}
+	return loop.Run(ctx, func(ctx context.Context) (applied.Remaining, bool, error) {
+		left := d.removeEach(ctx, all)
+		all = slices.DeleteFunc(all, func(r *removal) bool { return r.over })
+		if len(all) > 0 {
+			return left, false, nil
+		}
+		return left, true, d.unreadable(ctx)
+	})
+}
+
+// unreadable returns an error if a Secret with this member's label has no readable release: its objects are not known.
+func (d *Deployer) unreadable(ctx context.Context) error {
+	found, err := d.Cluster.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, secret := range found.Unreadable {
+		if secret.Member == d.Member {
+			return fmt.Errorf("what was delivered to this cluster is not all removed: %w", secret.Why)
+		}
+	}
+	return nil
+}
+
+// removals are the releases of this member; their objects are watched from now on.
+func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
+	found, err := d.Cluster.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*removal
+	for name, summary := range found.Releases {
+		if summary.Member != d.Member {
+			continue
+		}
+		r := &removal{name: name, release: summary}
+		all = append(all, r)
+		if summary.KeepResources || strings.HasPrefix(name, agentBundle) {
+			continue
+		}
+		if r.objects, err = servedObjects(ctx, d.Cluster, d.detector, summary); err != nil {
+			return nil, err
+		}
+		d.detector.Use(name, r.objects)
+	}
+	return all, nil
+}
+
+// count is how many objects the releases have at first.
+func count(all []*removal) (left applied.Remaining) {
+	for _, r := range all {
+		left.Left += len(r.objects.Keys())
+	}
+	return left
+}
+
+// removeEach removes what it can of each release, and returns what is left.
+func (d *Deployer) removeEach(ctx context.Context, all []*removal) (left applied.Remaining) {
+	var mu sync.Mutex
+	workqueue.ParallelizeUntil(ctx, workers, len(all), func(i int) {
+		r := all[i]
+		now, err := d.removeOne(ctx, r)
+		mu.Lock()
+		defer mu.Unlock()
+		left.Add(applied.Remaining{Left: now.Count, Held: now.Blocked, Retry: now.Count > 0})
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		d.Log.Info("removing a release failing", "release", r.release.String(), "reason", err.Error())
+		left.Add(applied.Remaining{Left: 1, Held: []string{fmt.Sprintf("release %s/%s: %v", r.release.Namespace, r.release.Name, err)}, Retry: true})
+	})
+	slices.Sort(left.Held)
+	return left
+}
+
+// removeOne removes what it can of one release.
+func (d *Deployer) removeOne(ctx context.Context, r *removal) (release.Left, error) {
+	left, err := d.uninstall(ctx, r.name, r.release, r.release.Owner())
+	if release.IsForeign(err) {
+		d.Log.Info("release left alone", "release", r.release.String(), "reason", err.Error())
+		err = nil
+	}
+	r.over = err == nil && left.Count == 0
+	if r.over {
+		d.Log.Info("release removed", "release", r.release.String(), "namespace", left.Namespace)
+	}
+	return left, err
+}

@@ -1,0 +1,95 @@
+package bundle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+func TestUnmetDependenciesAreAnErrorThatNamesThemAll(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.placeWith("after", func(spec *fleet.BundleDeploymentSpec) {
+		spec.DependsOn = []fleet.BundleRef{{Name: "base"}, {Name: "more"}}
+	},
+		fleet.BundleDeploymentOptions{}, configMap("after", "one"))
+	found := r.until("after", fleet.StateErrApplied, "Bundle base", "Bundle more")
+	deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed)
+	if deployed == nil || deployed.Status != corev1.ConditionFalse {
+		t.Errorf("the conditions are %+v", found.Status.Conditions)
+	}
+	r.place("base", fleet.BundleDeploymentOptions{}, configMap("base", "one"))
+	r.place("more", fleet.BundleDeploymentOptions{}, configMap("more", "one"))
+	r.until("after", fleet.StateReady)
+}
+
+func TestWhatIsShownOfADeploymentIsLeftToTheHub(t *testing.T) {
+	r := newRig(t)
+	made := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	made.Status.Display = fleet.BundleDeploymentDisplay{Deployed: "the hub's", Monitored: "word", State: "ErrApplied"}
+	want := made.Status.Display
+	r.check(r.kube.Status().Update(t.Context(), made))
+	r.start()
+	found := r.until("web", fleet.StateReady)
+	if found.Status.Display != want {
+		t.Errorf("it shows %+v", found.Status.Display)
+	}
+}
+
+func TestWhatIsDeployedStaysDeployedWhenAnObjectOfTheNextRevisionIsAnothers(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	before := r.until("web", fleet.StateReady)
+	r.check(r.kube.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.target, Name: "theirs"}}))
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"), configMap("theirs", "two"))
+	found := r.until("web", fleet.StateErrApplied, "theirs", "not owned by us", "takeOwnership")
+	deployed, installed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed), kube.FindCondition(found.Status.Conditions, fleet.ConditionInstalled)
+	if deployed.Status != corev1.ConditionTrue || installed.Status != corev1.ConditionFalse || found.Status.AppliedDeploymentID != before.Status.AppliedDeploymentID {
+		t.Errorf("status is %+v", found.Status)
+	}
+}
+
+func TestAnAttemptThatIsRefusedLeavesDeployedWhatWas(t *testing.T) {
+	deploying := kube.Condition(fleet.ConditionDeployed, false, string(Deploying), "it took so long that this was said")
+	deploying.Status = corev1.ConditionUnknown
+	o := observation{deployment: &fleet.BundleDeployment{}, observed: observed{found: true, failure: failure{reason: reasonConflict}}}
+	o.deployment.Status.Conditions = []fleet.Condition{deploying}
+	o.release.Deployed = true
+	status := statusOf(decision{State: Failed, Reason: "theirs is not owned by us"}, o, time.Unix(0, 0))
+	if deployed := kube.FindCondition(status.Conditions, fleet.ConditionDeployed); deployed.Status != corev1.ConditionTrue || deployed.Reason != reasonDeployed {
+		t.Errorf("the condition Deployed is %+v", deployed)
+	}
+}
+
+// The hub notes with another deployment ID which error the status has; the agent that fails again in the same way has to say so anew.
+func TestTheSameErrorOfAnotherDeploymentIDIsToldAnew(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.place("web", fleet.BundleDeploymentOptions{}, file("Chart.yaml", "apiVersion: v2\nname: web\n"))
+	failed := r.until("web", fleet.StateErrApplied)
+	noted, err := contents.ErrorDigest(failed)
+	r.check(err)
+	// The error says when it was reported with the precision of a second.
+	r.eventually("the clock goes on", func() error {
+		if kube.FindCondition(failed.Status.Conditions, fleet.ConditionDeployed).LastUpdateTime == metav1.Now().UTC().Format("2006-01-02T15:04:05Z07:00") {
+			return fmt.Errorf("it is the same second")
+		}
+		return nil
+	})
+	r.check(r.kube.Patch(t.Context(), failed, client.RawPatch("application/merge-patch+json",
+		[]byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationEarlierError, noted)))))
+	if contents.Failed(r.get("web")) {
+		t.Fatal("the error is noted and counts")
+	}
+	r.place("web", fleet.BundleDeploymentOptions{DefaultNamespace: r.target + "-2"}, file("Chart.yaml", "apiVersion: v2\nname: web\n"))
+	r.until("web", fleet.StateErrApplied)
+}

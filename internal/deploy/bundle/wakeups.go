@@ -1,0 +1,216 @@
+package bundle
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/restore"
+)
+
+// newKinds is a name in the queue that stands for all deployments which wait for a kind.
+const newKinds = "/kinds"
+
+// removalDebounce is the least time between two removals of what a release has left.
+const removalDebounce = time.Second
+
+// wakeups are the events that deployments wait for, by their names.
+type wakeups struct {
+	mu sync.Mutex
+	// release is a release of somebody else, kind says that a kind is not served.
+	release map[string]release.ID
+	kind    map[string]bool
+	// wokenUp are deployments whose event came, lost those whose history was deleted.
+	wokenUp, lost map[string]bool
+}
+
+func (a *wakeups) init() {
+	a.release, a.kind, a.wokenUp, a.lost = map[string]release.ID{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+}
+
+// failed sets what a failed deployment waits for.
+func (a *wakeups) failed(name string, of release.ID, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.release, name)
+	delete(a.kind, name)
+	switch {
+	case release.IsForeign(err):
+		a.release[name] = of
+	case isNotServed(err):
+		a.kind[name] = true
+	}
+}
+
+// isNotServed says whether an error is that a kind is not served. Helm keeps only the text.
+func isNotServed(err error) bool {
+	return meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind")
+}
+
+// take returns, and forgets, whether an event of a deployment came and whether its history was deleted.
+func (a *wakeups) take(name string) (wokenUp, lost bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wokenUp, lost = a.wokenUp[name], a.lost[name]
+	delete(a.wokenUp, name)
+	delete(a.lost, name)
+	return wokenUp, lost
+}
+
+// wake enqueues a deployment, whatever it waits for.
+func (d *Deployer) wake(name string, after time.Duration) {
+	d.wakeups.mu.Lock()
+	d.wakeups.wokenUp[name] = true
+	d.wakeups.mu.Unlock()
+	d.queue.AddAfter(name, after)
+}
+
+// changed enqueues the deployments with an object that changed.
+func (d *Deployer) changed(object applied.Query) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name := range d.owners[object] {
+		if of := d.deliveries[name]; of != nil && !of.removingSince.IsZero() {
+			d.wake(name, removalDebounce)
+			continue
+		}
+		d.queue.AddAfter(name, debounce)
+	}
+}
+
+// listed enqueues deployments with a kind that is listed now.
+func (d *Deployer) listed(names []string) {
+	for _, name := range names {
+		d.queue.Add(name)
+	}
+}
+
+// wakeForRelease wakes the deployments that wait for a release of somebody else.
+func (d *Deployer) wakeForRelease(id release.ID) {
+	d.wakeups.mu.Lock()
+	var names []string
+	for name, of := range d.wakeups.release {
+		if of == id {
+			names = append(names, name)
+			delete(d.wakeups.release, name)
+		}
+	}
+	d.wakeups.mu.Unlock()
+	for _, name := range names {
+		d.wake(name, debounce)
+	}
+}
+
+// waitForKind lets a deployment wait for a kind to be served.
+func (d *Deployer) waitForKind(name string) {
+	d.wakeups.mu.Lock()
+	defer d.wakeups.mu.Unlock()
+	d.wakeups.kind[name] = true
+}
+
+// crdChanged enqueues newKinds, if deployments wait for a kind.
+func (d *Deployer) crdChanged() {
+	d.wakeups.mu.Lock()
+	defer d.wakeups.mu.Unlock()
+	if len(d.wakeups.kind) > 0 {
+		d.queue.AddAfter(newKinds, debounce)
+	}
+}
+
+// wakeForKinds wakes the deployments that wait for a kind.
+func (d *Deployer) wakeForKinds() {
+	d.wakeups.mu.Lock()
+	names := make([]string, 0, len(d.wakeups.kind))
+	for name := range d.wakeups.kind {
+		names = append(names, name)
+	}
+	clear(d.wakeups.kind)
+	d.wakeups.mu.Unlock()
+	if len(names) > 0 {
+		d.Cluster.Mapper.Reset()
+	}
+	for _, name := range names {
+		d.wake(name, debounce)
+	}
+}
+
+// historyDeleted wakes the deployments to whose release a deleted revision belonged.
+func (d *Deployer) historyDeleted(obj any) {
+	if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = missed.Obj
+	}
+	secret, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	d.clearProblem(problemOf(secret.Namespace + "/" + secret.Name))
+	d.mu.Lock()
+	var names []string
+	for name, of := range d.deliveries {
+		if of.release != nil && of.release.History == secret.Namespace && release.SecretName(*of.release) == secret.Name {
+			names = append(names, name)
+		}
+	}
+	d.mu.Unlock()
+	for _, name := range names {
+		d.wakeups.mu.Lock()
+		d.wakeups.lost[name] = true
+		d.wakeups.mu.Unlock()
+		d.wake(name, debounce)
+	}
+	d.wakeForRelease(release.ID{Namespace: secret.Namespace, Name: secret.Labels["name"]})
+}
+
+// followCluster watches CustomResourceDefinitions and histories of releases.
+func (d *Deployer) followCluster(ctx context.Context) {
+	var watching sync.WaitGroup
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	watching.Go(func() {
+		d.followMetadata(ctx, crds, "", cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { d.crdChanged() }, UpdateFunc: func(_, _ any) { d.crdChanged() },
+		})
+	})
+	watching.Go(func() {
+		secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+		d.followMetadata(ctx, secrets, release.OwnedByHelm, cache.ResourceEventHandlerFuncs{DeleteFunc: d.historyDeleted})
+	})
+	watching.Wait()
+}
+
+// followMetadata watches the metadata of a resource until ctx ends. While the watch fails, deployments wait until they are reconciled for another
+// reason.
+func (d *Deployer) followMetadata(ctx context.Context, resource schema.GroupVersionResource, labels string, handler cache.ResourceEventHandler) {
+	objects := d.Cluster.Metadata.Resource(resource)
+	informer := restore.NewInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = labels
+			return objects.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = labels
+			return objects.Watch(ctx, options)
+		},
+	}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
+	_ = informer.SetTransform(func(obj any) (any, error) { // fails only after the start, as the other two do
+		if object, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			object.ManagedFields, object.Annotations = nil, nil
+		}
+		return obj, nil
+	})
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})
+	_, _ = informer.AddEventHandler(handler)
+	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}

@@ -1,0 +1,248 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/bundle"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/work"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+// controllers are the controllers of the process, one for each kind that the hub lets the member see. The process ends when all are idle.
+type controllers struct {
+	config  *rest.Config
+	cluster *release.Cluster
+	hub     *hubclient.Member
+	member  string
+	log     logr.Logger
+	lease   lease
+	// attempts are shared by all runs of the Deployer.
+	attempts *bundle.Attempts
+
+	end     context.CancelFunc
+	running sync.WaitGroup
+	mu      sync.Mutex
+	idle    map[deployer.Kind]bool
+	// bundles is the Deployer that is running; nil if none is.
+	bundles *bundle.Deployer
+	// replies is written under replying.
+	replies  *os.File
+	replying sync.Mutex
+	// removing is closed when the member leaves and everything is to be removed; left is what each kind has left then.
+	removing chan struct{}
+	left     map[deployer.Kind]applied.Remaining
+}
+
+// handleOrder starts the controllers of an order that are not running yet.
+func (d *controllers) handleOrder(ctx context.Context, order deployer.Order) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if order.Leave == clusterv1beta1.LeaveDelete && !d.removesAll() {
+		for kind := range d.idle {
+			d.idle[kind] = false
+		}
+		close(d.removing)
+	}
+	for _, kind := range known(order.Kinds) {
+		if _, begun := d.idle[kind]; !begun && ctx.Err() == nil {
+			d.idle[kind] = false
+			d.running.Go(func() { d.runController(ctx, kind) })
+		}
+	}
+	if d.removesAll() && len(d.idle) == 0 {
+		d.finish()
+	}
+}
+
+// runController runs the controller of one kind, again after each failure, so that the other kind goes on.
+func (d *controllers) runController(ctx context.Context, kind deployer.Kind) {
+	for backoff := retry.Unreachable(); ctx.Err() == nil; {
+		err := d.runOnce(ctx, kind)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.log.Info("carrying out "+string(kind)+" failing", "reason", err.Error())
+			d.reply(deployer.Reply{Kind: kind, Failing: err.Error()})
+		}
+		if retry.Wait(ctx, clock.RealClock{}, backoff.Step()) != nil {
+			return
+		}
+	}
+}
+
+func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
+	setIdle := func(idle bool) { d.setIdle(kind, idle) }
+	if kind == deployer.Bundles {
+		of := &bundle.Deployer{
+			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle, Attempts: d.attempts,
+			AgentIdle: func(generations map[string]int64) { d.reply(deployer.Reply{Kind: kind, Idle: generations}) },
+			Blocked:   func(blocked deployer.Blocked) { d.reply(deployer.Reply{Blocked: &blocked}) },
+		}
+		d.setBundles(of)
+		defer d.setBundles(nil)
+		return d.deploy(ctx, of)
+	}
+	controller, err := work.New(work.Deps{
+		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Report: d.hub.Name,
+		Clock: clock.RealClock{}, Log: d.log,
+		Idle: setIdle, Leaving: d.removesAll(),
+		Counted:        func(t work.Tally) { d.reply(deployer.Reply{Tally: (*deployer.Tally)(&t)}) },
+		ConfirmDeleted: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), hubclient.Works) },
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var removing sync.WaitGroup
+	removing.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.removing:
+		}
+		if err := controller.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(kind, left) }); err != nil {
+			cancel(err)
+			return
+		}
+		d.setRemoved(kind)
+	})
+	err = controller.Run(ctx)
+	cancel(err)
+	removing.Wait()
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// deploy runs the Deployer until everything is to be removed, and removes it.
+func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
+	if !d.removesAll() {
+		running, stop := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-running.Done():
+			case <-d.removing:
+				stop()
+			}
+		}()
+		err := d.runUntilRemoval(running, of)
+		stop()
+		if !d.removesAll() {
+			return err
+		}
+	}
+	if err := of.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(deployer.Bundles, left) }); err != nil {
+		return err
+	}
+	d.setRemoved(deployer.Bundles)
+	<-ctx.Done()
+	return nil
+}
+
+// setBundles sets the Deployer that is running.
+func (d *controllers) setBundles(of *bundle.Deployer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bundles = of
+}
+
+// runUntilRemoval runs the Deployer until ctx ends, and reports if Helm takes long to finish then.
+func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) error {
+	over := make(chan struct{})
+	defer close(over)
+	context.AfterFunc(ctx, func() {
+		timer := of.Clock.NewTimer(bundle.ReportAfter)
+		defer timer.Stop()
+		select {
+		case <-over:
+		case <-timer.C():
+			if d.removesAll() {
+				d.reply(deployer.Reply{Left: "waiting for Helm to end the deployments that it had begun"})
+			}
+		}
+	})
+	return of.Run(ctx)
+}
+
+// setIdle sets whether a controller is idle, and ends the process if all are.
+func (d *controllers) setIdle(kind deployer.Kind, idle bool) {
+	if d.removesAll() {
+		return // that ends otherwise
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idle[kind] = idle
+	for _, idle := range d.idle {
+		if !idle {
+			return
+		}
+	}
+	d.end()
+}
+
+// removesAll says whether everything is to be removed.
+func (d *controllers) removesAll() bool {
+	select {
+	case <-d.removing:
+		return true
+	default:
+		return false
+	}
+}
+
+// reportRemaining reports what all kinds have left.
+func (d *controllers) reportRemaining(kind deployer.Kind, left applied.Remaining) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left[kind] = left
+	all := applied.Remaining{}
+	for _, of := range slices.Sorted(maps.Keys(d.left)) {
+		all.Add(d.left[of])
+	}
+	if all.Left > 0 {
+		d.reply(deployer.Reply{Left: "removing what was placed on this cluster: " + all.String()})
+	}
+}
+
+// setRemoved marks a kind as removed, and ends the process if all are.
+func (d *controllers) setRemoved(kind deployer.Kind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.left, kind)
+	d.idle[kind] = true
+	for _, done := range d.idle {
+		if !done {
+			return
+		}
+	}
+	d.finish()
+}
+
+func (d *controllers) finish() {
+	d.log.Info("all that was placed on this cluster is removed")
+	d.reply(deployer.Reply{Emptied: true})
+	d.end()
+}
+
+// known drops the kinds that this program does not know: the agent may be newer.
+func known(kinds []deployer.Kind) []deployer.Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k deployer.Kind) bool { return k != deployer.Bundles && k != deployer.Works })
+}

@@ -1,0 +1,152 @@
+package drift
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// opIgnore is the operation of a ComparePatch that lets an object be missing. An object that exists is compared all the same.
+const opIgnore = "ignore"
+
+func mayBeMissing(patches []fleet.ComparePatch) bool {
+	return slices.ContainsFunc(patches, func(patch fleet.ComparePatch) bool {
+		return slices.ContainsFunc(patch.Operations, func(o fleet.Operation) bool { return o.Op == opIgnore })
+	})
+}
+
+func patchesFor(key Key, diff *fleet.DiffOptions) []fleet.ComparePatch {
+	if diff == nil {
+		return nil
+	}
+	var matching []fleet.ComparePatch
+	for _, patch := range diff.ComparePatches {
+		fits := func(wanted, is string) bool { return wanted == "" || wanted == is }
+		if fits(patch.Kind, key.Kind.Kind) && fits(patch.APIVersion, key.Kind.GroupVersion().String()) &&
+			fits(patch.Namespace, key.Namespace) && fits(patch.Name, key.Name) {
+			matching = append(matching, patch)
+		}
+	}
+	return matching
+}
+
+// neutralize applies what the user wants left out. An operation that does not fit an object has nothing to leave out there.
+func neutralize(content map[string]any, patch fleet.ComparePatch) map[string]any {
+	operations := patch.Operations
+	for _, pointer := range patch.JSONPointers {
+		operations = append(operations, fleet.Operation{Op: "remove", Path: pointer})
+	}
+	for _, operation := range operations {
+		if operation.Op == opIgnore {
+			continue
+		}
+		step := map[string]any{"op": operation.Op, "path": operation.Path}
+		if operation.Op != "remove" {
+			var value any = operation.Value
+			if strings.HasPrefix(operation.Value, "{") || strings.HasPrefix(operation.Value, "[") {
+				if err := json.Unmarshal([]byte(operation.Value), &value); err != nil {
+					value = operation.Value
+				}
+			}
+			step["value"] = value
+		}
+		if changed, ok := applyStep(content, step); ok {
+			content = changed
+		}
+	}
+	return content
+}
+
+func applyStep(content map[string]any, step map[string]any) (map[string]any, bool) {
+	document, err := json.Marshal(content)
+	if err != nil {
+		return nil, false
+	}
+	encoded, err := json.Marshal([]any{step})
+	if err != nil {
+		return nil, false
+	}
+	decoded, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		return nil, false
+	}
+	patched, err := decoded.Apply(document)
+	if err != nil {
+		return nil, false
+	}
+	var changed map[string]any
+	err = json.Unmarshal(patched, &changed)
+	return changed, err == nil
+}
+
+// keepLeftOut is the manifest with what is there in the place of what is left out, so that the API server is not asked to change that.
+func keepLeftOut(desired, found *unstructured.Unstructured, patches []fleet.ComparePatch) *unstructured.Unstructured {
+	content := desired.DeepCopy().Object
+	for _, patch := range patches {
+		pointers := slices.Clone(patch.JSONPointers)
+		for _, operation := range patch.Operations {
+			if operation.Op != opIgnore {
+				pointers = append(pointers, operation.Path)
+			}
+		}
+		for _, pointer := range pointers {
+			step := map[string]any{"op": "remove", "path": pointer}
+			if value, there := at(found.Object, pointer); there {
+				step = map[string]any{"op": "add", "path": pointer, "value": value}
+			}
+			if changed, ok := applyStep(content, step); ok {
+				content = changed
+			}
+		}
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// at is the value that a JSON pointer leads to.
+func at(value any, pointer string) (any, bool) {
+	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		switch in := value.(type) {
+		case map[string]any:
+			next, there := in[unescape.Replace(part)]
+			if !there {
+				return nil, false
+			}
+			value = next
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil, false
+			}
+			value = in[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// overlaid is an object with the fields of its manifest.
+func overlaid(found, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	is, err := found.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := desired.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	merged, err := jsonpatch.MergePatch(is, wanted)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(merged)
+}

@@ -1,0 +1,122 @@
+// Package drift observes whether the objects of a release exist, are ready and as deployed, and sets drift back.
+//
+// It writes objects only to set drift back. Its invariant: an object is compared by requests only after somebody changed a deployed field.
+package drift
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/readiness"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+// Key is an object of a release.
+type Key struct {
+	Kind                      schema.GroupVersionKind
+	Resource, Namespace, Name string
+}
+
+// String is the object for messages.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind.Kind + " " + k.Name
+	}
+	return k.Kind.Kind + " " + k.Namespace + "/" + k.Name
+}
+
+// query is the watch that follows the kind of the object.
+func (k Key) query() applied.Query {
+	return applied.Query{GroupVersionResource: k.Kind.GroupVersion().WithResource(k.Resource)}
+}
+
+// name is the object among those of its kind.
+func (k Key) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+}
+
+// Object is the object as the watches name it.
+func (k Key) Object() applied.Query {
+	return applied.Query{GroupVersionResource: k.query().GroupVersionResource, NamespacedName: k.name()}
+}
+
+// Detector watches the objects of releases and compares those that changed.
+type Detector struct {
+	cluster *release.Cluster
+	watcher applied.Watcher[summary]
+}
+
+// New makes a detector without objects. The detector calls changed with each object that changed, and listed with the users whose kinds are listed now;
+// neither must block.
+func New(cluster *release.Cluster, changed func(object applied.Query), listed func(users []string)) *Detector {
+	d := &Detector{cluster: cluster}
+	d.watcher.Objects, d.watcher.Label, d.watcher.Summarize, d.watcher.Listed = cluster.Dynamic, release.LabelSet, summarize, listed
+	d.watcher.Changed = func(object applied.Query, before, after *summary) {
+		if before == nil || after == nil || !before.same(*after) {
+			changed(object)
+		}
+	}
+	return d
+}
+
+// Run watches until ctx ends.
+func (d *Detector) Run(ctx context.Context) error { return d.watcher.Run(ctx) }
+
+// Use watches the kinds of a release for a user, instead of those that the user had; none with a nil set.
+func (d *Detector) Use(user string, s *Set) {
+	queries := map[applied.Query]bool{}
+	for _, key := range s.Keys() {
+		queries[key.query()] = true
+	}
+	d.watcher.Use(user, queries)
+}
+
+// summary is what is kept of a watched object.
+type summary struct {
+	uid     types.UID
+	created time.Time
+	// fields is the field digest.
+	fields    uint64
+	readiness readiness.Result
+}
+
+func (s summary) same(other summary) bool {
+	s.created, other.created = time.Time{}, time.Time{}
+	return s == other
+}
+
+func summarize(object *unstructured.Unstructured) summary {
+	return summary{uid: object.GetUID(), created: object.GetCreationTimestamp().Time, fields: fieldDigest(object), readiness: readiness.Of(object)}
+}
+
+// fieldDigest is a digest of whose release an object is and which of its fields were deployed. An upstream agent did not deploy by server-side
+// apply, so each write to an object of such an agent changes the digest.
+func fieldDigest(object *unstructured.Unstructured) uint64 {
+	digest := fnv.New64a()
+	digest.Write([]byte(object.GetUID()))
+	digest.Write([]byte(release.NameOf(object)))
+	if object.GetDeletionTimestamp() != nil {
+		digest.Write([]byte("deleting"))
+	}
+	if owned := applied.FieldDigest(object, release.FieldManager); owned != 0 {
+		digest.Write(binary.BigEndian.AppendUint64(nil, owned))
+		return digest.Sum64()
+	}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource != "" {
+			continue
+		}
+		digest.Write([]byte(entry.Manager))
+		if entry.Time != nil {
+			digest.Write(binary.BigEndian.AppendUint64(nil, uint64(entry.Time.Unix()))) //nolint:gosec // any bits do
+		}
+	}
+	return digest.Sum64()
+}

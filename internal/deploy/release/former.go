@@ -1,0 +1,27 @@
+package release
+
+import (
+	"slices"
+
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Former are the objects of earlier revisions that the release has no more, without hooks and without objects with a keep policy.
+func (c *Cluster) Former(s Summary, now []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	all, err := c.allObjects(s)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, object := range now {
+		known[identity(object)] = true
+	}
+	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool {
+		return known[identity(object)] || hasKeepPolicy(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
+	}), nil
+}
+
+func identity(object *unstructured.Unstructured) string {
+	return object.GroupVersionKind().GroupKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
+}

@@ -1,0 +1,66 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Labels of the Secret that holds a revision.
+const (
+	labelHubVersion  = "muster/hub-version"
+	labelHubRestored = "muster/hub-restored"
+	// labelRenamed says that the objects of the revision bear another release name until the release is deployed again.
+	labelRenamed = "muster/renamed"
+	// noLabel makes Helm remove a label in an upgrade.
+	noLabel = "null"
+)
+
+// labels mark a revision as the member's. The agent's own release has none, because it stays whatever becomes of the member.
+func (r Request) labels() map[string]string {
+	if r.Agent {
+		return nil
+	}
+	return map[string]string{naming.LabelMember: r.Member, labelHubVersion: r.Version}
+}
+
+// upgradeLabels are the labels of a later revision, to which Helm copies those of the last one.
+func (r Request) upgradeLabels() map[string]string {
+	labels := r.labels()
+	if labels != nil {
+		labels[labelHubRestored], labels[labelRenamed] = noLabel, noLabel
+	}
+	return labels
+}
+
+// SetMember labels the history of a release as this member's, also if an earlier member deployed it, and as known to the hub.
+func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner) error {
+	free, err := c.reserve(ctx, s.ID(), s.History, Owner{Bundle: o.Bundle, Workspace: o.Workspace})
+	if err != nil {
+		return err
+	}
+	defer free()
+	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubRestored: nil})
+}
+
+// MarkHubRestored labels the history of a release that a restored hub does not know.
+func (c *Cluster) MarkHubRestored(ctx context.Context, s Summary) error {
+	return c.label(ctx, s, map[string]any{labelHubRestored: "true"})
+}
+
+func (c *Cluster) label(ctx context.Context, s Summary, labels map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return fmt.Errorf("encoding a label: %w", err)
+	}
+	_, err = c.Kube.CoreV1().Secrets(s.History).Patch(ctx, SecretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil {
+		return fmt.Errorf("labelling secret %s/%s: %w", s.History, SecretName(s), err)
+	}
+	return nil
+}

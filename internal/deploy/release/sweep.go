@@ -1,0 +1,190 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+)
+
+const (
+	helmReleaseName      = "meta.helm.sh/release-name"
+	helmReleaseNamespace = "meta.helm.sh/release-namespace"
+	managedBy            = "app.kubernetes.io/managed-by"
+	// helmItself is the value of managedBy.
+	helmItself = "Helm"
+	// lookups is how many objects of one release are looked up at a time.
+	lookups = 8
+)
+
+// Left is what is left of a release that is being removed.
+type Left struct {
+	// Count is how many objects there are.
+	Count int
+	// Blocked names the objects that are not deleted by themselves, with the reason.
+	Blocked []string
+	// Namespace says why the namespace stays although it was to be deleted with the release; empty otherwise.
+	Namespace string
+}
+
+// allObjects are the objects and hooks of all revisions of a release: a failed revision may have created objects besides those of the one before.
+func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
+	history, err := revisions(c.configuration(c, s.Namespace, s.History, 0), s.Name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	known := map[string]bool{}
+	slices.Reverse(history)
+	for _, revision := range history {
+		manifests := []string{revision.Manifest}
+		for _, hook := range revision.Hooks {
+			manifests = append(manifests, hook.Manifest)
+		}
+		objects, err := parse([]byte(strings.Join(manifests, "\n---\n")))
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest of revision %d of release %s: %w", revision.Version, s, err)
+		}
+		for _, object := range objects {
+			if id := identity(object); object.GetName() != "" && !known[id] { // a generated name is not in the manifest
+				known[id] = true
+				all = append(all, object)
+			}
+		}
+	}
+	return all, nil
+}
+
+// deleteObjects deletes the objects that still carry the release's mark, and returns what is left.
+func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstructured.Unstructured) (Left, error) {
+	acting, err := c.As(s.ServiceAccount)
+	if err != nil {
+		return Left{}, err
+	}
+	var left Left
+	var mu sync.Mutex
+	workqueue.ParallelizeUntil(ctx, lookups, len(objects), func(i int) {
+		there, why := c.deleteObject(ctx, acting, s, objects[i])
+		mu.Lock()
+		defer mu.Unlock()
+		if there {
+			left.Count++
+		}
+		if why != "" && !slices.Contains(left.Blocked, why) {
+			left.Blocked = append(left.Blocked, why)
+		}
+	})
+	slices.Sort(left.Blocked)
+	return left, ctx.Err()
+}
+
+// deleteObject deletes one object, and returns whether the object is still there, and what it waits for.
+func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured) (there bool, why string) {
+	if hasKeepPolicy(object) {
+		return false, ""
+	}
+	name := named(s, object)
+	mapping, served, err := c.Find(ctx, object.GroupVersionKind())
+	if err != nil || !served {
+		return err != nil, unknown(name, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		name = object.GetKind() + " " + object.GetName()
+	}
+	found, err := at(c, mapping, s, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		// The answer is not about the object: the kind is not served as the mapper believes.
+		if c.remap(mapping) {
+			return c.deleteObject(ctx, acting, s, object)
+		}
+		served, err := c.serves(ctx, object.GroupVersionKind().GroupKind())
+		return served || err != nil, unknown(name, err)
+	case apierrors.IsNotFound(err):
+		return false, ""
+	case err != nil:
+		return true, unknown(name, err)
+	case hasKeepPolicy(found) || !Belongs(s, found):
+		return false, ""
+	case found.GetDeletionTimestamp() != nil:
+		return true, waitsFor(name, found)
+	}
+	uid := found.GetUID()
+	err = at(acting, mapping, s, object).Delete(ctx, object.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return true, fmt.Sprintf("%s cannot be deleted: %v", name, err)
+	}
+	found, err = at(c, mapping, s, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && found.GetUID() != uid && !Belongs(s, found):
+		return false, ""
+	case err != nil:
+		return true, unknown(name, err)
+	}
+	return true, waitsFor(name, found)
+}
+
+// at is the client for an object of a release.
+func at(c *Cluster, mapping *meta.RESTMapping, s Summary, object *unstructured.Unstructured) dynamic.ResourceInterface {
+	resources := c.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return resources
+	}
+	return resources.Namespace(cmp.Or(object.GetNamespace(), s.Namespace))
+}
+
+// named is an object in messages before the scope of its kind is known.
+func named(s Summary, object *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s/%s", object.GetKind(), cmp.Or(object.GetNamespace(), s.Namespace), object.GetName())
+}
+
+func unknown(name string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s cannot be looked up: %v", name, err)
+}
+
+// hasKeepPolicy says whether an object stays by its own policy.
+func hasKeepPolicy(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
+}
+
+// Belongs says whether an object carries the annotations of a release.
+func Belongs(s Summary, object *unstructured.Unstructured) bool {
+	return NameOf(object) == s.Name && object.GetAnnotations()[helmReleaseNamespace] == s.Namespace
+}
+
+// NameOf is the name of the release whose annotations an object carries.
+func NameOf(object *unstructured.Unstructured) string {
+	return object.GetAnnotations()[helmReleaseName]
+}
+
+// Mark puts on a manifest what Helm marks the objects of a release with.
+func Mark(object *unstructured.Unstructured, id ID) {
+	put(object.GetLabels(), managedBy, helmItself, object.SetLabels)
+	object.SetAnnotations(marked(object.GetAnnotations(), id))
+}
+
+// waitsFor names the finalizers that an object which is being deleted waits for.
+func waitsFor(name string, object *unstructured.Unstructured) string {
+	if finalizers := applied.Finalizers(object); len(finalizers) > 0 {
+		return fmt.Sprintf("%s waits for finalizer %s", name, strings.Join(finalizers, ", "))
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package deploy
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+)
+
+// reply sends a reply to the agent.
+func (d *controllers) reply(a deployer.Reply) {
+	d.replying.Lock()
+	defer d.replying.Unlock()
+	if err := a.Send(d.replies); err != nil {
+		d.log.Info("telling the agent failing", "reason", err.Error())
+	}
+}
+
+// reportAlive reports to the agent until ctx ends that the process is not stuck: each report takes the locks that everything takes.
+func (d *controllers) reportAlive(ctx context.Context) {
+	ticker := time.NewTicker(deployer.AlivePeriod)
+	defer ticker.Stop()
+	for {
+		d.mu.Lock()
+		bundles := d.bundles
+		d.mu.Unlock()
+		if bundles != nil {
+			bundles.CheckLock()
+		}
+		d.reply(deployer.Reply{Alive: true})
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// leaseFailing logs why the Lease cannot be taken, and reports a missing right.
+func (d *controllers) leaseFailing(err error) {
+	d.log.Info("waiting to deploy", "reason", err.Error())
+	if !apierrors.IsForbidden(err) {
+		return
+	}
+	for _, kind := range []deployer.Kind{deployer.Bundles, deployer.Works} {
+		d.reply(deployer.Reply{Kind: kind, Failing: err.Error()})
+	}
+}

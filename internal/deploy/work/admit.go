@@ -1,0 +1,127 @@
+package work
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// strategy is how a Work wants to be applied.
+type strategy struct {
+	// reports: nothing is applied, it is only said what differs.
+	reports bool
+	// full: what only the object has is a difference, too.
+	full bool
+	// force takes fields from other managers.
+	force        bool
+	coOwned      bool
+	ifNotDrifted bool
+	takeOver     placement.WhenToTakeOver
+}
+
+// strategyOf reads the strategy of a Work. A three-way merge on the client and an apply on the server that takes what it needs come to the
+// same; only an explicit ServerSideApply may be without force.
+func strategyOf(given *placement.ApplyStrategy) strategy {
+	if given == nil {
+		return strategy{force: true, takeOver: placement.TakeOverAlways}
+	}
+	return strategy{
+		reports:      given.Type == placement.ApplyReportDiff,
+		full:         given.ComparisonOption == placement.CompareFully,
+		force:        given.Type != placement.ApplyServerSide || given.ServerSideApplyConfig != nil && given.ServerSideApplyConfig.ForceConflicts,
+		coOwned:      given.AllowCoOwnership,
+		ifNotDrifted: given.WhenToApply == placement.ApplyIfNotDrifted,
+		takeOver:     given.WhenToTakeOver,
+	}
+}
+
+// admission is whether and how a manifest may be applied to the object that is there.
+type admission struct {
+	// refusal is why it may not; its reason is empty if it may.
+	refusal outcome
+	// compare is the reason with which it is refused if the object differs from the manifest; empty if that does not matter.
+	compare string
+	// extras is the reason with which it is refused if the object has something that the manifest does not; empty if that does not matter.
+	extras string
+	force  bool
+	// conflict is the reason if others own fields of the manifest.
+	conflict string
+	// keep are the owners among the agent's own fields that are to stay.
+	keep []metav1.OwnerReference
+}
+
+// owner is the AppliedWork that a manifest is applied under.
+type owner struct {
+	name string
+	uid  types.UID
+}
+
+func (o owner) reference() metav1.OwnerReference {
+	block := true
+	return metav1.OwnerReference{
+		APIVersion: placement.GroupVersion.String(), Kind: "AppliedWork", Name: o.name, UID: o.uid, BlockOwnerDeletion: &block,
+	}
+}
+
+// admit decides whether a manifest may be applied to the object that is there; nil if there is none.
+func admit(m manifest, s strategy, self owner, is *summary) admission {
+	refuse := func(reason, format string, args ...any) admission {
+		return admission{refusal: outcome{reason: reason, message: fmt.Sprintf(format, args...)}}
+	}
+	may := admission{force: s.force, conflict: reasonConflict}
+	if is == nil {
+		return may
+	}
+	if is.deleting {
+		return admission{refusal: deletion(is)}
+	}
+	own, first := false, ""
+	var stranger string
+	for _, reference := range is.owners {
+		switch {
+		case !isAppliedWork(reference):
+			stranger = reference.Kind + " " + reference.Name
+			continue
+		case reference.Name == self.name:
+			own = true
+		default:
+			may.keep = append(may.keep, reference)
+		}
+		if first == "" {
+			first = reference.Name
+		}
+	}
+	own = own || is.isOrphanOf(self.name)
+	contested := first != "" && first != self.name
+	switch {
+	case contested && !s.coOwned:
+		return refuse(reasonOtherWork, "Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first)
+	case contested && is.hash != m.hash:
+		return refuse(reasonOtherWork, "Work %s has applied it already, and with other content: both have to say the same of it", first)
+	case !own && stranger != "" && !s.coOwned:
+		return refuse(reasonOtherOwner, "it is owned by %s: set applyStrategy.allowCoOwnership to apply it nevertheless", stranger)
+	case !own && s.takeOver == placement.TakeOverNever:
+		return refuse(reasonNotTakenOver, "it was there before, and applyStrategy.whenToTakeOver is Never: delete it on the member, or allow that it is taken over")
+	case !own && s.takeOver == placement.TakeOverIfNoDiff:
+		may.compare = reasonNotTakenOver
+	case own && s.ifNotDrifted && is.hash == m.hash:
+		may.compare = reasonDrifted
+	case own && s.ifNotDrifted:
+		may.force, may.conflict = false, reasonDrifted
+		if s.full {
+			may.extras = reasonDrifted
+		}
+	}
+	return may
+}
+
+func deletion(is *summary) outcome {
+	result := outcome{reason: reasonBeingDeleted, message: "it is being deleted on the member and will be made anew when it is gone", waits: true}
+	if len(is.finalizers) > 0 {
+		result.message = fmt.Sprintf("it is being deleted on the member and waits for finalizer %s: it will be made anew when it is gone", is.finalizers[0])
+	}
+	return result
+}

@@ -1,0 +1,200 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// writeAhead lists in the AppliedWork the objects that are about to be applied, so that an agent which is killed half-way leaves no object that
+// is not listed. The AppliedWork is created if there is none.
+func (c *Controller) writeAhead(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) (*placement.AppliedWork, error) {
+	if appliedWork == nil {
+		var err error
+		if appliedWork, err = c.createAppliedWork(ctx, p.work.Name); err != nil {
+			return nil, err
+		}
+	} else if err := c.adopt(ctx, appliedWork); err != nil {
+		return nil, err
+	}
+	known := map[key]bool{}
+	for _, one := range appliedWork.Status.AppliedResources {
+		known[keyOf(one.WorkResourceIdentifier)] = true
+	}
+	list := slices.Clone(appliedWork.Status.AppliedResources)
+	for _, m := range p.manifests {
+		if m.problem == "" && m.resource.Resource != "" && !known[m.key] {
+			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier()})
+		}
+	}
+	return appliedWork, c.writeResources(ctx, appliedWork, list)
+}
+
+func (c *Controller) createAppliedWork(ctx context.Context, name string) (*placement.AppliedWork, error) {
+	appliedWork := &placement.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       placement.AppliedWorkSpec{WorkName: name, WorkNamespace: c.Namespace},
+	}
+	mark(appliedWork, c.Membership)
+	err := c.member.Create(ctx, appliedWork, client.FieldOwner(fieldOwner))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, fmt.Errorf("making AppliedWork %s, which this agent has not seen yet: %w", name, err)
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), meta.IsNoMatchError(err):
+		// The kind is gone, or about to go.
+		c.endUnserved()
+		return nil, fmt.Errorf("making AppliedWork %s: %w", name, err)
+	case err != nil:
+		return nil, fmt.Errorf("making AppliedWork %s: %w", name, err)
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(appliedWork), appliedWork)
+	return appliedWork, nil
+}
+
+// orphansOf lists the objects of a deleted Work whose AppliedWork was lost, alone or with its kind. A Work whose status says nothing of its
+// manifests was not applied in this membership, and has none.
+func (c *Controller) orphansOf(ctx context.Context, work *placement.Work) (list []placement.AppliedResource, err error) {
+	if len(work.Status.ManifestConditions) == 0 {
+		return nil, nil
+	}
+	p := &pass{manifests: manifestsOf(work)}
+	if err := c.resolve(p); err != nil {
+		return nil, err
+	}
+	for _, m := range p.manifests {
+		if m.problem != "" || m.resource.Resource == "" {
+			continue
+		}
+		object, err := c.objects.Resource(m.resource).Namespace(m.key.Namespace).Get(ctx, m.key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking for %s of Work %s, which has no AppliedWork: %w", m.key, work.Name, err)
+		}
+		if is := summarize(object); is.isOrphanOf(work.Name) {
+			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier(), UID: is.uid})
+		}
+	}
+	return list, nil
+}
+
+// mark labels an AppliedWork with the membership. The finalizer keeps the owned objects when the AppliedWork is deleted without a propagation
+// policy, as it is together with its CRD; the agents of Muster and KubeFleet and kubectl delete an AppliedWork with a policy, which holds.
+func mark(appliedWork *placement.AppliedWork, membership types.UID) {
+	if membership != "" {
+		metav1.SetMetaDataLabel(&appliedWork.ObjectMeta, naming.LabelMember, string(membership))
+	}
+	controllerutil.AddFinalizer(appliedWork, metav1.FinalizerOrphanDependents)
+}
+
+// appliedFor says whether an AppliedWork is of a membership. KubeFleet's agent and earlier versions set no label; then the namespace decides.
+func appliedFor(appliedWork *placement.AppliedWork, namespace string, membership types.UID) bool {
+	marked := appliedWork.Labels[naming.LabelMember]
+	return appliedWork.Spec.WorkNamespace == namespace && (marked == "" || marked == string(membership))
+}
+
+// adopt marks an AppliedWork that is there already for this membership.
+func (c *Controller) adopt(ctx context.Context, appliedWork *placement.AppliedWork) error {
+	before := appliedWork.DeepCopy()
+	mark(appliedWork, c.Membership)
+	if equality.Semantic.DeepEqual(before.ObjectMeta, appliedWork.ObjectMeta) {
+		return nil
+	}
+	if err := c.member.Patch(ctx, appliedWork, changesOf(before), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("marking AppliedWork %s as this membership's: %w", appliedWork.Name, err)
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(appliedWork), appliedWork)
+	return nil
+}
+
+// checkOwner reads past the cache whether the AppliedWork is being deleted: Kubernetes deletes the objects of an owner that is gone.
+func (c *Controller) checkOwner(ctx context.Context, self owner) error {
+	is, err := c.getAppliedWork(ctx, c.live, self.name)
+	if err == nil && (is == nil || is.UID != self.uid || is.DeletionTimestamp != nil) {
+		err = fmt.Errorf("AppliedWork %s is being deleted: waiting until it is gone", self.name)
+	}
+	return err
+}
+
+// pruneAndList deletes the objects that were taken out of the Work, and lists the others in the AppliedWork.
+func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) error {
+	before := map[key]placement.AppliedResource{}
+	for _, one := range appliedWork.Status.AppliedResources {
+		before[keyOf(one.WorkResourceIdentifier)] = one
+	}
+	var list []placement.AppliedResource
+	for _, m := range p.manifests {
+		was, known := before[m.key]
+		delete(before, m.key)
+		switch {
+		case m.problem == "" && m.resource.Resource != "":
+			uid := p.attempts[m.key].as.uid
+			if uid == "" {
+				uid = was.UID
+			}
+			list = append(list, placement.AppliedResource{WorkResourceIdentifier: m.identifier(), UID: uid})
+		case known:
+			list = append(list, was)
+		}
+	}
+	for _, one := range appliedWork.Status.AppliedResources {
+		if _, dropped := before[keyOf(one.WorkResourceIdentifier)]; !dropped {
+			continue
+		}
+		left, err := c.deleteObject(ctx, appliedWork, one)
+		if err != nil {
+			return err
+		}
+		if left.Left == 0 {
+			continue
+		}
+		list = append(list, one)
+		if len(left.Held) == 0 {
+			left.Held = []string{keyOf(one.WorkResourceIdentifier).String() + " is being deleted"}
+		}
+		p.left = append(p.left, left.Held...)
+		if left.Retry {
+			p.requeueAt(c.Clock.Now().Add(applied.RemoveRetry))
+		}
+	}
+	return c.writeResources(ctx, appliedWork, list)
+}
+
+// writeResources writes the list of applied objects, if it changed.
+func (c *Controller) writeResources(ctx context.Context, appliedWork *placement.AppliedWork, list []placement.AppliedResource) error {
+	before := appliedWork.DeepCopy()
+	appliedWork.Status.AppliedResources = list
+	if equality.Semantic.DeepEqual(before.Status, appliedWork.Status) {
+		return nil
+	}
+	if err := c.member.Status().Patch(ctx, appliedWork, changesOf(before), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("writing the status of AppliedWork %s: %w", appliedWork.Name, err)
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(appliedWork), appliedWork)
+	return nil
+}
+
+// changesOf is a patch of what changed since before, with which a conflict is an error.
+func changesOf(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

@@ -1,0 +1,301 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+)
+
+// pass is one reconciliation of all manifests of a Work.
+type pass struct {
+	work      *placement.Work
+	strategy  strategy
+	manifests []manifest
+	attempts  map[key]attempt
+	changed   map[key]bool
+	// manifestStatus is the status of each manifest, by ordinal.
+	manifestStatus []manifestStatus
+	// left are the objects that were taken out of the Work and are not deleted yet.
+	left []string
+	// again is when to reconcile the Work again without an event; zero if never.
+	requeue time.Time
+}
+
+// manifestStatus is how one manifest and its object are.
+type manifestStatus struct {
+	outcome outcome
+	summary summary
+}
+
+// apply applies the manifests of a Work to the member.
+func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWork *placement.AppliedWork) (*pass, error) {
+	p := &pass{work: work, strategy: strategyOf(work.Spec.ApplyStrategy), manifestStatus: make([]manifestStatus, len(work.Spec.Workload.Manifests))}
+	p.manifests, p.attempts, p.changed = c.tracker.open(work)
+	p.manifests = slices.Clone(p.manifests)
+	defer func() { c.tracker.keep(work.Name, p.attempts) }()
+	if err := c.resolve(p); err != nil {
+		return nil, err
+	}
+	used := map[applied.Query]bool{}
+	for _, m := range p.manifests {
+		if m.resource.Resource != "" {
+			used[p.query(m)] = true
+		}
+	}
+	if appliedWork != nil {
+		maps.Copy(used, resourcesOf(appliedWork))
+	}
+	c.watcher.Use(work.Name, used)
+	if p.strategy.reports {
+		return p, c.compareAll(ctx, p)
+	}
+	appliedWork, err := c.writeAhead(ctx, p, appliedWork)
+	if err != nil {
+		return nil, err
+	}
+	self := owner{appliedWork.Name, appliedWork.UID}
+	for _, m := range inOrder(p.manifests) {
+		if err := c.reconcileManifest(ctx, p, m, self); err != nil {
+			return nil, err
+		}
+	}
+	p.forgetOthers()
+	return p, c.pruneAndList(ctx, p, appliedWork)
+}
+
+// query is the watch that follows the object of a manifest. An object that is only compared does not carry the agent's label.
+func (p *pass) query(m manifest) applied.Query {
+	if p.strategy.reports {
+		return applied.Query{GroupVersionResource: m.resource, NamespacedName: m.key.NamespacedName}
+	}
+	return ofKind(m.resource)
+}
+
+// ofKind is the watch of everything that was applied of a resource.
+func ofKind(resource schema.GroupVersionResource) applied.Query {
+	return applied.Query{GroupVersionResource: resource}
+}
+
+// forgetOthers drops the attempts at manifests that are no longer in the Work.
+func (p *pass) forgetOthers() {
+	kept := map[key]bool{}
+	for _, m := range p.manifests {
+		kept[m.key] = true
+	}
+	maps.DeleteFunc(p.attempts, func(k key, _ attempt) bool { return !kept[k] })
+}
+
+// resolve looks up the resource of each manifest. A manifest of a kind that is not served waits for the next pass, even if a CustomResourceDefinition
+// of this pass brings the kind: nothing is applied that the AppliedWork does not list before.
+func (c *Controller) resolve(p *pass) error {
+	for i := range p.manifests {
+		if err := p.manifests[i].resolve(c.mapper); err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("asking what this cluster serves: %w", err)
+		}
+	}
+	return nil
+}
+
+func resourcesOf(appliedWork *placement.AppliedWork) map[applied.Query]bool {
+	queries := map[applied.Query]bool{}
+	for _, one := range appliedWork.Status.AppliedResources {
+		if one.Resource != "" {
+			queries[ofKind(resourceOf(one.WorkResourceIdentifier))] = true
+		}
+	}
+	return queries
+}
+
+// reconcileManifest observes the object of one manifest, decides, and applies the manifest if that is due.
+func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest, self owner) error {
+	now, status := c.Clock.Now(), &p.manifestStatus[m.ordinal]
+	if m.problem != "" {
+		status.outcome = failedWith(reasonInvalid, "%s", m.problem)
+		return nil
+	}
+	e := p.attempts[m.key]
+	s := observation{changed: p.changed[m.key], owner: self.uid, full: p.strategy.full, now: now}
+	s.summary, s.Sight = c.observe(p, m, e, now)
+	do, at := due(m, e, s)
+	if s.rival != "" {
+		e.rival = s.rival
+	}
+	if do == apply {
+		result, as, err := c.applyManifest(ctx, m, p.strategy, self)
+		if err != nil {
+			return err
+		}
+		c.counts.count(map[bool]string{true: countFailed, false: countApplied}[result.failed()])
+		tries, own := e.tries, s.Sight == applied.Present && e.owns(s)
+		if e = e.next(m, result, as, now); own && !result.failed() {
+			e.tries = tries // a field that only the object has is not contested
+		}
+		p.attempts[m.key] = e
+		if s = (observation{owner: self.uid, now: now}); result.failed() {
+			at = e.retryAt()
+		}
+	}
+	status.outcome, status.summary = e.outcome, e.as
+	if s.Sight == applied.Present && (e.waitsFor(now) == "" || !applied.Older(s.version, e.as.version)) {
+		status.summary = s.summary
+	}
+	switch {
+	case do == wait:
+		status.outcome = deletion(&s.summary)
+	case do == delay, e.contested(now) && !e.outcome.failed():
+		status.outcome = contested(e.rival)
+	}
+	p.requeueAt(at)
+	return nil
+}
+
+// observe returns what the watches know of the object of a manifest, and requeues the Work for when a watch that is behind is believed.
+func (c *Controller) observe(p *pass, m manifest, e attempt, now time.Time) (summary, applied.Sight) {
+	since := e.waitsFor(now)
+	is, sight := c.watcher.Get(p.query(m), m.key.NamespacedName, since)
+	if sight == applied.Unsure && since != "" {
+		p.requeueAt(e.triedAt.Add(applied.CatchUp))
+	}
+	return is, sight
+}
+
+func contested(rival string) outcome {
+	if rival == "" {
+		rival = "somebody"
+	}
+	return failedWith(reasonContested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s decides out of the manifest", rival, rival)
+}
+
+func (p *pass) requeueAt(at time.Time) {
+	if !at.IsZero() && (p.requeue.IsZero() || at.Before(p.requeue)) {
+		p.requeue = at
+	}
+}
+
+// applyManifest applies one manifest. The summary is of the object afterwards, if the object is the Work's.
+func (c *Controller) applyManifest(ctx context.Context, m manifest, s strategy, self owner) (outcome, summary, error) {
+	if m.resource.Resource == "" {
+		return notServed(m), summary{}, nil
+	}
+	of := c.objects.Resource(m.resource).Namespace(m.key.Namespace)
+	object, err := of.Get(ctx, m.key.Name, metav1.GetOptions{})
+	var is *summary
+	switch {
+	case err == nil:
+		found := summarize(object)
+		is = &found
+	case !apierrors.IsNotFound(err):
+		result, err := outcomeOf(m, err, "")
+		return result, summary{}, err
+	}
+	if is != nil && is.isOrphanOf(self.name) {
+		if err := c.checkOwner(ctx, self); err != nil {
+			return outcome{}, summary{}, err
+		}
+	}
+	result, after, err := c.applyTo(ctx, target{of, m, s.full}, admit(m, s, self, is), self, object)
+	if err != nil {
+		return outcome{}, summary{}, err
+	}
+	if result.failed() && is != nil && is.ownedBy(self.uid) {
+		return result, *is, nil
+	}
+	return result, after, nil
+}
+
+// target is what a manifest is applied to or compared with.
+type target struct {
+	of dynamic.ResourceInterface
+	manifest
+	// full: what only the object has is a difference, too.
+	full bool
+}
+
+// applyTo applies a manifest to what is there, nil if nothing is, as it was admitted.
+func (c *Controller) applyTo(ctx context.Context, t target, may admission, self owner, is *unstructured.Unstructured) (outcome, summary, error) {
+	if may.refusal.reason != "" {
+		return may.refusal, summary{}, nil
+	}
+	answer := func(err error) (outcome, summary, error) {
+		result, err := outcomeOf(t.manifest, err, may.conflict)
+		return result, summary{}, err
+	}
+	wanted := marked(t.manifest, self, may.keep)
+	if is != nil {
+		refusal, err := t.forbids(ctx, may, is, wanted)
+		if err != nil {
+			return answer(err)
+		}
+		if refusal.reason != "" {
+			return refusal, summary{}, nil
+		}
+		if err := c.upgradeFields(ctx, t.of, is); err != nil {
+			return answer(err)
+		}
+	}
+	appliedWork, err := t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: may.force})
+	if err != nil {
+		result, err := outcomeOf(t.manifest, err, may.conflict)
+		if err != nil || result.reason != reasonDrifted {
+			return result, summary{}, err
+		}
+		found, err := t.compare(ctx, is, wanted)
+		if err != nil {
+			return answer(err)
+		}
+		return differs(reasonDrifted, result.message, is, found), summary{}, nil
+	}
+	result := outcome{reason: reasonApplied}
+	if t.full {
+		extras, err := t.extras(ctx, appliedWork, wanted)
+		if err != nil {
+			return answer(err)
+		}
+		result = differs(reasonApplied, "", appliedWork, extras)
+	}
+	return result, summarize(appliedWork), nil
+}
+
+// upgradeFields takes over what KubeFleet's agent applied by merging on the client, so that fields which a manifest no longer has go.
+func (c *Controller) upgradeFields(ctx context.Context, of dynamic.ResourceInterface, is *unstructured.Unstructured) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(is, sets.New(fieldOwner), fieldOwner)
+	if err != nil || patch == nil {
+		return err
+	}
+	_, err = of.Patch(ctx, is.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldOwner})
+	return err
+}
+
+// marked is the manifest with what marks it as the Work's.
+func marked(m manifest, self owner, others []metav1.OwnerReference) *unstructured.Unstructured {
+	object := m.object()
+	object.SetOwnerReferences(append(others, self.reference()))
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[labelWork] = labelValue(self.name)
+	object.SetLabels(labels)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotationHash] = m.hash
+	object.SetAnnotations(annotations)
+	return object
+}

@@ -1,0 +1,74 @@
+package work
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// Tally is how many Works are in each state, and what was done since the Tally before.
+type Tally struct {
+	// Works is how many there are, by state: Pending, Failing, Applied, Available or Compared.
+	Works map[string]int
+	// Manifests is how many manifests were applied, failed, compared or removed.
+	Manifests map[string]int
+}
+
+// Results that are counted.
+const (
+	countApplied, countFailed, countCompared, countRemoved = "applied", "failed", "compared", "removed"
+)
+
+// counts are the results since Counted was called last.
+type counts struct {
+	mu    sync.Mutex
+	now   map[string]int
+	works map[string]int
+}
+
+func (t *counts) count(result string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.now == nil {
+		t.now = map[string]int{}
+	}
+	t.now[result]++
+}
+
+// news returns a Tally if there is anything new in it.
+func (t *counts) news(works []placement.Work) (Tally, bool) {
+	states := map[string]int{}
+	for i := range works {
+		states[stateOf(&works[i])]++
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.now) == 0 && maps.Equal(t.works, states) {
+		return Tally{}, false
+	}
+	tally := Tally{Works: states, Manifests: t.now}
+	t.now, t.works = nil, states
+	return tally, true
+}
+
+// stateOf is the state of a Work in one word.
+func stateOf(work *placement.Work) string {
+	conditions := work.Status.Conditions
+	for _, kind := range []string{placement.ConditionApplied, placement.ConditionDiffReported} {
+		if meta.IsStatusConditionFalse(conditions, kind) {
+			return "Failing"
+		}
+	}
+	switch {
+	case meta.IsStatusConditionTrue(conditions, placement.ConditionDiffReported):
+		return "Compared"
+	case meta.IsStatusConditionTrue(conditions, placement.ConditionAvailable):
+		return "Available"
+	case meta.IsStatusConditionTrue(conditions, placement.ConditionApplied):
+		return "Applied"
+	}
+	return "Pending"
+}

@@ -1,0 +1,39 @@
+package work
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// details are the differences that an outcome is about, as they stand in the status: of an object that was applied before how it drifted, of
+// any other how it differs. The status before says since when.
+func (o outcome) details(was placement.ManifestCondition, now metav1.Time) (*placement.DriftDetails, *placement.DiffDetails) {
+	if len(o.differences) == 0 {
+		return nil, nil
+	}
+	if o.reason == reasonDrifted || o.reason == reasonApplied {
+		is := placement.DriftDetails{ObservationTime: now, FirstDriftedObservedTime: now, ObservedInMemberClusterGeneration: o.generation, ObservedDrifts: o.differences}
+		if old := was.DriftDetails; old != nil {
+			is.FirstDriftedObservedTime = old.FirstDriftedObservedTime
+			if old.ObservedInMemberClusterGeneration == o.generation && slices.Equal(old.ObservedDrifts, o.differences) {
+				is.ObservationTime = old.ObservationTime
+			}
+		}
+		return &is, nil
+	}
+	is := placement.DiffDetails{ObservationTime: now, FirstDiffedObservedTime: now, ObservedDiffs: o.differences}
+	if o.differences[0].Path != wholeObject {
+		is.ObservedInMemberClusterGeneration = ptr.To(o.generation)
+	}
+	if old := was.DiffDetails; old != nil {
+		is.FirstDiffedObservedTime = old.FirstDiffedObservedTime
+		if ptr.Equal(old.ObservedInMemberClusterGeneration, is.ObservedInMemberClusterGeneration) && slices.Equal(old.ObservedDiffs, o.differences) {
+			is.ObservationTime = old.ObservationTime
+		}
+	}
+	return nil, &is
+}

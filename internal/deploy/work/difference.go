@@ -1,0 +1,124 @@
+package work
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+)
+
+const (
+	// maxDifferences is how many differences of an object a status names, maxValue how long a value in it may be.
+	maxDifferences, maxValue = 20, 256
+	// hidden stands for a value in a Secret.
+	hidden = "(not shown: it is in a Secret)"
+	// wholeObject is the path of an object that is not there.
+	wholeObject = "/"
+)
+
+// ignored are the fields, beside those that the API server sets, that a comparison with the manifest leaves out.
+var ignored = [][]string{
+	{"metadata", "ownerReferences"}, {"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "labels", labelWork},
+	// Kubernetes' own controllers set these.
+	{"metadata", "finalizers"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
+}
+
+// differences are those between an object and what it would be, were it applied. The values of a Secret are not shown.
+func differences(is, wanted *unstructured.Unstructured) (found []placement.PatchDetail) {
+	format := readable
+	if is.GetKind() == secretKind {
+		format = func(value any) string {
+			if value == nil {
+				return ""
+			}
+			return hidden
+		}
+	}
+	compare("", withoutIgnored(is), withoutIgnored(wanted), func(path string, is, wanted any) {
+		found = append(found, placement.PatchDetail{Path: path, ValueInHub: format(wanted), ValueInMember: format(is)})
+	})
+	return found
+}
+
+// withoutIgnored is an object without what is ignored.
+func withoutIgnored(object *unstructured.Unstructured) map[string]any {
+	content := applied.Content(object, ignored...)
+	for _, field := range []string{"annotations", "labels"} {
+		if values, _, err := unstructured.NestedMap(content, "metadata", field); err == nil && len(values) == 0 {
+			unstructured.RemoveNestedField(content, "metadata", field)
+		}
+	}
+	return content
+}
+
+// compare calls differs with every path at which two values differ, as a JSON pointer.
+func compare(path string, is, wanted any, differs func(path string, is, wanted any)) {
+	if reflect.DeepEqual(is, wanted) {
+		return
+	}
+	switch is := is.(type) {
+	case map[string]any:
+		if wanted, ok := wanted.(map[string]any); ok {
+			names := maps.Clone(is)
+			maps.Copy(names, wanted)
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				compare(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), is[name], wanted[name], differs)
+			}
+			return
+		}
+	case []any:
+		if wanted, ok := wanted.([]any); ok && len(is) == len(wanted) {
+			for i := range is {
+				compare(fmt.Sprintf("%s/%d", path, i), is[i], wanted[i], differs)
+			}
+			return
+		}
+	}
+	differs(path, is, wanted)
+}
+
+// readable is a value for people.
+func readable(value any) string {
+	text, ok := value.(string)
+	if !ok && value != nil {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return "(something that cannot be shown)"
+		}
+		text = string(encoded)
+	}
+	if len(text) > maxValue {
+		text = strings.ToValidUTF8(text[:maxValue], "") + "..."
+	}
+	return text
+}
+
+// listed says in words what differs.
+func listed(found []placement.PatchDetail) string {
+	const most = 60
+	var texts []string
+	for _, one := range found {
+		switch {
+		case one.Path == wholeObject:
+			texts = append(texts, "it is missing")
+		case one.ValueInHub == hidden || one.ValueInMember == hidden:
+			texts = append(texts, one.Path+" differs")
+		case one.ValueInMember == "":
+			texts = append(texts, one.Path+" is missing")
+		case one.ValueInHub == "":
+			texts = append(texts, one.Path+" is there")
+		case len(one.ValueInMember) > most || len(one.ValueInHub) > most:
+			texts = append(texts, one.Path+" is something else")
+		default:
+			texts = append(texts, fmt.Sprintf("%s is %q and not %q", one.Path, one.ValueInMember, one.ValueInHub))
+		}
+	}
+	return applied.Join(texts)
+}

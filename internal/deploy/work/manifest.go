@@ -1,0 +1,163 @@
+package work
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+const secretKind = "Secret"
+
+// manifest is one object to apply.
+type manifest struct {
+	ordinal int
+	gvk     schema.GroupVersionKind
+	key     key
+	// resource is by what the API serves the kind; empty if it does not.
+	resource schema.GroupVersionResource
+	hash     string
+	raw      []byte
+	// problem is why this can never be applied.
+	problem string
+}
+
+// manifestsOf reads the manifests of a Work.
+func manifestsOf(work *placement.Work) []manifest {
+	manifests := make([]manifest, 0, len(work.Spec.Workload.Manifests))
+	first := map[key]int{}
+	for i, given := range work.Spec.Workload.Manifests {
+		m := read(i, given.Raw)
+		if twin, twice := first[m.key]; m.problem == "" && twice {
+			m.problem = fmt.Sprintf("it is the same object as manifest %d: leave one of them out", twin)
+		} else if m.problem == "" {
+			first[m.key] = i
+		}
+		manifests = append(manifests, m)
+	}
+	return manifests
+}
+
+func read(ordinal int, raw []byte) manifest {
+	m := manifest{ordinal: ordinal, raw: raw}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &object.Object); err != nil {
+		// The error would quote the manifest, which may be a Secret.
+		m.problem = "it is no JSON object"
+		return m
+	}
+	m.gvk = object.GroupVersionKind()
+	m.key = key{m.gvk.GroupKind(), types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	switch {
+	case m.gvk.Kind == "" || m.gvk.Version == "":
+		m.problem = "it has no apiVersion or no kind"
+	case strings.HasSuffix(m.gvk.Kind, "List") && object.IsList():
+		m.problem = fmt.Sprintf("it is a %s: every object needs a manifest of its own", m.gvk.Kind)
+	case m.key.Name == "":
+		m.problem = "it has no metadata.name"
+	}
+	canonical, err := json.Marshal(m.object().Object)
+	if err != nil {
+		m.problem = "it cannot be written as JSON"
+	}
+	hash := sha256.Sum256(canonical)
+	m.hash = hex.EncodeToString(hash[:])
+	return m
+}
+
+// object is the manifest as it is applied, without what only the cluster that it came from could know.
+func (m manifest) object() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(m.raw, &object.Object); err != nil || object.Object == nil {
+		return &unstructured.Unstructured{Object: map[string]any{}}
+	}
+	delete(object.Object, "status")
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"managedFields", "ownerReferences", "selfLink", "generateName",
+	} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	return object
+}
+
+// resolve finds out by what the API serves the kind, and whether the object is named as its kind demands.
+func (m *manifest) resolve(mapper meta.RESTMapper) error {
+	if m.problem != "" {
+		return nil
+	}
+	mapping, err := mapper.RESTMapping(m.gvk.GroupKind(), m.gvk.Version)
+	if err != nil {
+		return err
+	}
+	m.resource = mapping.Resource
+	switch namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; {
+	case namespaced && m.key.Namespace == "":
+		m.problem = "it has no metadata.namespace, and its kind needs one"
+	case !namespaced && m.key.Namespace != "":
+		m.problem = fmt.Sprintf("it has metadata.namespace %s, and its kind has none", m.key.Namespace)
+	}
+	return nil
+}
+
+func (m manifest) identifier() placement.WorkResourceIdentifier {
+	return placement.WorkResourceIdentifier{
+		Ordinal: m.ordinal, Group: m.gvk.Group, Version: m.gvk.Version, Kind: m.gvk.Kind,
+		Resource: m.resource.Resource, Namespace: m.key.Namespace, Name: m.key.Name,
+	}
+}
+
+// String names the manifest for people.
+func (m manifest) String() string {
+	if m.gvk.Kind == "" {
+		return fmt.Sprintf("manifest %d", m.ordinal)
+	}
+	return fmt.Sprintf("manifest %d (%s)", m.ordinal, m.key)
+}
+
+// basic is whether other objects may need this one to be there first.
+func (k key) basic() bool {
+	return k.GroupKind == schema.GroupKind{Kind: "Namespace"} ||
+		k.GroupKind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+// inOrder sorts manifests as they are applied: what others need comes first, the rest as given.
+func inOrder(manifests []manifest) []manifest {
+	sorted := slices.Clone(manifests)
+	rank := func(m manifest) int {
+		if m.key.basic() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(sorted, func(a, b manifest) int { return cmp.Compare(rank(a), rank(b)) })
+	return sorted
+}
+
+// resourceOf is by what the API serves an object that was applied.
+func resourceOf(id placement.WorkResourceIdentifier) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}
+}
+
+func keyOf(id placement.WorkResourceIdentifier) key {
+	return key{schema.GroupKind{Group: id.Group, Kind: id.Kind}, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}}
+}
+
+// labelValue is the Work's name if a label can hold it.
+func labelValue(work string) string {
+	if len(validation.IsValidLabelValue(work)) > 0 {
+		return ""
+	}
+	return work
+}

@@ -1,0 +1,164 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+)
+
+// Reasons of the condition Applied of a manifest.
+const (
+	reasonApplied          = "ManifestApplied"
+	reasonInvalid          = "InvalidManifest"
+	reasonKindNotServed    = "KindNotServed"
+	reasonNamespaceMissing = "NamespaceMissing"
+	reasonBeingDeleted     = "BeingDeleted"
+	reasonOtherWork        = "AppliedByAnotherWork"
+	reasonOtherOwner       = "OwnedByOthers"
+	reasonNotTakenOver     = "NotTakenOver"
+	reasonDrifted          = "Drifted"
+	reasonContested        = "Contested"
+	reasonConflict         = "FieldConflict"
+	reasonImmutable        = "ImmutableField"
+	reasonForbidden        = "Forbidden"
+	reasonQuota            = "QuotaExceeded"
+	reasonRejected         = "Rejected"
+)
+
+// Reasons of the condition DiffReported of a manifest that was compared; one that could not be has one of the above.
+const (
+	reasonDiffFound = "DifferencesFound"
+	reasonNoDiff    = "NoDifference"
+)
+
+// outcome is the result of applying or comparing a manifest.
+type outcome struct {
+	// reason is one of the above; empty before the first attempt.
+	reason  string
+	message string
+	// waits: the manifest can be applied when a watched Namespace or CustomResourceDefinition is there.
+	waits bool
+	// differences from the manifest, if it was compared, and the generation of the object that was.
+	differences []placement.PatchDetail
+	generation  int64
+}
+
+// compared says whether the outcome is of a comparison, and whether that found a difference.
+func (o outcome) compared() (differs, is bool) {
+	return o.reason == reasonDiffFound, o.reason == reasonDiffFound || o.reason == reasonNoDiff
+}
+
+func (o outcome) failed() bool { return o.reason != reasonApplied }
+
+// differs is an outcome with the differences of an object.
+func differs(reason, message string, is *unstructured.Unstructured, found []placement.PatchDetail) outcome {
+	o := outcome{reason: reason, message: message, differences: found[:min(len(found), maxDifferences)]}
+	if is != nil {
+		o.generation = is.GetGeneration()
+	}
+	return o
+}
+
+func failedWith(reason, format string, args ...any) outcome {
+	return outcome{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// waitsFor is the outcome of a manifest that can be applied when a watched object is there.
+func waitsFor(reason, format string, args ...any) outcome {
+	o := failedWith(reason, format, args...)
+	o.waits = true
+	return o
+}
+
+// outcomeOf translates the API server's answer to an apply request. An error is returned if there was no answer.
+func outcomeOf(m manifest, err error, conflict string) (outcome, error) {
+	var answer apierrors.APIStatus
+	if err == nil {
+		return outcome{reason: reasonApplied}, nil
+	}
+	if !errors.As(err, &answer) {
+		return outcome{}, fmt.Errorf("applying %s: %w", m, err)
+	}
+	status := answer.Status()
+	var causes []metav1.StatusCause
+	if status.Details != nil {
+		causes = status.Details.Causes
+	}
+	switch {
+	case status.Code == http.StatusTooManyRequests:
+		return outcome{}, fmt.Errorf("applying %s: %w", m, err)
+	case apierrors.IsConflict(err) && len(causes) > 0:
+		return failedWith(conflict, "%s", fieldOwners(causes, conflict)), nil
+	case apierrors.IsConflict(err):
+		return outcome{}, fmt.Errorf("applying %s, which somebody else has just changed: %w", m, err)
+	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
+		return waitsFor(reasonNamespaceMissing, "the member has no namespace %s: place that, too, or create it", m.key.Namespace), nil
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+		return notServed(m), nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return waitsFor(reasonNamespaceMissing, "namespace %s is being deleted on the member", m.key.Namespace), nil
+	case apierrors.IsForbidden(err) && strings.Contains(status.Message, "exceeded quota"):
+		return failedWith(reasonQuota, "%s: make room on the member, or raise the quota", answerOf(m, status)), nil
+	case apierrors.IsForbidden(err):
+		return failedWith(reasonForbidden, "%s%s", answerOf(m, status), missingRight(status)), nil
+	case apierrors.IsInvalid(err) && immutable(causes):
+		return failedWith(reasonImmutable, "%s: undo the change, or delete the object on the member to have it made anew", answerOf(m, status)), nil
+	}
+	return failedWith(reasonRejected, "%s", answerOf(m, status)), nil
+}
+
+func notServed(m manifest) outcome {
+	return waitsFor(reasonKindNotServed, "the member serves no %s of %s: place its CustomResourceDefinition, too, or install it", m.gvk.Kind, m.gvk.GroupVersion())
+}
+
+// fieldOwners says who owns the fields in question, as the API server words it: conflict with "NAME" using v1.
+func fieldOwners(causes []metav1.StatusCause, reason string) string {
+	var fields []string
+	for _, cause := range causes {
+		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, strings.TrimPrefix(cause.Message, "conflict with ")))
+	}
+	if reason == reasonDrifted {
+		return "it was changed on the member: " + applied.Join(fields) + "; undo that, or set applyStrategy.whenToApply to Always"
+	}
+	return "others own fields of it: " + applied.Join(fields) + "; take them out of the manifest, or set applyStrategy.serverSideApplyConfig.force"
+}
+
+// missingRight says what to do about a missing right.
+func missingRight(status metav1.Status) string {
+	if strings.Contains(status.Message, " cannot ") {
+		return "; the agent's chart gives it the right with delivery=true"
+	}
+	return ""
+}
+
+func immutable(causes []metav1.StatusCause) bool {
+	for _, cause := range causes {
+		if strings.Contains(cause.Message, "immutable") || strings.Contains(cause.Message, "may not change") {
+			return true
+		}
+	}
+	return false
+}
+
+// answerOf is the message of the API server. Of a Secret only the fields are named, because the message may quote values.
+func answerOf(m manifest, status metav1.Status) string {
+	if m.gvk.Kind != secretKind {
+		return status.Message
+	}
+	var fields []string
+	if status.Details != nil {
+		for _, cause := range status.Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return strings.TrimSuffix(fmt.Sprintf("the API server says %s: %s", status.Reason, applied.Join(fields)), ": ")
+}

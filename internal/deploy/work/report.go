@@ -1,0 +1,128 @@
+package work
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// compareAll compares the manifests of a Work with the objects on the member, and changes nothing.
+func (c *Controller) compareAll(ctx context.Context, p *pass) error {
+	for _, m := range p.manifests {
+		status := &p.manifestStatus[m.ordinal]
+		if m.problem != "" {
+			status.outcome = failedWith(reasonInvalid, "%s", m.problem)
+			continue
+		}
+		now, e := c.Clock.Now(), p.attempts[m.key]
+		s := observation{changed: p.changed[m.key], now: now}
+		s.summary, s.Sight = c.observe(p, m, e, now)
+		do, at := dueComparison(m, e, s)
+		if do == apply {
+			result, as, err := c.compareManifest(ctx, m, p.strategy.full)
+			if err != nil {
+				return err
+			}
+			e = e.next(m, result, as, now)
+			p.attempts[m.key] = e
+			if _, compared := result.compared(); compared {
+				c.counts.count(countCompared)
+			} else {
+				c.counts.count(countFailed)
+				at = e.retryAt()
+			}
+		}
+		status.outcome, status.summary = e.outcome, e.as
+		p.requeueAt(at)
+	}
+	p.forgetOthers()
+	return nil
+}
+
+// compareManifest compares one manifest with what is there.
+func (c *Controller) compareManifest(ctx context.Context, m manifest, full bool) (outcome, summary, error) {
+	if m.resource.Resource == "" {
+		return notServed(m), summary{}, nil
+	}
+	t := target{c.objects.Resource(m.resource).Namespace(m.key.Namespace), m, full}
+	is, err := t.of.Get(ctx, m.key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		missing := placement.PatchDetail{Path: wholeObject, ValueInHub: "(the whole object)"}
+		return differs(reasonDiffFound, listed([]placement.PatchDetail{missing}), nil, []placement.PatchDetail{missing}), summary{}, nil
+	}
+	var found []placement.PatchDetail
+	if err == nil {
+		found, err = t.compare(ctx, is, m.object())
+	}
+	switch {
+	case err != nil:
+		result, err := outcomeOf(m, err, reasonRejected)
+		return result, summary{}, err
+	case len(found) == 0:
+		return differs(reasonNoDiff, "the member has it as the manifest says", is, nil), summarize(is), nil
+	}
+	return differs(reasonDiffFound, "on the member "+listed(found), is, found), summarize(is), nil
+}
+
+// forbids says why a manifest is not applied to an object that differs; the reason is empty if it may be applied.
+func (t target) forbids(ctx context.Context, may admission, is, wanted *unstructured.Unstructured) (outcome, error) {
+	reason, find := may.compare, t.compare
+	if reason == "" {
+		reason, find = may.extras, func(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
+			would, err := t.dryRun(ctx, wanted)
+			if err != nil {
+				return nil, err
+			}
+			would.SetResourceVersion(is.GetResourceVersion())
+			return t.extras(ctx, would, wanted)
+		}
+	}
+	if reason == "" {
+		return outcome{}, nil
+	}
+	found, err := find(ctx, is, wanted)
+	if err != nil || len(found) == 0 {
+		return outcome{}, err
+	}
+	return differs(reason, fmt.Sprintf("on the member %s: make it as the manifest says, or change applyStrategy", listed(found)), is, found), nil
+}
+
+// compare finds what applying would change, and if the comparison is full, what the object has besides.
+func (t target) compare(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
+	would, err := t.dryRun(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	found := differences(is, would)
+	if !t.full {
+		return found, nil
+	}
+	would.SetResourceVersion(is.GetResourceVersion())
+	more, err := t.extras(ctx, would, wanted)
+	return append(found, more...), err
+}
+
+// dryRun is the object as it would be, were the manifest applied.
+func (t target) dryRun(ctx context.Context, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return t.of.Apply(ctx, t.key.Name, wanted, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true, DryRun: []string{metav1.DryRunAll}})
+}
+
+// extras finds the fields that only the object has: those that a replacement by the manifest would remove, by a dry run. Defaults are no such
+// fields. An object that cannot be replaced, such as a Job, has none.
+func (t target) extras(ctx context.Context, is, wanted *unstructured.Unstructured) ([]placement.PatchDetail, error) {
+	bare := wanted.DeepCopy()
+	bare.SetResourceVersion(is.GetResourceVersion())
+	replaced, err := t.of.Update(ctx, bare, metav1.UpdateOptions{FieldManager: fieldOwner, DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsBadRequest(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return differences(is, replaced), nil
+}

@@ -1,0 +1,231 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/readiness"
+)
+
+// Reasons of the condition Applied of a Work that is not being applied, and of the condition Available of a manifest.
+const (
+	reasonNameTaken    = "AppliedWorkOfAnotherHub"
+	reasonMisdirected  = "WorkOfAnotherMember"
+	reasonClearing     = "AppliedWorkBeingDeleted"
+	reasonRemoving     = "Removing"
+	reasonNotApplied   = "ManifestNotApplied"
+	reasonAvailable    = "ManifestAvailable"
+	reasonNotYet       = "ManifestNotAvailableYet"
+	reasonFailed       = "ManifestFailed"
+	reasonNotTrackable = "ManifestNotTrackable"
+)
+
+// conditionValue is one condition.
+type conditionValue struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// describe computes the status of a Work, which nothing else sets.
+func (c *Controller) describe(state State, work *placement.Work, appliedWork *placement.AppliedWork, p *pass, left applied.Remaining) placement.WorkStatus {
+	status := *work.Status.DeepCopy()
+	now := metav1.NewTime(c.Clock.Now())
+	set := func(conditions *[]metav1.Condition, kind string, v conditionValue) {
+		meta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: work.Generation, LastTransitionTime: now,
+		})
+	}
+	kind := placement.ConditionApplied
+	if state != Removing && state != Abandoning && strategyOf(work.Spec.ApplyStrategy).reports {
+		kind = placement.ConditionDiffReported
+	}
+	not := func(reason, message string) {
+		set(&status.Conditions, kind, conditionValue{metav1.ConditionFalse, reason, message})
+	}
+	switch state {
+	case Applying:
+		describeManifests(&status, p, set, now)
+	case Foreign:
+		not(reasonNameTaken, fmt.Sprintf("this cluster has an AppliedWork %s of member namespace %s: place under another name, or delete that one", appliedWork.Name, appliedWork.Spec.WorkNamespace))
+	case Misdirected:
+		not(reasonMisdirected, fmt.Sprintf("it is labelled for %s, and nothing of it is applied on this member: delete it, or take the labels off",
+			delivery.OtherRecipient(work.Labels, c.Namespace, c.Report)))
+	case Clearing:
+		not(reasonClearing, fmt.Sprintf("AppliedWork %s is being deleted on the member; the manifests are applied again when it is gone", appliedWork.Name))
+	case Removing, Abandoning:
+		not(reasonRemoving, left.String())
+	case Removed, Gone:
+	}
+	return status
+}
+
+// condition is how one type of condition is computed, of a manifest and of all.
+type condition struct {
+	kind string
+	of   func(manifestStatus) conditionValue
+	all  func(*pass) conditionValue
+}
+
+var (
+	conditionsOfApplying  = []condition{{placement.ConditionApplied, manifestStatus.applied, (*pass).applied}, {placement.ConditionAvailable, manifestStatus.available, (*pass).available}}
+	conditionsOfReporting = []condition{{placement.ConditionDiffReported, manifestStatus.reported, (*pass).reported}}
+)
+
+// describeManifests says how the manifests are, and all of them together.
+func describeManifests(status *placement.WorkStatus, p *pass, set func(*[]metav1.Condition, string, conditionValue), now metav1.Time) {
+	these, others := conditionsOfApplying, conditionsOfReporting
+	if p.strategy.reports {
+		these, others = others, these
+	}
+	drop := func(conditions *[]metav1.Condition) {
+		for _, other := range others {
+			meta.RemoveStatusCondition(conditions, other.kind)
+		}
+	}
+	before := map[key]placement.ManifestCondition{}
+	for _, old := range status.ManifestConditions {
+		before[keyOf(old.Identifier)] = old
+	}
+	status.ManifestConditions = make([]placement.ManifestCondition, 0, len(p.manifests))
+	for _, m := range p.manifests {
+		was, is := before[m.key], p.manifestStatus[m.ordinal]
+		one := placement.ManifestCondition{Identifier: m.identifier(), Conditions: slices.Clone(was.Conditions)}
+		drop(&one.Conditions)
+		for _, this := range these {
+			set(&one.Conditions, this.kind, this.of(is))
+		}
+		one.DriftDetails, one.DiffDetails = is.outcome.details(was, now)
+		status.ManifestConditions = append(status.ManifestConditions, one)
+	}
+	drop(&status.Conditions)
+	for _, this := range these {
+		set(&status.Conditions, this.kind, this.all(p))
+	}
+}
+
+func (s manifestStatus) applied() conditionValue {
+	if s.outcome.failed() {
+		return conditionValue{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
+	}
+	if found := s.outcome.differences; len(found) > 0 {
+		return conditionValue{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says, and besides " + listed(found)}
+	}
+	return conditionValue{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says"}
+}
+
+func (s manifestStatus) reported() conditionValue {
+	if _, compared := s.outcome.compared(); !compared {
+		return conditionValue{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
+	}
+	return conditionValue{metav1.ConditionTrue, s.outcome.reason, s.outcome.message}
+}
+
+func (s manifestStatus) available() conditionValue {
+	is := s.summary.readiness
+	switch {
+	case s.outcome.failed():
+		return conditionValue{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
+	case is.State == readiness.Failed, is.State == readiness.Unknown:
+		return conditionValue{metav1.ConditionFalse, reasonFailed, is.Message}
+	case is.State == readiness.Progressing, is.State == readiness.Terminating:
+		return conditionValue{metav1.ConditionFalse, reasonNotYet, is.Message}
+	case is.State == readiness.Untracked:
+		return conditionValue{metav1.ConditionTrue, reasonNotTrackable, is.Message}
+	}
+	return conditionValue{metav1.ConditionTrue, reasonAvailable, "it works"}
+}
+
+// applied sums up whether all manifests are applied.
+func (p *pass) applied() conditionValue {
+	text, failed := p.summarizeAll(manifestStatus.applied)
+	switch {
+	case failed > 0:
+		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotApplied, fmt.Sprintf("%d of %d not applied: %s", failed, len(p.manifests), text)}
+	case len(p.left) > 0:
+		return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied, "what is no longer in the Work is not gone yet: " + applied.Join(p.left)}
+	}
+	return conditionValue{metav1.ConditionTrue, placement.ReasonAllApplied, fmt.Sprintf("%d of %d applied", len(p.manifests), len(p.manifests))}
+}
+
+// reported sums up whether all manifests are compared, and how many of them differ.
+func (p *pass) reported() conditionValue {
+	if text, failed := p.summarizeAll(manifestStatus.reported); failed > 0 {
+		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeNotCompared, fmt.Sprintf("%d of %d not compared: %s", failed, len(p.manifests), text)}
+	}
+	differing := 0
+	for _, s := range p.manifestStatus {
+		if differs, _ := s.outcome.compared(); differs {
+			differing++
+		}
+	}
+	return conditionValue{metav1.ConditionTrue, placement.ReasonAllCompared, fmt.Sprintf("%d of %d differ; nothing is applied", differing, len(p.manifests))}
+}
+
+// available sums up whether all manifests are available.
+func (p *pass) available() conditionValue {
+	text, failed := p.summarizeAll(manifestStatus.available)
+	if failed > 0 {
+		return conditionValue{metav1.ConditionFalse, placement.ReasonSomeUnavailable, fmt.Sprintf("%d of %d not available: %s", failed, len(p.manifests), text)}
+	}
+	for _, m := range p.manifests {
+		if v := p.manifestStatus[m.ordinal].available(); v.reason == reasonNotTrackable {
+			return conditionValue{metav1.ConditionTrue, placement.ReasonNotTrackable, fmt.Sprintf("all are applied, and nothing says whether %s works: %s", m.key, v.message)}
+		}
+	}
+	return conditionValue{metav1.ConditionTrue, placement.ReasonAllAvailable, fmt.Sprintf("%d of %d available", len(p.manifests), len(p.manifests))}
+}
+
+// summarizeAll counts the manifests with a condition that is not True, and names the first few.
+func (p *pass) summarizeAll(value func(manifestStatus) conditionValue) (string, int) {
+	const named = 3
+	var texts []string
+	failed := 0
+	for _, m := range p.manifests {
+		if v := value(p.manifestStatus[m.ordinal]); v.status != metav1.ConditionTrue {
+			if failed++; failed <= named {
+				texts = append(texts, fmt.Sprintf("%s: %s", m, v.message))
+			}
+		}
+	}
+	if failed > named {
+		texts = append(texts, fmt.Sprintf("and %d more", failed-named))
+	}
+	return strings.Join(texts, "; "), failed
+}
+
+// report writes the status of a Work, if it is another.
+func (c *Controller) report(ctx context.Context, work *placement.Work, status placement.WorkStatus) error {
+	before := work.DeepCopy()
+	work.Status = status
+	if equality.Semantic.DeepEqual(before.Status, work.Status) {
+		return nil
+	}
+	if err := c.hub.Status().Patch(ctx, work, changesOf(before), client.FieldOwner(fieldOwner)); err != nil {
+		return client.IgnoreNotFound(wrap(err, "writing the status of Work %s", work.Name))
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(work), work)
+	was, is := conditionOf(before.Status), conditionOf(work.Status)
+	if was != is {
+		c.Log.Info("Work", "work", work.Name, "from", was, "to", is)
+	}
+	return nil
+}
+
+func conditionOf(status placement.WorkStatus) string {
+	for _, kind := range []string{placement.ConditionApplied, placement.ConditionDiffReported} {
+		if said := meta.FindStatusCondition(status.Conditions, kind); said != nil {
+			return said.Reason
+		}
+	}
+	return "New"
+}

@@ -1,0 +1,162 @@
+package work
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// attempt is the last attempt to apply or compare a manifest.
+type attempt struct {
+	// hash of the manifest that was tried.
+	hash    string
+	outcome outcome
+	// as is the object as it was applied.
+	as summary
+	// rival is who else wrote the object last.
+	rival string
+	// tries counts the failures, or the corrections of the same object, in a row; the last was at triedAt.
+	tries   int
+	triedAt time.Time
+}
+
+// tracker keeps of each Work the last attempt at each manifest, and which objects changed since. A tracker only saves requests: an agent that
+// starts with an empty one applies every manifest once more, which changes no object that is as applied.
+type tracker struct {
+	mu    sync.Mutex
+	wake  func(work string)
+	works map[string]*trackedWork
+	// worksOf are the Works with a manifest of an object.
+	worksOf map[key]map[string]bool
+}
+
+// trackedWork is what is kept of one Work.
+type trackedWork struct {
+	uid        types.UID
+	generation int64
+	manifests  []manifest
+	attempts   map[key]attempt
+	changed    map[key]bool
+}
+
+// enqueueBy sets how a Work is enqueued.
+func (t *tracker) enqueueBy(wake func(work string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wake = wake
+}
+
+// enqueue enqueues Works.
+func (t *tracker) enqueue(works []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.wake == nil {
+		return
+	}
+	for _, work := range works {
+		t.wake(work)
+	}
+}
+
+// open returns the manifests of a Work, the last attempts, and the objects that changed since the last pass.
+func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map[key]attempt, changed map[key]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.works[work.Name]
+	if p == nil || p.uid != work.UID {
+		t.drop(work.Name)
+		p = &trackedWork{uid: work.UID, generation: -1, attempts: map[key]attempt{}, changed: map[key]bool{}}
+		if t.works == nil {
+			t.works, t.worksOf = map[string]*trackedWork{}, map[key]map[string]bool{}
+		}
+		t.works[work.Name] = p
+	}
+	if p.generation != work.Generation {
+		t.unwant(work.Name, p)
+		p.generation, p.manifests = work.Generation, manifestsOf(work)
+		for k := range p.attempts {
+			p.changed[k] = true // the strategy may be another
+		}
+		for _, m := range p.manifests {
+			if t.worksOf[m.key] == nil {
+				t.worksOf[m.key] = map[string]bool{}
+			}
+			t.worksOf[m.key][work.Name] = true
+		}
+	}
+	changed, p.changed = p.changed, map[key]bool{}
+	return p.manifests, maps.Clone(p.attempts), changed
+}
+
+// keep stores the attempts of a pass.
+func (t *tracker) keep(work string, attempts map[key]attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.works[work]; p != nil {
+		p.attempts = attempts
+	}
+}
+
+// forget drops a Work that is gone.
+func (t *tracker) forget(work string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drop(work)
+}
+
+func (t *tracker) drop(work string) {
+	if p := t.works[work]; p != nil {
+		t.unwant(work, p)
+		delete(t.works, work)
+	}
+}
+
+func (t *tracker) unwant(work string, p *trackedWork) {
+	for _, m := range p.manifests {
+		delete(t.worksOf[m.key], work)
+		if len(t.worksOf[m.key]) == 0 {
+			delete(t.worksOf, m.key)
+		}
+	}
+}
+
+// changed enqueues each Work that an object concerns. A Namespace or CustomResourceDefinition concerns each Work with a manifest that waits for one.
+func (t *tracker) changed(before, after *summary) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := before
+	if after != nil {
+		of = after
+	}
+	concerned := maps.Clone(t.worksOf[of.key])
+	if concerned == nil {
+		concerned = map[string]bool{}
+	}
+	for _, name := range append(before.works(), after.works()...) {
+		concerned[name] = true
+	}
+	for name := range concerned {
+		if p := t.works[name]; p != nil {
+			p.changed[of.key] = true
+		}
+	}
+	if of.key.basic() {
+		for name, p := range t.works {
+			for k, e := range p.attempts {
+				if e.outcome.waits {
+					p.changed[k], concerned[name] = true, true
+				}
+			}
+		}
+	}
+	if t.wake == nil {
+		return
+	}
+	for name := range concerned {
+		t.wake(name)
+	}
+}

@@ -1,0 +1,284 @@
+// Package work applies the manifests of every Work in the member namespace to this member, under an AppliedWork that owns the objects, so that
+// all of them can be deleted again.
+//
+// It writes, on the hub, a finalizer, an annotation and the status of Works; on the member, AppliedWorks and the objects of the manifests. Its
+// invariants: no object is deleted that was not applied under an AppliedWork of this membership, and no object of a deleted Work before a pause
+// in which the hub can create the Work again; an object that is as applied is not written.
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/logging"
+	"github.com/muster-fleet/muster/internal/restore"
+)
+
+const (
+	// fieldOwner is the field manager of everything that is applied; KubeFleet's agent has the same.
+	fieldOwner = "work-api-agent"
+	// workers is how many Works are applied at once.
+	workers = 4
+	// firstRetry and lastRetry bound how soon a Work is handled again after the hub or this cluster did not answer.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Hub acts on the hub as the member's identity, Member on this cluster as the agent.
+	Hub, Member *rest.Config
+	// Namespace is the member namespace on the hub, Membership the UID of the report in it, which distinguishes AppliedWorks from those of an
+	// earlier membership under the same name.
+	Namespace  string
+	Membership types.UID
+	// Report is the name of the report, by which a Work that is labelled for another member is known.
+	Report string
+	Clock  clock.Clock
+	Log    logr.Logger
+	// Idle is called with whether there is no Work; a Work is there until its objects are deleted. May be nil.
+	Idle func(bool)
+	// Counted is called with the states of the Works and what was done, whenever these change. May be nil.
+	Counted func(Tally)
+	// ConfirmDeleted returns an error unless the hub confirms that a Work was deleted by itself, and not because the member leaves or the CRD of
+	// Works is being deleted. May be nil.
+	ConfirmDeleted func(context.Context) error
+	// Leaving says that RemoveAll follows, so that no Work is applied any more.
+	Leaving bool
+}
+
+// errUnserved says what to do about a cluster without AppliedWorks.
+var errUnserved = errors.New("this cluster does not serve AppliedWork of placement.kubernetes-fleet.io, which owns what is applied: " +
+	"upgrade the agent's chart, which installs the CRD; what is applied stays as it is until then")
+
+// Controller applies Works.
+type Controller struct {
+	Deps
+	// hub and member read Works and AppliedWorks from caches, hubLive and live from the API servers.
+	hub, member         client.Client
+	hubLive, live       client.Reader
+	works, appliedWorks cache.Cache
+	objects             dynamic.Interface
+	mapper              meta.RESTMapper
+	watcher             applied.Watcher[summary]
+	tracker             tracker
+	removals            removals
+	expected            kube.Expectations
+	counts              counts
+	// unserved is closed, which ends Run, when this cluster serves no AppliedWorks any more.
+	unserved chan struct{}
+	unserve  sync.Once
+	// moved wakes RemoveAll when an object is deleted.
+	moved chan struct{}
+
+	// reporting keeps the calls of Idle in order.
+	reporting sync.Mutex
+
+	// leaving is set by RemoveAll; Reconcile holds the lock for reading.
+	mu      sync.RWMutex
+	leaving bool
+}
+
+// New makes a controller without sending a request.
+func New(deps Deps) (*Controller, error) {
+	scheme := runtime.NewScheme()
+	if err := placement.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving, expected: kube.Expectations{Clock: deps.Clock},
+	}
+	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)
+	}
+	member, err := connect(deps.Member, scheme, cache.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to this cluster: %w", err)
+	}
+	c.hub, c.hubLive, c.works = hub.cached, hub.live, hub.cache
+	c.member, c.live, c.appliedWorks = member.cached, member.live, member.cache
+	c.mapper = member.live.RESTMapper()
+	if c.objects, err = dynamic.NewForConfigAndClient(unlimited(deps.Member), member.http); err != nil {
+		return nil, fmt.Errorf("preparing the connection to this cluster: %w", err)
+	}
+	c.watcher.Objects, c.watcher.Label, c.watcher.Summarize = c.objects, labelWork, summarize
+	c.watcher.Changed, c.watcher.Listed = c.objectChanged, c.listed
+	return c, nil
+}
+
+// connection is the cache and the clients of one API server.
+type connection struct {
+	cache cache.Cache
+	// cached reads from the cache, live from the API server.
+	cached, live client.Client
+	http         *http.Client
+}
+
+func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options) (connection, error) {
+	config = unlimited(config)
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return connection{}, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return connection{}, err
+	}
+	options.Scheme, options.HTTPClient, options.Mapper = scheme, httpClient, mapper
+	options.DefaultTransform, options.NewInformer = cache.TransformStripManagedFields(), restore.NewInformer
+	made := connection{http: httpClient}
+	if made.cache, err = cache.New(config, options); err != nil {
+		return connection{}, err
+	}
+	clientOptions := client.Options{Scheme: scheme, HTTPClient: httpClient, Mapper: mapper}
+	if made.live, err = client.New(config, clientOptions); err != nil {
+		return connection{}, err
+	}
+	clientOptions.Cache = &client.CacheOptions{Reader: made.cache}
+	made.cached, err = client.New(config, clientOptions)
+	return made, err
+}
+
+// unlimited is a config without a client-side rate limit: the API server limits by priority and fairness.
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	return config
+}
+
+// Run applies Works until ctx ends or a connection cannot be used.
+func (c *Controller) Run(ctx context.Context) error {
+	owner := placement.GroupVersion.WithKind("AppliedWork")
+	if _, err := c.mapper.RESTMapping(owner.GroupKind(), owner.Version); meta.IsNoMatchError(err) {
+		return errUnserved
+	}
+	loop, err := controller.NewTypedUnmanaged("work", controller.Options{
+		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: ptr.To(true),
+		RateLimiter:    workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		LogConstructor: func(*reconcile.Request) logr.Logger { return logging.Libraries(c.Log) },
+	})
+	if err != nil {
+		return err
+	}
+	for _, from := range []source.Source{
+		source.Kind(c.works, client.Object(&placement.Work{}), &handler.TypedEnqueueRequestForObject[client.Object]{}),
+		source.Kind(c.appliedWorks, client.Object(&placement.AppliedWork{}), handler.EnqueueRequestsFromMapFunc(c.ofApplied)),
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			c.tracker.enqueueBy(func(work string) { queue.Add(c.request(work)) })
+			return nil
+		}),
+	} {
+		if err := loop.Watch(from); err != nil {
+			return err
+		}
+	}
+	return c.runAll(ctx, c.works.Start, c.appliedWorks.Start, c.watcher.Run, loop.Start, c.reportFirst, c.untilUnserved)
+}
+
+// untilUnserved returns an error when this cluster serves no AppliedWorks any more.
+func (c *Controller) untilUnserved(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.unserved:
+		return errUnserved
+	}
+}
+
+// endUnserved ends Run because this cluster serves no AppliedWorks any more.
+func (c *Controller) endUnserved() { c.unserve.Do(func() { close(c.unserved) }) }
+
+// reportFirst calls Idle once the Works are listed.
+func (c *Controller) reportFirst(ctx context.Context) error {
+	if _, err := c.works.GetInformer(ctx, &placement.Work{}); err == nil { // waits for the sync; the controller returns the error
+		c.reportIdle(ctx)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// reportIdle calls Idle and Counted with what the cache has.
+func (c *Controller) reportIdle(ctx context.Context) {
+	c.reporting.Lock()
+	defer c.reporting.Unlock()
+	var works placement.WorkList
+	if err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache is not synced yet
+	}
+	if c.Counted != nil {
+		if told, is := c.counts.news(works.Items); is {
+			c.Counted(told)
+		}
+	}
+	if c.Idle != nil {
+		c.Idle(len(works.Items) == 0)
+	}
+}
+
+// runAll runs all functions until one returns, and returns its error.
+func (c *Controller) runAll(ctx context.Context, parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for _, part := range parts {
+		running.Go(func() { cancel(part(ctx)) })
+	}
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (c *Controller) request(work string) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: c.Namespace, Name: work}}
+}
+
+// ofApplied maps an AppliedWork to its Work.
+func (c *Controller) ofApplied(_ context.Context, o client.Object) []reconcile.Request {
+	kubeclient.Notify(c.moved)
+	if appliedWork := o.(*placement.AppliedWork); appliedWork.Spec.WorkNamespace != c.Namespace {
+		return nil
+	}
+	return []reconcile.Request{c.request(o.GetName())}
+}
+
+// objectChanged enqueues the Works of an object that was added, changed or deleted.
+func (c *Controller) objectChanged(_ applied.Query, before, after *summary) {
+	kubeclient.Notify(c.moved)
+	c.tracker.changed(before, after)
+}
+
+// listed enqueues the Works with objects of a kind that is listed now.
+func (c *Controller) listed(works []string) {
+	kubeclient.Notify(c.moved)
+	c.tracker.enqueue(works)
+}

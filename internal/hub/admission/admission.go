@@ -1,0 +1,137 @@
+// Package admission checks that the admission policies of the hub's chart exist and have an effect. The hub relies on them where RBAC is too coarse.
+//
+// It writes nothing but Events; objects are created as a dry run only. Its invariant: what a policy protects is not believed without proof of its effect.
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// PlacementAuthor is the name of the policies that record the author of a placement, and of their bindings.
+const PlacementAuthor = "muster-placement-author"
+
+// validating are the validating policies of the chart, whose bindings have the same name.
+var validating = []string{
+	"muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-identity", "muster-member-metadata", PlacementAuthor, "muster-registration-approval",
+	"muster-registration-token",
+}
+
+// ReasonMissing is the reason of events and conditions about a missing policy.
+const ReasonMissing = "PolicyMissing"
+
+const (
+	// effectLife is how long a proof of effect counts, absenceLife a proof of none: the policy may just have been installed.
+	effectLife, absenceLife = time.Minute, 5 * time.Second
+	// forged is an author that does not exist.
+	forged = "system:muster:nobody"
+)
+
+// Checker checks the policies, and remembers the result for a while.
+type Checker struct {
+	// Client creates, as a dry run, what a policy has to change or refuse; Live reads policies.
+	Client   client.Client
+	Live     client.Reader
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	Log      logr.Logger
+	// Namespace is the hub's system namespace.
+	Namespace string
+
+	mu      sync.Mutex
+	checked bool
+	problem string
+	until   time.Time
+}
+
+// Start warns of missing policies when the hub begins to lead.
+func (c *Checker) Start(ctx context.Context) error {
+	problem, err := c.Authors(ctx)
+	if err != nil {
+		c.Log.Error(err, "Checking the admission policies failed; it is tried again when a placement needs them")
+	}
+	var missing []string
+	for _, name := range validating {
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+			object := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+			err := c.Live.Get(ctx, client.ObjectKey{Name: name}, object)
+			switch {
+			case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+				missing = append(missing, kind+" "+name)
+			case err != nil:
+				c.Log.Error(err, "Reading an admission policy failed", "kind", kind, "name", name)
+			}
+		}
+	}
+	if len(missing) > 0 && problem == "" {
+		c.warn(fmt.Sprintf("%s is missing: bring it back with helm upgrade of the chart fleet", strings.Join(missing, ", ")))
+	}
+	return nil
+}
+
+// Authors returns the problem of the policies that record the author of a placement, or "" if the author can be believed.
+func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Clock.Now()
+	if c.checked && now.Before(c.until) {
+		return c.problem, nil
+	}
+	effective, err := c.refusesForgery(ctx)
+	if err != nil {
+		return "", fmt.Errorf("checking that the admission policy %s has an effect: %w", PlacementAuthor, err)
+	}
+	before := c.problem
+	c.problem, c.until = "", now.Add(effectLife)
+	if !effective {
+		c.problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who wrote a placement: "+
+			"bring it back with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", PlacementAuthor)
+		c.until = now.Add(absenceLife)
+	}
+	switch {
+	case c.problem != "" && c.problem != before:
+		c.warn(c.problem)
+	case c.problem == "" && before != "":
+		c.Log.Info("Admission policy has an effect again", "name", PlacementAuthor)
+	}
+	c.checked = true
+	return c.problem, nil
+}
+
+// refusesForgery says whether the policy prevents a placement with a forged author.
+func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
+	forgery := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.Namespace, Name: "muster-admission-check", Annotations: map[string]string{author.AnnotationName: forged},
+	}}
+	forgery.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}
+	err := c.Client.Create(ctx, forgery, client.DryRunAll, kube.FieldOwner)
+	if err != nil && strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", PlacementAuthor)) {
+		return true, nil
+	}
+	return err == nil && forgery.Annotations[author.AnnotationName] != forged, err
+}
+
+// warn logs a problem, and records it as an Event on the hub's ConfigMap.
+func (c *Checker) warn(problem string) {
+	c.Log.Info("An admission policy is missing", "problem", problem)
+	settings := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: naming.HubConfigMap}}
+	c.Recorder.Eventf(settings, nil, corev1.EventTypeWarning, ReasonMissing, "Check", "%s", problem)
+}

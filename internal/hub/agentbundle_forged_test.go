@@ -1,0 +1,87 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// author is a client of somebody who may do everything with the Bundles of the workspace, read its Clusters, and nothing else.
+func (f fixture) author() client.Client {
+	f.t.Helper()
+	author, _ := f.somebody(f.workspace, "author",
+		rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"bundles"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"}})
+	return author
+}
+
+// TestABundleLabelledAsTheAgentsIsNotDeployedAsThat plays an author of Bundles who wants the rights of the agents, which no account confines: with a Bundle of
+// his own, and with that of the hub.
+func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
+	f := newFixture(t)
+	m := f.managed("forged")
+	sent := m.sent("")
+	author := f.author()
+	f.eventually("the author may read Clusters", func() error {
+		return author.List(context.Background(), &fleet.ClusterList{}, client.InNamespace(f.workspace))
+	})
+	var cluster fleet.Cluster
+	f.check(author.Get(context.Background(), client.ObjectKey{Namespace: f.workspace, Name: m.name}, &cluster))
+	own := &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.workspace, Name: "own", Labels: map[string]string{fleet.LabelAgent: sent.Labels[fleet.LabelAgent]},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&cluster, fleet.GroupVersion.WithKind("Cluster"))},
+		},
+		Spec: fleet.BundleSpec{
+			Resources: []fleet.BundleResource{{Name: "a.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}},
+			Targets:   []fleet.BundleTarget{{ClusterName: m.name}},
+		},
+	}
+	f.check(author.Create(context.Background(), own))
+	f.untilBundle("own", "Processed", corev1.ConditionFalse, "label muster/agent-version is for what the hub writes")
+	if err := f.get(&fleet.BundleDeployment{}, naming.MemberNamespace(f.workspace, m.name), "own"); gone(err) != nil {
+		t.Errorf("his own was delivered: %v", err)
+	}
+
+	var deployments fleet.BundleDeploymentList
+	watching, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
+	f.check(err)
+	events, err := watching.Watch(context.Background(), &deployments, client.InNamespace(sent.Namespace))
+	f.check(err)
+	defer events.Stop()
+	for _, change := range []string{
+		`{"spec":{"resources":[{"name":"a.yaml","content":"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}]}}`,
+		`{"metadata":{"labels":{"muster/agent-version":"0123.4567"}},"spec":{"helm":{"releaseName":"mine"}}}`,
+	} {
+		var before, healed fleet.Bundle
+		f.check(f.get(&before, f.workspace, m.bundleName()))
+		f.check(merge(author, before.DeepCopy(), change))
+		f.eventually("the hub's Bundle is healed", func() error {
+			f.check(f.get(&healed, f.workspace, m.bundleName()))
+			if healed.Labels[fleet.LabelAgent] != before.Labels[fleet.LabelAgent] || len(healed.Spec.Resources) != len(before.Spec.Resources) || healed.Spec.Helm.ReleaseName != "fleet-agent" {
+				return fmt.Errorf("it has %d resources, label %s", len(healed.Spec.Resources), healed.Labels[fleet.LabelAgent])
+			}
+			return nil
+		})
+	}
+	f.untilBundle(m.bundleName(), "Processed", corev1.ConditionTrue, "")
+	f.check(f.Create(context.Background(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: sent.Namespace, Name: "last"}}))
+	for event := range events.ResultChan() {
+		d := event.Object.(*fleet.BundleDeployment)
+		if d.Name == "last" {
+			break
+		}
+		if d.Name == sent.Name && (d.Spec.DeploymentID != sent.Spec.DeploymentID || d.Labels[fleet.LabelAgent] != sent.Labels[fleet.LabelAgent] || strings.Contains(string(event.Type), "DELETED")) {
+			t.Errorf("the agent was sent something else: %s, %s %v", event.Type, d.Spec.DeploymentID, d.Labels)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+)
+
+// keyBundleValues is where the Secret of a Bundle has the values of the Bundle itself.
+const keyBundleValues = "values.yaml"
+
+// loadValues reads the values that `fleet apply` has put into a Secret beside the Bundle, until they are those that the Bundle announces.
+func (c *Controller) loadValues(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
+	if bundle.Spec.ValuesHash == "" || known.values != nil {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(bundle)
+	var secret corev1.Secret
+	problem := func(what string) {
+		known.valuesProblem = fmt.Errorf("spec.valuesHash says that the values are in Secret %s of type %s, but %s: waiting for it; run fleet apply again if it does not come",
+			key, fleet.SecretTypeBundleValues, what)
+	}
+	if err := c.Live.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
+		problem("there is none")
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if secret.Type != fleet.SecretTypeBundleValues {
+		problem(fmt.Sprintf("it is of type %s", secret.Type))
+		return nil
+	}
+	hash, err := delivery.BundleValuesHash(secret.Data)
+	if err != nil {
+		return err
+	}
+	if hash != bundle.Spec.ValuesHash {
+		problem("its values have another hash")
+		return nil
+	}
+	known.values, known.valuesProblem = secret.Data, nil
+	return nil
+}
+
+// withValues is the Bundle with the values from its Secret.
+func (m *computed) withValues(bundle *fleet.Bundle) *fleet.Bundle {
+	if len(m.values) == 0 || bundle.Spec.ValuesHash == "" {
+		return bundle
+	}
+	bundle = bundle.DeepCopy()
+	put := func(options *fleet.BundleDeploymentOptions, key string) {
+		raw, there := m.values[key]
+		if !there {
+			return
+		}
+		if options.Helm == nil {
+			options.Helm = &fleet.HelmOptions{}
+		}
+		options.Helm.Values = &runtime.RawExtension{Raw: raw}
+	}
+	put(&bundle.Spec.BundleDeploymentOptions, keyBundleValues)
+	for i := range bundle.Spec.Targets {
+		if name := bundle.Spec.Targets[i].Name; name != "" {
+			put(&bundle.Spec.Targets[i].BundleDeploymentOptions, name)
+		}
+	}
+	return bundle
+}

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func named(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+func TestEveryEventReachesOneHandler(t *testing.T) {
+	var got []string
+	name := func(o *corev1.ConfigMap) string {
+		if o == nil {
+			return "nothing"
+		}
+		return o.Name
+	}
+	h := On(func(_ context.Context, before, after *corev1.ConfigMap, _ Queue) {
+		got = append(got, name(before)+" to "+name(after))
+	})
+	ctx := t.Context()
+	h.Create(ctx, event.CreateEvent{Object: named("new")}, nil)
+	h.Update(ctx, event.UpdateEvent{ObjectOld: named("old"), ObjectNew: named("new")}, nil)
+	h.Delete(ctx, event.DeleteEvent{Object: named("old")}, nil)
+	h.Generic(ctx, event.GenericEvent{Object: named("any")}, nil)
+	only := OnDeleted(h)
+	only.Create(ctx, event.CreateEvent{Object: named("ignored")}, nil)
+	only.Delete(ctx, event.DeleteEvent{Object: named("last")}, nil)
+	if diff := cmp.Diff([]string{"nothing to new", "old to new", "old to nothing", "any to any", "last to nothing"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAllObjectsOfAKindAreRequested(t *testing.T) {
+	reader := fake.NewClientBuilder().WithObjects(named("a"), named("b")).Build()
+	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}, {NamespacedName: types.NamespacedName{Namespace: "default", Name: "b"}}}
+	if diff := cmp.Diff(want, All(reader, &corev1.ConfigMapList{})(t.Context(), nil)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAConflictIsReconciledAgainAndOtherErrorsAreReturned(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("written by somebody else"))
+	failed := errors.New("failed")
+	for _, c := range []struct {
+		name   string
+		err    error
+		result ctrl.Result
+		want   error
+	}{
+		{name: "none", result: ctrl.Result{RequeueAfter: 7}},
+		{name: "a conflict", err: fmt.Errorf("writing: %w", conflict), result: ctrl.Result{RequeueAfter: afterConflict}},
+		{name: "another error", err: failed, want: failed, result: ctrl.Result{RequeueAfter: 7}},
+	} {
+		result, err := RetryConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			return ctrl.Result{RequeueAfter: 7}, c.err
+		})).Reconcile(t.Context(), ctrl.Request{})
+		if result != c.result || !errors.Is(err, c.want) {
+			t.Errorf("%s: %+v, %v", c.name, result, err)
+		}
+	}
+}
+
+func TestConflictsThatDoNotEndAreReturned(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("written by somebody else"))
+	answer := error(conflict)
+	r := RetryConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, answer }))
+	for i := range quietConflicts {
+		if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict<<i {
+			t.Errorf("conflict %d: again after %s: %v", i+1, result.RequeueAfter, err)
+		}
+	}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !apierrors.IsConflict(err) {
+		t.Errorf("one more: %v, want the conflict", err)
+	}
+	answer = nil
+	_, _ = r.Reconcile(t.Context(), ctrl.Request{})
+	answer = conflict
+	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict {
+		t.Errorf("after a reconcile without one: again after %s: %v", result.RequeueAfter, err)
+	}
+}

@@ -1,0 +1,143 @@
+package hub_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// approve annotates a request as an admin does.
+func (f fixture) approve(r *fleet.ClusterRegistration) {
+	f.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, fleet.AnnotationApproved)
+	f.check(f.Patch(context.Background(), r.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+}
+
+// keyOf is the key of the agent with a client ID, the same each time.
+func (f fixture) keyOf(clientID string) credential.AgentKey {
+	f.t.Helper()
+	seed := sha256.Sum256([]byte(f.workspace + "/" + clientID))
+	key, err := credential.ParseAgentKey(seed[:])
+	f.check(err)
+	return key
+}
+
+// signed is what an agent with a key asks.
+func (f fixture) signed(by credential.AgentKey, values map[string]string, clientID string, answer credential.AnswerKey) fleet.ClusterRegistrationSpec {
+	return fleet.ClusterRegistrationSpec{
+		ClientID: clientID, ClientRandom: "r4nd0m", AnswerKey: answer.Public(), AgentKey: by.Public(),
+		Signature: by.Sign(credential.Claim{Workspace: f.workspace, ClientID: clientID, Nonce: "r4nd0m", Token: values["tokenName"], AnswerKey: answer.Public()}),
+	}
+}
+
+// keySecret is the Secret with the key of a real agent.
+func (f fixture) keySecret(namespace string) *corev1.Secret {
+	f.t.Helper()
+	secret := &corev1.Secret{}
+	f.check(f.get(secret, namespace, naming.AgentKeySecret))
+	return secret
+}
+
+// TestAHolderThatIsAliveIsNotDisplaced plays the holder of a token who knows the client ID of a Cluster, natively and as an agent of Rancher Fleet, and who
+// has seen the public half of the holder's key.
+func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	holder := f.join(values, map[string]any{"clientID": "web"})
+	cluster := f.untilReady(naming.Cluster("web"), "Ready")
+	seed := f.keySecret(holder.agentNamespace).Data["key"]
+	own, err := credential.ParseAgentKey(seed)
+	f.check(err)
+	if pinned := cluster.Annotations[fleet.AnnotationAgentKey]; pinned != credential.Fingerprint(own.Public()) {
+		t.Errorf("the Cluster has key %q pinned", pinned)
+	}
+
+	stolen := answerKey(t)
+	forged := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "web", AnswerKey: stolen.Public(), AgentKey: own.Public(), Signature: make([]byte, 64)})
+	f.untilState(&forged, fleet.RegistrationDenied, "InvalidSignature")
+	thief := f.mustAsk(values, f.signed(f.keyOf("thief"), values, "web", stolen))
+	f.untilState(&thief, fleet.RegistrationPending, "HolderAlive")
+	f.eventually("an event says so to the owner of the Cluster", func() error { return f.event("HolderAlive", cluster.Name, thief.Name) })
+	legacy := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "web", ClientRandom: "r4nd0m"})
+	f.untilState(&legacy, fleet.RegistrationPending, "HolderAlive")
+	if is := f.untilReady(naming.Cluster("web"), "Ready"); is.Status.Namespace != cluster.Status.Namespace {
+		t.Errorf("the Cluster is in namespace %s", is.Status.Namespace)
+	}
+
+	f.approve(&legacy)
+	f.untilState(&legacy, fleet.RegistrationGranted, "Granted")
+	f.eventually("nothing is pinned any more", func() error {
+		f.check(f.get(&cluster, f.workspace, cluster.Name))
+		if pinned := cluster.Annotations[fleet.AnnotationAgentKey]; pinned != "" {
+			return fmt.Errorf("key %s is", pinned)
+		}
+		return nil
+	})
+}
+
+// TestAnAgentThatLostItsCredentialIsKnownByItsKey deletes what an agent has but its key, and gives it a token again.
+func TestAnAgentThatLostItsCredentialIsKnownByItsKey(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	_, values := f.token("new-token", "")
+	a := f.join(values, map[string]any{"clientID": "web"})
+	before := f.untilReady(naming.Cluster("web"), "Ready")
+	a.stop()
+	f.check(f.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.agentNamespace, Name: naming.AgentSecret}}))
+	a.bootstrap(values)
+	a.start()
+	f.eventually("it has a credential again", func() error { return f.get(&corev1.Secret{}, a.agentNamespace, naming.AgentSecret) })
+	f.eventually("it beats", func() error {
+		is := f.untilReady(naming.Cluster("web"), "Ready")
+		if is.UID != before.UID || !is.Status.Agent.LastSeen.After(time.Now().Add(-time.Minute)) {
+			return fmt.Errorf("it is %+v", is.Status.Agent)
+		}
+		return nil
+	})
+
+	// Without its key it is another agent.
+	a.stop()
+	f.check(f.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.agentNamespace, Name: naming.AgentSecret}}))
+	f.check(f.Delete(ctx, f.keySecret(a.agentNamespace)))
+	a.bootstrap(values)
+	a.start()
+	var waits fleet.ClusterRegistration
+	f.eventually("its request waits", func() error {
+		var list fleet.ClusterRegistrationList
+		f.check(f.List(ctx, &list, client.InNamespace(f.workspace)))
+		for _, r := range list.Items {
+			if r.Status.State == fleet.RegistrationPending && strings.HasPrefix(r.Status.Reason, "Holder") {
+				waits = r
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d requests", len(list.Items))
+	})
+	f.approve(&waits)
+	f.untilState(&waits, fleet.RegistrationGranted, "Granted")
+	if err := f.get(&corev1.Secret{}, a.agentNamespace, naming.AgentKeySecret); apierrors.IsNotFound(err) {
+		t.Error("it has no key")
+	}
+}
+
+func TestATokenForAClusterDisplacesItsAgent(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	f.join(values, map[string]any{"clientID": "web"})
+	cluster := f.untilReady(naming.Cluster("web"), "Ready")
+	bound := f.stampingToken("for-web", fleet.ClusterRegistrationTokenSpec{ClusterName: cluster.Name})
+	f.granted(bound, "web", nil)
+}

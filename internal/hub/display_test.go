@@ -1,0 +1,134 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// shows waits until the columns of a deployment are these.
+func (p place) shows(bundle string, want fleet.BundleDeploymentDisplay) fleet.BundleDeployment {
+	p.t.Helper()
+	return p.deployment(bundle, func(d fleet.BundleDeployment) error {
+		if d.Status.Display != want {
+			return fmt.Errorf("it shows %+v", d.Status.Display)
+		}
+		return nil
+	})
+}
+
+func falseCondition(kind, message string) map[string]any {
+	return map[string]any{"type": kind, "status": "False", "message": message, "reason": "Error"}
+}
+
+func trueCondition(kind string) map[string]any { return map[string]any{"type": kind, "status": "True"} }
+
+func TestTheColumnsOfADeploymentAreTheHubsWhateverItsAgentIs(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("c1", nil)
+	f.bundle("app", configMap+"targets: [{clusterSelector: {}}]\n")
+	d := p.shows("app", fleet.BundleDeploymentDisplay{State: "WaitApplied"})
+
+	reportDeployment(t, f.Client, d, func(s map[string]any) {
+		s["conditions"] = []any{trueCondition("Installed"), trueCondition("Deployed"), trueCondition("Monitored")}
+	})
+	d = p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "True", Monitored: "True", State: "Ready"})
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(fleet.GroupVersion.WithKind("BundleDeployment"))
+	f.check(f.get(raw, d.Namespace, d.Name))
+	status := raw.Object["status"].(map[string]any)
+	if status["release"] != "default/app:1" || fmt.Sprint(status["unheardOf"]) != "map[a:1]" || len(status["conditions"].([]any)) != 3 {
+		t.Errorf("what the agent wrote is %v", status)
+	}
+
+	// An agent that writes there itself, as Muster's did, is overruled.
+	reportDeployment(t, f.Client, d, func(s map[string]any) { s["display"] = map[string]any{"state": "ErrApplied", "deployed": "mine"} })
+	p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "True", State: "Ready"})
+
+	reportDeployment(t, f.Client, d, func(s map[string]any) {
+		s["conditions"] = []any{falseCondition("Installed", "it is gone"), trueCondition("Deployed"), falseCondition("Monitored", "no watch")}
+		s["nonModified"], s["ready"] = false, false
+	})
+	p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "True", Monitored: "False: no watch", State: "NotReady"})
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "NotReady(1) [Cluster c1: it is gone]")
+}
+
+func TestAnErrorOfAnEarlierDeploymentIDDoesNotCountForANewOne(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("c1", nil)
+	b := f.bundle("app", configMap+"targets: [{clusterSelector: {}}]\n")
+	d := p.deployment("app", there)
+	failed := func(d fleet.BundleDeployment, message string) {
+		reportDeployment(t, f.Client, d, func(s map[string]any) {
+			s["appliedDeploymentID"], s["ready"], s["conditions"] = "s-older:1", false, []any{falseCondition("Deployed", message)}
+		})
+	}
+	failed(d, "no such chart")
+	p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "False: no such chart", State: "ErrApplied"})
+	f.change(b, func() { b.Spec.ForceSyncGeneration = 1 })
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied(1) [Cluster c1")
+	next := p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "False: no such chart", State: "WaitApplied"})
+	if next.Spec.DeploymentID == d.Spec.DeploymentID {
+		t.Fatal("the deployment ID is the same")
+	}
+	failed(next, "no such repository")
+	p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "False: no such repository", State: "ErrApplied"})
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "ErrApplied(1) [Cluster c1: no such repository]")
+}
+
+func TestTheSecretOfADeploymentHasTheStagedValuesToo(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("c1", nil)
+	b := f.bundle("app", configMap+"helm: {values: {a: 1}}\ntargets: [{clusterSelector: {}}]\n")
+	has := func(values, staged string) {
+		t.Helper()
+		p.eventually("the values", func() error {
+			var d fleet.BundleDeployment
+			var secret corev1.Secret
+			if err := p.get(&d, p.namespace, "app"); err != nil {
+				return err
+			}
+			f.check(p.get(&secret, p.namespace, "app"))
+			if string(secret.Data["values"]) != values || string(secret.Data["stagedValues"]) != staged {
+				return fmt.Errorf("they are %s", secret.Data)
+			}
+			if got := hash([]byte(values + staged)); got != d.Spec.ValuesHash {
+				return fmt.Errorf("they hash to %s, the deployment says %s", got, d.Spec.ValuesHash)
+			}
+			return nil
+		})
+	}
+	has(`{"a":1}`, `{"a":1}`)
+	f.change(b, func() { b.Spec.Paused = true })
+	p.deployment("app", func(d fleet.BundleDeployment) error {
+		if !d.Spec.Paused {
+			return fmt.Errorf("it is not paused")
+		}
+		return nil
+	})
+	f.change(b, func() { b.Spec.Helm.Values.Raw = []byte(`{"a":2}`) })
+	has(`{"a":1}`, `{"a":2}`)
+	f.change(b, func() { b.Spec.Paused = false })
+	has(`{"a":2}`, `{"a":2}`)
+}
+
+func TestAChartWhoseVersionIsARangeIsRefused(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("c1", nil)
+	b := f.bundle("app", "helm: {repo: 'https://charts.example.com', chart: web, version: 1.x.x}\ntargets: [{clusterSelector: {}}]\n")
+	f.untilBundle("app", fleet.ConditionProcessed, corev1.ConditionFalse, "ErrApplied(1) [Cluster c1: helm.version", "1.x.x", "write the one")
+	p.without("app")
+	f.change(b, func() { b.Spec.Helm.Version = "1.2.3" })
+	p.deployment("app", there)
+	// What the CLI packed is there, whatever it was asked for.
+	f.bundle("packed", `
+helm: {repo: 'https://charts.example.com', chart: web, version: 1.x.x}
+resources: [{name: web/Chart.yaml, content: "{apiVersion: v2, name: web, version: 1.2.3}"}]
+targets: [{clusterSelector: {}}]
+`)
+	p.deployment("packed", there)
+}

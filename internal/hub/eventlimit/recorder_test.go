@@ -1,0 +1,42 @@
+package eventlimit
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestEventsAboutOneObjectAreBoundedAndCostNoOtherObjectAny(t *testing.T) {
+	fake := events.NewFakeRecorder(10_000)
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	recorder := New(fake, clock)
+	object := func(version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
+	}
+	another := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "2"}}
+	expect := func(want int, because string) {
+		t.Helper()
+		if got := len(fake.Events); got != want {
+			t.Errorf("%d Events, want %d: %s", got, want, because)
+		}
+		for len(fake.Events) > 0 {
+			<-fake.Events
+		}
+	}
+	flap := func() {
+		for i := range 1000 {
+			recorder.Eventf(object(string(rune('a'+i%26))), nil, corev1.EventTypeNormal, "Flap", "Judge", "%d", i)
+		}
+	}
+	flap()
+	expect(Burst, "the burst")
+	recorder.Eventf(another, nil, corev1.EventTypeNormal, "Flap", "Judge", "once")
+	expect(1, "another object")
+	clock.SetTime(clock.Now().Add(time.Hour))
+	flap()
+	expect(12, "one in five minutes")
+}

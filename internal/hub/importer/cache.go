@@ -1,0 +1,68 @@
+package importer
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/restore"
+)
+
+// notKubeconfigs are the types of Secrets that are many and never a kubeconfig.
+var notKubeconfigs = []string{
+	"helm.sh/release.v1", "helm.sh/release.v2", string(corev1.SecretTypeServiceAccountToken), string(corev1.SecretTypeTLS),
+	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, "fleet.cattle.io/bundle-deployment/v1alpha1",
+}
+
+// NewSecretCache returns a cache of all Secrets that may be kubeconfigs, by which a changed one is noticed. Users' Secrets carry no label of ours, so
+// those of all namespaces are watched, but only name and version are kept: about 540 bytes each.
+func NewSecretCache(mgr ctrl.Manager) (cache.Cache, error) {
+	others := make([]fields.Selector, 0, len(notKubeconfigs))
+	for _, kind := range notKubeconfigs {
+		others = append(others, fields.OneTermNotEqualSelector("type", kind))
+	}
+	made, err := cache.New(mgr.GetConfig(), cache.Options{
+		NewInformer: restore.NewInformer,
+		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.AndSelectors(others...), Transform: onlyVersion}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the watch of kubeconfig Secrets: %w", err)
+	}
+	return made, mgr.Add(made)
+}
+
+func onlyVersion(o any) (any, error) {
+	if secret, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+			Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
+		}}, nil
+	}
+	return o, nil
+}
+
+// secretKeys indexes a Cluster by its kubeconfig Secret.
+func secretKeys(cluster *fleet.Cluster) []string {
+	if cluster.Spec.KubeConfigSecret == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: secretNamespace(cluster), Name: cluster.Spec.KubeConfigSecret}.String()}
+}
+
+// clusterIDs indexes a Cluster by the UID of the cluster's namespace kube-system, which an import has found or an agent has sent as its client ID. Neither is
+// a proof: an agent of Rancher Fleet may write the status, and the holder of a token any client ID.
+func clusterIDs(cluster *fleet.Cluster) []string {
+	ids := []string{membership.ClientID(cluster)}
+	if cluster.Spec.KubeConfigSecret != "" && cluster.Status.Import != nil {
+		ids = append(ids, cluster.Status.Import.ClusterID)
+	}
+	return ids
+}

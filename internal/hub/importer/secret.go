@@ -1,0 +1,146 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// origin is the content of a kubeconfig Secret, which is kept for one attempt only.
+type origin struct {
+	kubeconfig
+	key     types.NamespacedName
+	version string
+	hash    string
+	// url and ca lead the agent to the hub; override are those of the Secret.
+	url, ca  string
+	override struct{ url, ca string }
+}
+
+// read reads and checks the kubeconfig Secret.
+func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, error) {
+	s := origin{key: types.NamespacedName{Namespace: secretNamespace(cluster), Name: cluster.Spec.KubeConfigSecret}}
+	if p := checkSecretKey(cluster, s.key); p != nil {
+		return s, p
+	}
+	var secret corev1.Secret
+	if err := c.Live.Get(ctx, s.key, &secret); client.IgnoreNotFound(err) != nil {
+		return s, fmt.Errorf("reading Secret %s: %w", s.key, err)
+	} else if err != nil || !consents(&secret, cluster) {
+		return s, secretMissing(cluster, s.key)
+	}
+	settings := c.Config.Current()
+	s.version, s.url, s.ca = secret.ResourceVersion, settings.APIServerURL, settings.APIServerCA
+	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
+		url, err := credential.ParseServer(given)
+		if err != nil {
+			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is %q: %s", keyServerURL, s.key, kube.Clip(given, maxMessage), err)
+		}
+		s.url, s.override.url = url, url
+	}
+	if given := secret.Data[keyServerCA]; len(given) > 0 {
+		ca, err := credential.ParseCA(string(given))
+		if err != nil {
+			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s: %s", keyServerCA, s.key, err)
+		}
+		s.ca, s.override.ca = string(ca), string(ca)
+	}
+	if s.url == "" {
+		return s, badInput(reasonURLMissing, "cannot import cluster '%s/%s', missing apiServerURL in fleet config for cluster auto registration: "+
+			"set apiServerURL with helm upgrade of the fleet chart, or under the key %s of Secret %s", cluster.Namespace, cluster.Name, keyServerURL, s.key)
+	}
+	sum := sha256.New()
+	for _, key := range []string{keyKubeconfig, keyServerURL, keyServerCA} {
+		fmt.Fprintf(sum, "%d:", len(secret.Data[key]))
+		sum.Write(secret.Data[key])
+	}
+	s.hash = hex.EncodeToString(sum.Sum(nil))
+	var p *problem
+	if s.kubeconfig, p = parse(s.key.String(), secret.Data[keyKubeconfig], c.Clock.Now()); p != nil {
+		return s, p
+	}
+	return s, nil
+}
+
+// secretNamespaces may hold kubeconfigs besides the Cluster's own namespace, as upstream has it.
+var secretNamespaces = []string{
+	"fleet-local", "fleet-default", "cattle-fleet-system", "fleet-system", "cattle-fleet-clusters-system", "fleet-clusters-system",
+}
+
+// secretNamespace is the namespace of the kubeconfig Secret.
+func secretNamespace(cluster *fleet.Cluster) string {
+	if namespace := cluster.Spec.KubeConfigSecretNamespace; namespace != "" {
+		return namespace
+	}
+	return cluster.Namespace
+}
+
+// checkSecretKey refuses names that cannot be those of a kubeconfig Secret, before a message suggests a command with them.
+func checkSecretKey(cluster *fleet.Cluster, key types.NamespacedName) *problem {
+	own := key.Namespace == cluster.Namespace
+	if !own && !slices.Contains(secretNamespaces, key.Namespace) && !strings.HasPrefix(key.Namespace, "cluster-") {
+		return badInput(reasonNamespaceNotAllowed, "kubeConfigSecretNamespace %q is not an allowed Fleet namespace", key.Namespace)
+	}
+	if problems := validation.IsDNS1123Label(key.Namespace); len(problems) > 0 {
+		return badInput(reasonNamespaceNotAllowed, "kubeConfigSecretNamespace %q is no name of a namespace", key.Namespace)
+	}
+	if problems := validation.IsDNS1123Subdomain(key.Name); len(problems) > 0 {
+		return badInput(reasonSecretMissing, "kubeConfigSecret %q is no name of a Secret", key.Name)
+	}
+	return nil
+}
+
+// consents says whether a Cluster may use a kubeconfig Secret: one of its own namespace, where Cluster API and the hub write theirs, or one whose
+// annotation lists the Cluster. Neither the Secret's name nor an owner reference of the Cluster proves anything, because the Cluster's owner writes both.
+func consents(secret *corev1.Secret, cluster *fleet.Cluster) bool {
+	if secret.Namespace == cluster.Namespace {
+		return true
+	}
+	for listed := range strings.SplitSeq(secret.Annotations[fleet.AnnotationKubeconfigFor], ",") {
+		switch strings.TrimSpace(listed) {
+		case cluster.Namespace, cluster.Namespace + "/" + cluster.Name:
+			return true
+		}
+	}
+	return false
+}
+
+// secretMissing is the problem of a Secret that does not exist or does not consent. The message does not tell the two apart for a Secret of another
+// namespace, which the reader may not be allowed to list.
+func secretMissing(cluster *fleet.Cluster, key types.NamespacedName) *problem {
+	if key.Namespace == cluster.Namespace {
+		return badInput(reasonSecretMissing, "Secret %s does not exist: create it with a kubeconfig under the key %s", key, keyKubeconfig)
+	}
+	command := fmt.Sprintf("kubectl -n %s annotate secret %s %s=%s", key.Namespace, key.Name, fleet.AnnotationKubeconfigFor, cluster.Namespace)
+	return badInput(reasonConsentMissing, "Secret %s does not exist, or does not let workspace %s use it; its owner consents with: %s (to others besides: a list with commas)",
+		key, cluster.Namespace, command)
+}
+
+// Hub is where a Cluster's agent reaches the hub: at the address of the settings, or at that of the kubeconfig Secret of its import.
+func Hub(cluster *fleet.Cluster, settings *clusterv1beta1.HubAddress) *clusterv1beta1.HubAddress {
+	handed := cluster.Status.Import
+	if cluster.Spec.KubeConfigSecret == "" || handed == nil || handed.APIServerURL == "" && handed.APIServerCA == "" {
+		return settings
+	}
+	override := clusterv1beta1.HubAddress{}
+	if settings != nil {
+		override = *settings
+	}
+	override.APIServerURL = cmp.Or(handed.APIServerURL, override.APIServerURL)
+	override.APIServerCA = cmp.Or(handed.APIServerCA, override.APIServerCA)
+	return &override
+}

@@ -1,0 +1,82 @@
+package importer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+func TestWhoMayUseAKubeconfigSecret(t *testing.T) {
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: "1", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "Cluster", Name: "web", UID: "2"},
+	}}}
+	for _, c := range []struct {
+		name, namespace, lists string
+		want                   bool
+	}{
+		{"its own namespace", "clusters", "", true},
+		{"another, which says nothing", "fleet-default", "", false},
+		{"one that lists the workspace", "fleet-default", "other, clusters", true},
+		{"one that lists the Cluster", "fleet-default", "clusters/web", true},
+		{"one that lists another Cluster", "fleet-default", "clusters/db,other/web", false},
+		{"one that lists everybody, for whom there is no word", "fleet-default", "*", false},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web-kubeconfig", OwnerReferences: cluster.OwnerReferences}}
+		if c.lists != "" {
+			secret.Annotations = map[string]string{fleet.AnnotationKubeconfigFor: c.lists}
+		}
+		if got := consents(secret, cluster); got != c.want {
+			t.Errorf("%s: got %t", c.name, got)
+		}
+	}
+}
+
+func TestNothingButNamesStandsInACommand(t *testing.T) {
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}}
+	for key, reason := range map[types.NamespacedName]string{
+		{Namespace: "fleet-default", Name: "web-kubeconfig"}:       "",
+		{Namespace: "clusters", Name: "web.kubeconfig"}:            "",
+		{Namespace: "kube-system", Name: "web-kubeconfig"}:         reasonNamespaceNotAllowed,
+		{Namespace: "cluster-x; reboot", Name: "web-kubeconfig"}:   reasonNamespaceNotAllowed,
+		{Namespace: "fleet-default", Name: "a b=c; curl x | sh #"}: reasonSecretMissing,
+	} {
+		p := checkSecretKey(cluster, key)
+		if p == nil && reason != "" || p != nil && p.reason != reason {
+			t.Errorf("%s: %v, want %q", key, p, reason)
+		}
+		if p != nil && strings.Contains(p.message, "kubectl") {
+			t.Errorf("%s stands in a command: %s", key, p.message)
+		}
+	}
+}
+
+func TestSecretOverridesWhereTheHubIsReached(t *testing.T) {
+	settings := &clusterv1beta1.HubAddress{APIServerURL: "https://hub", APIServerCA: "CA", AgentTLSMode: "strict"}
+	for _, c := range []struct {
+		name     string
+		secret   string
+		handed   *fleet.ImportStatus
+		settings *clusterv1beta1.HubAddress
+		want     *clusterv1beta1.HubAddress
+	}{
+		{"a cluster that registered by itself follows the settings", "", nil, settings, settings},
+		{"so does one whose Secret says nothing", "kubeconfig", &fleet.ImportStatus{}, settings, settings},
+		{"the Secret's URL wins", "kubeconfig", &fleet.ImportStatus{APIServerURL: "https://inside"}, settings,
+			&clusterv1beta1.HubAddress{APIServerURL: "https://inside", APIServerCA: "CA", AgentTLSMode: "strict"}},
+		{"also where the settings say nothing", "kubeconfig", &fleet.ImportStatus{APIServerURL: "https://inside", APIServerCA: "own"}, nil,
+			&clusterv1beta1.HubAddress{APIServerURL: "https://inside", APIServerCA: "own"}},
+		{"not any more once the Secret is no longer named", "", &fleet.ImportStatus{APIServerURL: "https://inside"}, settings, settings},
+	} {
+		cluster := &fleet.Cluster{Spec: fleet.ClusterSpec{KubeConfigSecret: c.secret}, Status: fleet.ClusterStatus{Import: c.handed}}
+		if diff := cmp.Diff(c.want, Hub(cluster, c.settings)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package liveness
+
+import "time"
+
+// skewWorthAWrite is by how many seconds a member's clock has to move before that alone is written to its record.
+const skewWorthAWrite = 30
+
+// skew is by how much the member's clock is ahead of the hub's. A beat is seen after it was sent, so the larger of the last two is nearer the truth: a
+// beat that the hub saw late, because its own connection was gone for a while, changes nothing.
+func (m *member) skew() time.Duration { return max(m.skews[0], m.skews[1]) }
+
+// Observation is what the hub knows of a member's agent. Until this process has seen a beat, the state is Unknown or Lost and the rest is zero.
+type Observation struct {
+	State State
+	// LastBeat is when the hub saw the last beat, OnlineSince when it saw the first of those by which the member is online; zero if it is not.
+	LastBeat, OnlineSince time.Time
+	// Source is where the agent beats.
+	Source Source
+	// ClockSkew is by how many seconds the member's clock is ahead of the hub's.
+	ClockSkew *int64
+}
+
+// Observe returns what is known of a member.
+func (t *Tracker) Observe(namespace string) Observation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m, known := t.members[namespace]
+	if !known {
+		return Observation{State: Unknown}
+	}
+	o := Observation{State: m.state, LastBeat: m.lastBeat, Source: m.source}
+	if m.state == Online {
+		o.OnlineSince = m.online
+	}
+	if !m.lastBeat.IsZero() {
+		o.ClockSkew = new(int64(m.skew().Round(time.Second).Seconds()))
+	}
+	return o
+}
+
+// ShownSkew is the skew that a record shows: the observed skew if the record is written anyway or shows one that is far off, else the recorded one.
+func ShownSkew(recorded, observed *int64, written bool) *int64 {
+	if observed == nil {
+		return recorded
+	}
+	if written || recorded == nil || max(*observed-*recorded, *recorded-*observed) > skewWorthAWrite {
+		return observed
+	}
+	return recorded
+}

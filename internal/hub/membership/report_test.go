@@ -1,0 +1,39 @@
+package membership
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+)
+
+func TestOfAReportThatIsTooLargeOnlyTheHealthIsKept(t *testing.T) {
+	report := func(size int) *clusterv1beta1.InternalMemberCluster {
+		r := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m", Name: "m"}}
+		r.Status.Properties = map[string]clusterv1beta1.PropertyValue{"a": {Value: strings.Repeat("x", size)}}
+		r.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: "Other"}, {Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+			{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue, Message: strings.Repeat("y", size)}, {Type: "Noise", Message: "z"},
+		}}}
+		return r
+	}
+	small := report(1000)
+	Bound(small)
+	if Oversized(small) != "" || len(small.Status.Properties) != 1 || len(small.Status.AgentStatus) != 2 {
+		t.Errorf("a small report became %+v", small)
+	}
+	large := report(300 << 10)
+	Bound(large)
+	joined := AgentCondition(large, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionTrue || AgentCondition(large, "Noise") != nil || len(large.Status.Properties) > 0 {
+		t.Errorf("a large report became %+v", large)
+	}
+	if text, err := json.Marshal(large); err != nil || len(text) > 4<<10 {
+		t.Errorf("it still has %d bytes, %v", len(text), err)
+	}
+	if said := Oversized(large); !strings.Contains(said, "fleet-member-m/m has 61") {
+		t.Errorf("it says %q", said)
+	}
+}

@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/admission"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+)
+
+// Reasons of the condition ResourceSelected that come from the rights of the author.
+const (
+	reasonAuthorUnknown = "AuthorUnknown"
+	reasonRightsUnknown = "AuthorRightsUnknown"
+	reasonWithheld      = "AuthorMayNotRead"
+)
+
+// No event tells of granted or revoked rights: they are reviewed again after minReview, then after as long as the answer has been the same, and at
+// least every maxReview.
+const minReview, maxReview = 10 * time.Second, time.Hour
+
+const placedStays = "; what is placed stays as it is"
+
+// readsAsAuthor says whether the rights of the author count for what a placement selects, beside those of the hub.
+func readsAsAuthor(setting string, s genericPlacement) bool {
+	return setting == config.AuthorRightsEnforce || setting == config.AuthorRightsNamespaced && s.key.Namespace != ""
+}
+
+// selectResources resolves the selectors of a placement with the rights of its author.
+func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o *observed) (err error) {
+	var mayRead selection.MayRead
+	if readsAsAuthor(c.Config.Current().PlacementAuthorRights, s) {
+		by, known := author.Of(s.GetAnnotations())
+		o.author = by.Name
+		missing, err := c.Policies.Authors(ctx)
+		switch {
+		case err != nil:
+			o.setRightsError(err)
+			return nil
+		case missing != "":
+			o.rightsProblem = condition{metav1.ConditionFalse, admission.ReasonMissing, missing + placedStays}
+			return nil
+		case !known:
+			o.rightsProblem = condition{metav1.ConditionFalse, reasonAuthorUnknown,
+				fmt.Sprintf("nobody knows who wrote the placement: whoever may read what it selects makes himself its author "+
+					"by kubectl annotate%s, with his user name as it is in kubectl auth whoami%s", annotateCommand(s), placedStays)}
+			return nil
+		}
+		mayRead = func(q selection.Query) (bool, error) {
+			return c.reviewer.Allows(ctx, by, rightOf(q))
+		}
+	}
+	o.selected, err = c.selector.Select(s.key, mayRead, s.spec.ResourceSelectors)
+	var unanswered *author.UnansweredError
+	if errors.As(err, &unanswered) {
+		o.setRightsError(err)
+		return nil
+	}
+	return err
+}
+
+// rightOf is the right to read what a query asks for.
+func rightOf(q selection.Query) author.Right {
+	return author.Right{Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
+}
+
+// annotateCommand is what a user appends to kubectl annotate to become the author of a placement.
+func annotateCommand(s genericPlacement) string {
+	command := fmt.Sprintf(" %s %s %s=NAME", strings.ToLower(s.kind), s.key.Name, author.AnnotationName)
+	if s.key.Namespace != "" {
+		command = " -n " + s.key.Namespace + command
+	}
+	return command
+}
+
+// setRightsError notes that the rights of the author are unknown because of an error.
+func (o *observed) setRightsError(err error) {
+	o.rightsErr = err
+	o.rightsProblem = condition{metav1.ConditionUnknown, reasonRightsUnknown, err.Error() + placedStays}
+}
+
+// selectionProblem says why the selection of the placement is unknown; the zero condition if it is known.
+func (o observed) selectionProblem() condition {
+	if o.rightsProblem == (condition{}) && o.selected.Problem != "" {
+		return condition{metav1.ConditionFalse, reasonInvalid, o.selected.Problem}
+	}
+	return o.rightsProblem
+}
+
+// withheld says what is left out because the author may not read it; the zero condition if nothing is.
+func (o observed) withheld() condition {
+	if len(o.selected.Withheld) == 0 {
+		return condition{}
+	}
+	var rights []string
+	for _, q := range o.selected.Withheld {
+		rights = append(rights, rightOf(q).String())
+	}
+	return condition{metav1.ConditionFalse, reasonWithheld, fmt.Sprintf(
+		"left out, because %s, who last changed the spec, may not read it: %s; grant that, or let somebody change the spec who may",
+		o.author, list(rights))}
+}
+
+// nextReview is when the rights of the author have to be reviewed again; zero if nobody's rights count.
+func (o observed) nextReview(now time.Time) time.Time {
+	switch {
+	case o.rightsProblem == (condition{}) && o.author == "":
+		return time.Time{}
+	case o.rightsProblem == (condition{}) && len(o.selected.Withheld) == 0:
+		return now.Add(maxReview)
+	}
+	wait := minReview
+	if before := meta.FindStatusCondition(o.before.Conditions, o.kind+placement.ConditionResourceSelected); before != nil {
+		wait = min(max(now.Sub(before.LastTransitionTime.Time), minReview), maxReview)
+	}
+	return now.Add(wait)
+}

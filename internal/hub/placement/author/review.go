@@ -1,0 +1,140 @@
+package author
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// answerLife is how long an answer is cached.
+	answerLife = time.Minute
+	// maxAnswers is how many answers are cached at most.
+	maxAnswers = 20000
+	// anything is what Kubernetes calls every verb, group or resource.
+	anything = "*"
+)
+
+// Right is a right to read: one object if it has a name, or else all objects of a resource, in a namespace or everywhere.
+type Right struct {
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+}
+
+// verb is that of the request.
+func (r Right) verb() string {
+	if r.Name != "" {
+		return "get"
+	}
+	return "list"
+}
+
+// String is the right in words.
+func (r Right) String() string {
+	text := r.verb() + " " + r.Resource.GroupResource().String()
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	switch {
+	case r.Namespace != "":
+		text += " in namespace " + r.Namespace
+	case r.Name == "":
+		text += " cluster-wide"
+	}
+	return text
+}
+
+// UnansweredError says that the rights of an author are unknown, because the API server could not be asked.
+type UnansweredError struct{ cause error }
+
+// Error implements error.
+func (e *UnansweredError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *UnansweredError) Unwrap() error { return e.cause }
+
+// Reviewer asks the API server what authors may do, and caches the answers for a minute.
+type Reviewer struct {
+	client client.Client
+	clock  clock.PassiveClock
+
+	mu      sync.Mutex
+	answers map[question]answer
+}
+
+type question struct {
+	author    Author
+	verb      string
+	resource  schema.GroupResource
+	namespace string
+	name      string
+}
+
+type answer struct {
+	allowed bool
+	expires time.Time
+}
+
+// NewReviewer returns a Reviewer without answers.
+func NewReviewer(c client.Client, clock clock.PassiveClock) *Reviewer {
+	return &Reviewer{client: c, clock: clock, answers: map[question]answer{}}
+}
+
+// Allows says whether an author has a right. The first question is whether the author may do everything, which is one for all resources.
+func (r *Reviewer) Allows(ctx context.Context, author Author, right Right) (bool, error) {
+	everything := question{author: author, verb: anything, resource: schema.GroupResource{Group: anything, Resource: anything}}
+	if allowed, err := r.ask(ctx, everything); allowed || err != nil {
+		return allowed, err
+	}
+	asked := question{author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name}
+	if asked.resource == (schema.GroupResource{Resource: "namespaces"}) {
+		asked.namespace = right.Name // as the API server does, so that a Role in a namespace may grant reading the Namespace itself
+	}
+	return r.ask(ctx, asked)
+}
+
+func (r *Reviewer) ask(ctx context.Context, q question) (bool, error) {
+	now := r.clock.Now()
+	r.mu.Lock()
+	known, found := r.answers[q]
+	r.mu.Unlock()
+	if found && now.Before(known.expires) {
+		return known.allowed, nil
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: q.author.Name, Groups: q.author.Groups(),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: q.verb, Group: q.resource.Group, Resource: q.resource.Resource, Namespace: q.namespace, Name: q.name,
+		},
+	}}
+	if err := r.client.Create(ctx, review); err != nil {
+		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %w", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), err)}
+	}
+	allowed := review.Status.Allowed && !review.Status.Denied
+	r.cache(q, answer{allowed: allowed, expires: now.Add(answerLife)}, now)
+	return allowed, nil
+}
+
+// cache keeps an answer. If there are too many, the expired ones are dropped, and if these are too few, all.
+func (r *Reviewer) cache(q question, a answer, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.answers) >= maxAnswers {
+		for asked, known := range r.answers {
+			if !now.Before(known.expires) {
+				delete(r.answers, asked)
+			}
+		}
+	}
+	if len(r.answers) >= maxAnswers {
+		clear(r.answers)
+	}
+	r.answers[q] = a
+}

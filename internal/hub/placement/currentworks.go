@@ -1,0 +1,122 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/delivery"
+)
+
+// currentWorks are the Works that one member has of a placement. They belong to the cache and must not be changed.
+type currentWorks struct {
+	works    []*placement.Work // in the order of their parts
+	deleting bool              // all of them are being deleted
+}
+
+// currentWorks returns the Works of a placement by member namespace.
+func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName) (map[string]*currentWorks, error) {
+	var works placement.WorkList
+	if err := c.Client.List(ctx, &works, client.MatchingFields{byParent: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Works of %s: %w", key, err)
+	}
+	current := map[string]*currentWorks{}
+	for i := range works.Items {
+		work := &works.Items[i]
+		if current[work.Namespace] == nil {
+			current[work.Namespace] = &currentWorks{deleting: true}
+		}
+		w := current[work.Namespace]
+		w.works = append(w.works, work)
+		w.deleting = w.deleting && work.DeletionTimestamp != nil
+	}
+	for _, w := range current {
+		slices.SortFunc(w.works, func(a, b *placement.Work) int {
+			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return current, nil
+}
+
+// find returns the Work of a name, or nil.
+func (w *currentWorks) find(name string) *placement.Work {
+	if w != nil {
+		if i := slices.IndexFunc(w.works, func(work *placement.Work) bool { return work.Name == name }); i >= 0 {
+			return w.works[i]
+		}
+	}
+	return nil
+}
+
+// diff returns the parts whose Works are missing or outdated, and the Works of no part.
+func (w *currentWorks) diff(of types.NamespacedName, desired desiredWorks) (outdated []int, surplus []*placement.Work) {
+	have := map[string]*placement.Work{}
+	if w != nil {
+		for _, work := range w.works {
+			have[work.Name] = work
+		}
+	}
+	for i := range desired.parts {
+		name := workName(of, i)
+		if !desired.matches(i, have[name]) {
+			outdated = append(outdated, i)
+		}
+		delete(have, name)
+	}
+	for _, work := range have {
+		if work.DeletionTimestamp == nil {
+			surplus = append(surplus, work)
+		}
+	}
+	return outdated, surplus
+}
+
+// matches says whether a Work is as a part of the desired Works.
+func (d desiredWorks) matches(i int, work *placement.Work) bool {
+	return work != nil && work.Annotations[placement.AnnotationRemoved] == "" && d.overriddenAs(work) && digest(work.Spec.Workload.Manifests) == d.parts[i].digest &&
+		work.Labels[placement.LabelResourceIndex] == d.index &&
+		equality.Semantic.DeepEqual(work.Spec.ApplyStrategy, d.applyStrategy) && equality.Semantic.DeepEqual(work.Spec.DeleteStrategy, d.deleteStrategy)
+}
+
+// overriddenAs says whether a Work has the annotations of just the overrides that count for its member.
+func (d desiredWorks) overriddenAs(work *placement.Work) bool {
+	return !slices.ContainsFunc(overrideAnnotations, func(key string) bool { return work.Annotations[key] != d.overrides[key] })
+}
+
+// retained returns the desired Works that somebody deleted, and whose agent retains on the member what it applied when their finalizer is removed:
+// they can be written again at once. Any other agent has begun to delete what it applied, and is waited for, as it is after an eviction.
+func (w *currentWorks) retained(of types.NamespacedName, desired desiredWorks) (retained []*placement.Work) {
+	for i := range desired.parts {
+		work := w.find(workName(of, i))
+		if work != nil && work.DeletionTimestamp != nil && work.Annotations[placement.AnnotationRetains] == "true" && !removedByHub(work) &&
+			slices.Contains(work.Finalizers, placement.FinalizerWork) {
+			retained = append(retained, work)
+		}
+	}
+	return retained
+}
+
+// removedByHub says whether a placement or an eviction deletes, or has begun to delete, a Work.
+func removedByHub(work *placement.Work) bool {
+	return work.Annotations[placement.AnnotationRemoved] != "" || work.Annotations[placement.AnnotationEvicted] != ""
+}
+
+// unlabelled returns the Works without the labels of their recipient, which hubs did not set before. Setting them rolls nothing out.
+func (w *currentWorks) unlabelled(member string) (works []*placement.Work) {
+	labels := delivery.RecipientLabels(member)
+	for _, work := range w.works {
+		for key, value := range labels {
+			if work.DeletionTimestamp == nil && work.Labels[key] != value {
+				works = append(works, work)
+				break
+			}
+		}
+	}
+	return works
+}

@@ -1,0 +1,80 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// The API server serves a kind a moment after its definition is there. It is asked again after minServedWait, then after twice as long each time, up
+// to maxServedWait. A definition that is never served, because another one has its names, is not asked for any more then.
+const minServedWait, maxServedWait = 250 * time.Millisecond, 16 * time.Second
+
+// definitions follows the CustomResourceDefinitions of the hub cluster. It reconciles one at a time and needs no lock.
+type definitions struct {
+	*Controller
+	known map[string]definition
+	// backoff is how long was waited last for a definition that is not served yet.
+	backoff map[string]time.Duration
+}
+
+// definition is what placements depend on of a CustomResourceDefinition.
+type definition struct {
+	uid        types.UID
+	generation int64
+	served     bool
+}
+
+// invalidates says whether the cache of kinds may be wrong because of a change: a kind that it has is defined differently now. A new definition makes
+// nothing wrong, because the cache asks for kinds that it does not have.
+func (d definition) invalidates(before definition) bool { return before.served && d != before }
+
+// registerKinds adds the controller that reconciles all placements again when a kind comes, changes or goes.
+func (c *Controller) registerKinds(mgr ctrl.Manager) error {
+	d := &definitions{Controller: c, known: map[string]definition{}, backoff: map[string]time.Duration{}}
+	return ctrl.NewControllerManagedBy(mgr).Named("placement-kinds").For(kube.Metadata(served.DefinitionKind)).Complete(d)
+}
+
+// Reconcile enqueues all placements if a definition is served differently than before.
+func (d *definitions) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := kube.Metadata(served.DefinitionKind)
+	err := d.Client.Get(ctx, request.NamespacedName, object)
+	if apierrors.IsNotFound(err) {
+		delete(d.known, request.Name)
+		delete(d.backoff, request.Name)
+		d.selector.Kinds.Invalidate()
+		d.enqueueAll(d.queue)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading CustomResourceDefinition %s: %w", request.Name, err)
+	}
+	isServed, err := d.selector.Kinds.Serves(schema.ParseGroupResource(request.Name)) // Kubernetes admits no other name
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	is := definition{uid: object.GetUID(), generation: object.GetGeneration(), served: isServed}
+	if before := d.known[request.Name]; is != before {
+		if is.invalidates(before) {
+			d.selector.Kinds.Invalidate()
+		}
+		d.known[request.Name] = is
+		delete(d.backoff, request.Name)
+		d.enqueueAll(d.queue)
+	}
+	wait := max(minServedWait, 2*d.backoff[request.Name])
+	if is.served || wait > maxServedWait {
+		return reconcile.Result{}, nil
+	}
+	d.backoff[request.Name] = wait
+	return reconcile.Result{RequeueAfter: wait}, nil
+}

@@ -1,0 +1,189 @@
+package placement
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/placement/override"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+)
+
+// indexKey makes an index out of a function that returns the placement of an object.
+func indexKey(parent func(metav1.Object) (types.NamespacedName, bool)) client.IndexerFunc {
+	return func(o client.Object) []string {
+		if key, ok := parent(o); ok {
+			return []string{key.String()}
+		}
+		return nil
+	}
+}
+
+func enqueue(q controller.Queue, key types.NamespacedName) {
+	q.AddAfter(reconcile.Request{NamespacedName: key}, batchDelay)
+}
+
+// enqueue reconciles a placement because what it selects has changed. The key without a name, which asks for the workspaces that opt in, stands for
+// all.
+func (c *Controller) enqueue(key types.NamespacedName) {
+	if key.Name == "" {
+		c.enqueueAll(c.queue)
+		return
+	}
+	enqueue(c.queue, key)
+}
+
+func (c *Controller) enqueueAll(q controller.Queue) {
+	for key := range c.memory.keys(nil) {
+		enqueue(q, key)
+	}
+}
+
+// enqueueAffected reconciles the placements to which the change of a member makes a difference.
+func (c *Controller) enqueueAffected(q controller.Queue, before, after *scheduling.Member) {
+	for key := range c.memory.keys(func(p *placementMemory) bool { return p.affectedBy(before, after) }) {
+		enqueue(q, key)
+	}
+}
+
+func (c *Controller) onWork(_ context.Context, before, after *placement.Work, q controller.Queue) {
+	if after == nil {
+		c.memory.forgetWork(before.UID)
+	}
+	for _, work := range []*placement.Work{before, after} {
+		if work == nil {
+			continue
+		}
+		key, ok := parentOf(work)
+		if !ok {
+			key, ok = inheritedFrom(work)
+		}
+		if ok {
+			enqueue(q, key)
+		}
+	}
+}
+
+func (c *Controller) onSettings(_ context.Context, _, _ client.Object, q controller.Queue) {
+	c.enqueueAll(q)
+}
+
+func (c *Controller) onStatusCopy(_ context.Context, before, _ *placement.ClusterResourcePlacementStatus, q controller.Queue) {
+	if before != nil { // a copy that is new is as it was written
+		enqueue(q, types.NamespacedName{Name: before.Name})
+	}
+}
+
+func (c *Controller) onMemberCluster(_ context.Context, before, after *clusterv1beta1.MemberCluster, q controller.Queue) {
+	if before == nil || after == nil {
+		c.enqueueAll(q)
+		return
+	}
+	// Without the state of liveness, which is now the same for both, only their conditions are compared.
+	c.enqueueAffected(q, ofMemberCluster(before, ""), ofMemberCluster(after, ""))
+}
+
+func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
+	either := after
+	if after == nil {
+		either = before
+	}
+	workspace := c.optedIn(either.Namespace)
+	if workspace == nil {
+		return
+	}
+	if before == nil || after == nil || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) {
+		c.enqueueAll(q)
+		return
+	}
+	var report *clusterv1beta1.InternalMemberCluster
+	stored := &clusterv1beta1.InternalMemberCluster{}
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: membership.DeliveryNamespace(after), Name: after.Name}, stored); err == nil {
+		report = stored
+	} else if !apierrors.IsNotFound(err) {
+		c.enqueueAll(q)
+		return
+	}
+	c.enqueueAffected(q, ofCluster(workspace, before, report, ""), ofCluster(workspace, after, report, ""))
+}
+
+// onReport follows the resource usage and properties that a Cluster's agent reports; the record of a MemberCluster has them itself.
+func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1.InternalMemberCluster, q controller.Queue) {
+	if before == nil || after == nil {
+		return // the Cluster changes, too
+	}
+	key, ok := membership.RecordOf(after)
+	workspace := c.optedIn(key.Namespace)
+	if !ok || workspace == nil {
+		return
+	}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, key, &cluster); err != nil {
+		return // the Cluster has left
+	}
+	c.enqueueAffected(q, ofCluster(workspace, &cluster, before, ""), ofCluster(workspace, &cluster, after, ""))
+}
+
+// optedIn returns a workspace whose Clusters placements may pick; nil if it is none. When the watch of these has listed them, all placements are
+// reconciled.
+func (c *Controller) optedIn(workspace string) metav1.Object {
+	workspaces, _, _ := c.selector.Watches.Objects(optedIn)
+	for _, w := range workspaces {
+		if w.GetName() == workspace {
+			return w
+		}
+	}
+	return nil
+}
+
+// onOverride reconciles the placements for which an override makes a difference, or made one.
+func (c *Controller) onOverride(ctx context.Context, before, after client.Object, q controller.Queue) {
+	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+		return
+	}
+	for _, object := range []client.Object{before, after} {
+		if object == nil {
+			continue
+		}
+		o := ofOverride(object)
+		for key := range c.memory.keys(nil) {
+			if !o.For(key) {
+				continue
+			}
+			// A placement that cannot be read is gone, or is reconciled when it is there.
+			if s, err := c.get(ctx, key); err == nil && mayChange(o, s.status) {
+				enqueue(q, key)
+			}
+		}
+	}
+}
+
+func ofOverride(object client.Object) override.Override {
+	if o, ok := object.(*placement.ClusterResourceOverride); ok {
+		return override.OfCluster(o)
+	}
+	return override.OfNamespace(object.(*placement.ResourceOverride))
+}
+
+// mayChange says whether an override selects something of a placement, or may do so because the status does not list everything.
+func mayChange(o override.Override, status *placement.PlacementStatus) bool {
+	if status.ObservedResourceIndex == "" || len(status.SelectedResources) >= maxResources {
+		return true
+	}
+	for _, r := range status.SelectedResources {
+		isEnvelope := r.Group == placement.GroupVersion.Group // the status does not list its content
+		if o.Selects(r) || isEnvelope && (o.Namespace == "" || o.Namespace == r.Namespace) {
+			return true
+		}
+	}
+	return false
+}

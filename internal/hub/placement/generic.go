@@ -1,0 +1,72 @@
+package placement
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+const (
+	kindCRP = "ClusterResourcePlacement"
+	kindRP  = "ResourcePlacement"
+)
+
+// genericPlacement is a placement of either kind. The key of a ClusterResourcePlacement has no namespace.
+type genericPlacement struct {
+	client.Object
+	kind   string
+	key    types.NamespacedName
+	spec   *placement.PlacementSpec
+	status *placement.PlacementStatus
+}
+
+func ofCRP(crp *placement.ClusterResourcePlacement) genericPlacement {
+	return genericPlacement{Object: crp, kind: kindCRP, key: client.ObjectKeyFromObject(crp), spec: &crp.Spec, status: &crp.Status}
+}
+
+func ofRP(rp *placement.ResourcePlacement) genericPlacement {
+	return genericPlacement{Object: rp, kind: kindRP, key: client.ObjectKeyFromObject(rp), spec: &rp.Spec, status: &rp.Status}
+}
+
+// copy returns a placement that can be changed.
+func (s genericPlacement) copy() genericPlacement {
+	if crp, ok := s.Object.(*placement.ClusterResourcePlacement); ok {
+		return ofCRP(crp.DeepCopy())
+	}
+	return ofRP(s.Object.(*placement.ResourcePlacement).DeepCopy())
+}
+
+func (s genericPlacement) String() string {
+	if s.key.Namespace == "" {
+		return s.kind + " " + s.key.Name
+	}
+	return s.kind + " " + s.key.String()
+}
+
+// get reads a placement from the cache.
+func (c *Controller) get(ctx context.Context, key types.NamespacedName) (genericPlacement, error) {
+	if key.Namespace == "" {
+		var crp placement.ClusterResourcePlacement
+		err := c.Client.Get(ctx, key, &crp)
+		return ofCRP(&crp), err
+	}
+	var rp placement.ResourcePlacement
+	err := c.Client.Get(ctx, key, &rp)
+	return ofRP(&rp), err
+}
+
+// unsupportedFields names what a placement asks for that Muster does not do.
+func unsupportedFields(strategy placement.RolloutStrategy) string {
+	var fields []string
+	if strategy.Type == placement.RolloutExternal {
+		fields = append(fields, "spec.strategy.type External: nothing is rolled out by another controller; changes roll out as with RollingUpdate")
+	}
+	if strategy.ReportBackStrategy != nil {
+		fields = append(fields, "spec.strategy.reportBackStrategy: no status is copied back")
+	}
+	return strings.Join(fields, "; ")
+}

@@ -1,0 +1,268 @@
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// leftoversRetry is how often leftovers of KubeFleet's hub are looked for again, which the hub does not watch.
+const leftoversRetry = 5 * time.Minute
+
+// inheritedFrom returns the placement of a Work that KubeFleet's hub wrote and that was not taken over.
+func inheritedFrom(work metav1.Object) (types.NamespacedName, bool) {
+	of := labelledParent(work)
+	return of, of.Name != "" && work.GetLabels()[fleet.LabelManaged] != "true"
+}
+
+// observeKubeFleet takes over the Works of a placement that KubeFleet's hub wrote, or says why it does not, and looks for what else that hub has
+// left. It returns how long to wait at most until the cache shows what was taken over.
+func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o *observed) (wait time.Duration, err error) {
+	if o.rightsProblem == (condition{}) { // else it is unknown which object belongs into which Work
+		works, err := c.inheritedWorks(ctx, s.key, len(o.parts))
+		if err != nil {
+			return 0, err
+		}
+		if o.takeoverProblem, err = c.movedObject(ctx, s.key, o.parts, works); err != nil {
+			return 0, err
+		}
+		if len(works) > 0 && o.takeoverProblem == "" {
+			if err := c.takeOver(ctx, s.key, works); err != nil {
+				return 0, err
+			}
+			return maxCacheLag, nil
+		}
+	}
+	o.leftovers, err = c.findLeftovers(ctx, s)
+	return 0, err
+}
+
+// takeOver sets the label of Works that Muster manages and changes nothing else, so that members keep what they have, and agents go on with the
+// AppliedWorks that there are.
+func (c *Controller) takeOver(ctx context.Context, key types.NamespacedName, works []*placement.Work) error {
+	for _, work := range works {
+		after := work.DeepCopy()
+		metav1.SetMetaDataLabel(&after.ObjectMeta, fleet.LabelManaged, "true")
+		if err := kube.Patch(ctx, c.Client, work, after); err != nil {
+			return fmt.Errorf("taking over Work %s/%s from KubeFleet's hub: %w", work.Namespace, work.Name, err)
+		}
+		c.memory.expect(key, after)
+	}
+	return nil
+}
+
+// listInherited returns the Works of a placement that KubeFleet's hub wrote.
+func (c *Controller) listInherited(ctx context.Context, key types.NamespacedName) (placement.WorkList, error) {
+	var works placement.WorkList
+	if err := c.Client.List(ctx, &works, client.MatchingFields{byInherited: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return works, fmt.Errorf("listing the Works of %s that another hub wrote: %w", key, err)
+	}
+	return works, nil
+}
+
+// inheritedWorks returns the Works that a placement of so many parts takes over: those with the name of a Work that Muster would write. Others are
+// leftovers.
+func (c *Controller) inheritedWorks(ctx context.Context, key types.NamespacedName, parts int) (inherited []*placement.Work, err error) {
+	works, err := c.listInherited(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	for i := range works.Items {
+		work := &works.Items[i]
+		if part, named := partOf(key, work.Name); !named || part >= parts {
+			continue
+		}
+		isMembers, err := c.inMemberNamespace(ctx, work)
+		if err != nil {
+			return nil, err
+		}
+		if isMembers {
+			inherited = append(inherited, work)
+		}
+	}
+	return inherited, nil
+}
+
+// movedObject says which object would move from one Work to another if Works were taken over, "" if none: an agent deletes an object with the Work
+// that it leaves, before the other Work makes it again.
+func (c *Controller) movedObject(ctx context.Context, key types.NamespacedName, parts []part, works []*placement.Work) (string, error) {
+	if len(parts) == 1 {
+		return "", nil
+	}
+	for _, work := range works {
+		var whole placement.Work // the cache has no manifests
+		if err := c.Live.Get(ctx, client.ObjectKeyFromObject(work), &whole); err != nil {
+			return "", fmt.Errorf("reading Work %s/%s of KubeFleet's hub: %w", work.Namespace, work.Name, err)
+		}
+		if moved := moves(key, parts, &whole); moved != "" {
+			return moved, nil
+		}
+	}
+	return "", nil
+}
+
+// moves says which object of a Work belongs into another one; "" if none.
+func moves(of types.NamespacedName, parts []part, work *placement.Work) string {
+	home := map[string]int{}
+	for i, p := range parts {
+		for _, m := range p.manifests {
+			home[identityOf(m)] = i
+		}
+	}
+	is, _ := partOf(of, work.Name)
+	for _, m := range work.Spec.Workload.Manifests {
+		if at, placed := home[identityOf(m)]; placed && at != is {
+			return fmt.Sprintf("Work %s/%s of KubeFleet's hub has %s, which Muster would move to Work %s, so that it would be removed and made again: "+
+				"divide the placement into several before Muster takes over, "+
+				"or delete the Works of KubeFleet's hub, which removes what they applied until Muster has placed it", work.Namespace, work.Name, identityOf(m),
+				workName(of, at))
+		}
+	}
+	return ""
+}
+
+// identityOf names the object of a manifest.
+func identityOf(m placement.Manifest) string {
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(m.Raw, &o); err != nil {
+		return "an object that cannot be read"
+	}
+	kind, name := o.Kind, o.Name
+	if group, _, grouped := strings.Cut(o.APIVersion, "/"); grouped {
+		kind += "." + group
+	}
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// partOf returns which part of a placement the Work of a name has.
+func partOf(of types.NamespacedName, name string) (int, bool) {
+	if name == workName(of, 0) {
+		return 0, true
+	}
+	number, numbered := strings.CutPrefix(name, strings.TrimSuffix(workName(of, 0), "work"))
+	part, err := strconv.Atoi(number)
+	return part, numbered && err == nil && part > 0 && name == workName(of, part)
+}
+
+// inMemberNamespace says whether a Work is in a namespace that was made for a MemberCluster. Works elsewhere, whatever their labels, are not touched.
+func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work) (bool, error) {
+	name, ok := membership.MemberClusterOf(work.Namespace)
+	if !ok {
+		return false, nil
+	}
+	var mc clusterv1beta1.MemberCluster
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &mc); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	state, _, err := membership.OfMemberCluster(&mc).ObserveNamespace(ctx, c.Live)
+	return state == membership.NamespaceOurs || state == membership.NamespaceInherited, err
+}
+
+// findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if nothing. Nobody makes more of it, so that nothing is
+// looked for again once nothing was found.
+func (c *Controller) findLeftovers(ctx context.Context, s genericPlacement) (objects string, err error) {
+	search := true
+	c.memory.update(s.key, func(p *placementMemory) { search = p.leftovers == nil || *p.leftovers != "" })
+	if search {
+		if objects, err = c.leftoverObjects(ctx, s); err != nil {
+			return "", err
+		}
+		c.memory.update(s.key, func(p *placementMemory) { p.leftovers = &objects })
+	}
+	return strings.Join(slices.DeleteFunc([]string{objects, finalizersLeft(s)}, func(text string) bool { return text == "" }), "; "), nil
+}
+
+func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (string, error) {
+	kinds := []string{"ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"}
+	if s.key.Namespace != "" {
+		kinds = []string{"ResourceBinding", "ResourceSnapshot", "SchedulingPolicySnapshot"}
+	}
+	var found, resources []string
+	for _, kind := range kinds {
+		resource := strings.ToLower(kind) + "s"
+		definition := kube.Metadata(served.DefinitionKind)
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: resource + "." + placement.GroupVersion.Group}, definition); err != nil {
+			if !apierrors.IsNotFound(err) {
+				return "", fmt.Errorf("looking for the definition of %s: %w", resource, err)
+			}
+			continue
+		}
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
+		err := c.Live.List(ctx, objects, client.InNamespace(s.key.Namespace), client.MatchingLabels{placement.LabelParentCRP: s.key.Name})
+		switch {
+		case apierrors.IsForbidden(err):
+			found = append(found, "no one knows how many "+resource+", which the hub may not list")
+		case kube.NotServed(err):
+			continue
+		case err != nil:
+			return "", fmt.Errorf("listing the %s of %s: %w", resource, s, err)
+		case len(objects.Items) == 0:
+			continue
+		default:
+			found = append(found, fmt.Sprintf("%d %s", len(objects.Items), resource))
+		}
+		resources = append(resources, resource)
+	}
+	works, err := c.listInherited(ctx, s.key)
+	if err != nil {
+		return "", err
+	}
+	var others []string
+	for i := range works.Items {
+		others = append(others, fmt.Sprintf("Work %s/%s", works.Items[i].Namespace, works.Items[i].Name))
+	}
+	slices.Sort(found)
+	slices.Sort(resources)
+	slices.Sort(others)
+	return describeLeftovers(s, found, resources, others), nil
+}
+
+// describeLeftovers says what was found, of which resources, which Works are not taken over, and how to remove all that.
+func describeLeftovers(s genericPlacement, found, resources, works []string) string {
+	var texts []string
+	if len(found) > 0 {
+		where := ""
+		if s.key.Namespace != "" {
+			where = " -n " + s.key.Namespace
+		}
+		which := fmt.Sprintf("%s%s -l %s=%s", strings.Join(resources, ","), where, placement.LabelParentCRP, s.key.Name)
+		texts = append(texts, fmt.Sprintf("KubeFleet's hub left %s of it, which nothing uses: if that hub is gone for good, kubectl delete --wait=false "+
+			"%s; for o in $(kubectl get -o name %s); "+
+			`do kubectl patch%s $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`, strings.Join(found, ", "), which, which, where))
+	}
+	if len(works) > 0 {
+		texts = append(texts, fmt.Sprintf("%s of KubeFleet's hub are not Muster's and stay as they are: once nothing in them is needed, delete them, "+
+			"which removes what they applied", list(works)))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// finalizersLeft says which finalizers of KubeFleet's hub a placement has; "" if none.
+func finalizersLeft(s genericPlacement) string {
+	left := membership.KubeFleetFinalizers(s.Object)
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps it when it is deleted: if that hub is gone for good, %s",
+		strings.Join(left, ", "), membership.TakeOffFinalizers(strings.ToLower(s.kind), s.Object))
+}

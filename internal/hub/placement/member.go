@@ -1,0 +1,147 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+)
+
+// LabelOptIn on a workspace, with the value true, lets placements pick its Clusters.
+const LabelOptIn = "muster/placement"
+
+// optedIn is the query for the workspaces with that label. Its user is a placement without a name.
+var optedIn = selection.Query{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Labels: LabelOptIn + "=true"}
+
+// Reasons of obstacles. The conditions of members use reasonLost, too.
+const (
+	reasonLeaving   = "Leaving"
+	reasonNotJoined = "NotJoined"
+	reasonLost      = membership.ReasonAgentLost
+	reasonUnhealthy = "Unhealthy"
+	reasonOldAgent  = "AgentCannotPlace"
+)
+
+// unreachable says whether no agent of the member would act on Works.
+func unreachable(m *scheduling.Member) bool {
+	return m.Obstacle.Reason == reasonLost || m.Obstacle.Reason == reasonNotJoined
+}
+
+// ofMemberCluster returns the member of a MemberCluster, whose conditions have what is known of its health.
+func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *scheduling.Member {
+	m := &scheduling.Member{
+		Name: mc.Name, Namespace: membership.OfMemberCluster(mc).Namespace, Labels: mc.Labels, Taints: mc.Spec.Taints,
+		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil,
+		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
+		Namespaces:         mc.Status.Namespaces,
+		MoreNamespaces:     meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected),
+	}
+	switch status := membership.MemberClusterStatus(&mc.Status); {
+	case m.Leaving:
+		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the member is leaving the fleet"}
+	case status.Joined.Status != metav1.ConditionTrue:
+		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "the member has not joined: no member agent has answered"}
+	case state == liveness.Lost:
+		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the member is lost: its agent sends no heartbeats"}
+	case status.Healthy.Status == "":
+		m.Obstacle = scheduling.Obstacle{Reason: reasonUnhealthy, Message: "nothing is known of the member's health yet"}
+	case !status.Ready:
+		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the member is not healthy: " + status.Message}
+	}
+	return m
+}
+
+// admittedNamespaces returns the namespaces whose ResourcePlacements a member admits, by the annotation of the first object that has it.
+func admittedNamespaces(list string, objects ...metav1.Object) (namespaces []string) {
+	for _, o := range objects {
+		if value, found := o.GetAnnotations()[scheduling.AnnotationFrom]; found {
+			list = value
+			break
+		}
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			namespaces = append(namespaces, name)
+		}
+	}
+	return namespaces
+}
+
+// ofCluster returns the member of a Cluster in a workspace; report is nil if its agent does not write one.
+func ofCluster(
+	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, state liveness.State,
+) *scheduling.Member {
+	m := &scheduling.Member{
+		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster), Labels: cluster.Labels,
+		Leaving:            cluster.DeletionTimestamp != nil,
+		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
+	}
+	if report != nil {
+		m.Properties, m.Usage, m.Namespaces = report.Status.Properties, report.Status.ResourceUsage, report.Status.Namespaces
+		m.MoreNamespaces = meta.IsStatusConditionFalse(report.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
+	}
+	switch status := membership.ClusterStatus(&cluster.Status, nil); {
+	case m.Leaving:
+		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the Cluster is being deleted"}
+	case state == liveness.Lost:
+		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
+	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
+		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "no agent of the Cluster has registered"}
+	case report == nil:
+		m.Obstacle = scheduling.Obstacle{Reason: reasonOldAgent, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
+	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter
+		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
+	}
+	return m
+}
+
+// members returns all members that a placement may pick. Their maps belong to the cache and must not be changed.
+func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
+	var memberClusters clusterv1beta1.MemberClusterList
+	if err := c.Client.List(ctx, &memberClusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	members := make([]*scheduling.Member, 0, len(memberClusters.Items))
+	for i := range memberClusters.Items {
+		mc := &memberClusters.Items[i]
+		state := c.Liveness.Observe(membership.OfMemberCluster(mc).Namespace).State
+		members = append(members, ofMemberCluster(mc, state))
+	}
+	workspaces, _, _ := c.selector.Watches.Objects(optedIn) // when the watch has listed them, all placements are reconciled
+	if len(workspaces) == 0 {
+		return members, nil
+	}
+	var all clusterv1beta1.InternalMemberClusterList
+	if err := c.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing InternalMemberClusters: %w", err)
+	}
+	reports := make(map[types.NamespacedName]*clusterv1beta1.InternalMemberCluster, len(all.Items))
+	for i := range all.Items {
+		reports[client.ObjectKeyFromObject(&all.Items[i])] = &all.Items[i]
+	}
+	for _, workspace := range workspaces {
+		var clusters fleet.ClusterList
+		if err := c.Client.List(ctx, &clusters, client.InNamespace(workspace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing Clusters of %s: %w", workspace.GetName(), err)
+		}
+		for i := range clusters.Items {
+			cluster := &clusters.Items[i]
+			namespace := membership.DeliveryNamespace(cluster)
+			state := c.Liveness.Observe(namespace).State
+			members = append(members, ofCluster(workspace, cluster, reports[types.NamespacedName{Namespace: namespace, Name: cluster.Name}], state))
+		}
+	}
+	return members, nil
+}

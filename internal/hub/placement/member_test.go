@@ -1,0 +1,52 @@
+package placement
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+func TestWhatKeepsAClusterFromBeingPicked(t *testing.T) {
+	report := &clusterv1beta1.InternalMemberCluster{}
+	ready := func(ok bool, reason string) func(*fleet.Cluster) {
+		return func(c *fleet.Cluster) { c.Status.Conditions[0] = kube.Condition(fleet.ConditionReady, ok, reason, "") }
+	}
+	for name, c := range map[string]struct {
+		change func(*fleet.Cluster)
+		report *clusterv1beta1.InternalMemberCluster
+		state  liveness.State
+		want   string
+	}{
+		"nothing":                      {ready(true, "Ready"), report, liveness.Online, ""},
+		"silence":                      {ready(true, "Ready"), report, liveness.Lost, reasonLost},
+		"an agent that places nothing": {ready(true, "Ready"), nil, liveness.Online, reasonOldAgent},
+		"an identity that is gone":     {ready(false, "IdentityMissing"), report, liveness.Online, "IdentityMissing"},
+		"no agent": {func(c *fleet.Cluster) {
+			c.Status.Agent.LastSeen = metav1.Time{}
+		}, report, liveness.Unknown, reasonNotJoined},
+		"not a Bundle that is not ready": {func(c *fleet.Cluster) {
+			ready(false, string(fleet.StateNotReady))(c)
+			c.Status.Summary = fleet.BundleSummary{DesiredReady: 2, Ready: 1, NotReady: 1}
+		}, report, liveness.Online, ""},
+		"an identity that is gone, beside such a Bundle": {func(c *fleet.Cluster) {
+			ready(false, "IdentityMissing")(c)
+			c.Status.Summary = fleet.BundleSummary{DesiredReady: 2, Ready: 1, NotReady: 1}
+		}, report, liveness.Online, "IdentityMissing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a"}}
+			cluster.Status.Namespace, cluster.Status.Agent.LastSeen = "cluster-clusters-a", metav1.NewTime(time.Unix(1e9, 0))
+			cluster.Status.Conditions = []fleet.Condition{kube.Condition(fleet.ConditionReady, true, "Ready", "")}
+			c.change(cluster)
+			if got := ofCluster(&metav1.ObjectMeta{}, cluster, c.report, c.state).Obstacle.Reason; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+)
+
+// The conditions of a picked member, in the order in which they become true, if resources are applied there and if they are only compared.
+var (
+	writingStages = []string{placement.ConditionRolloutStarted, placement.ConditionOverridden, placement.ConditionWorkSynchronized}
+	applyStages   = append(slices.Clone(writingStages), placement.ConditionApplied, placement.ConditionAvailable)
+	diffStages    = append(slices.Clone(writingStages), placement.ConditionDiffReported)
+	allStages     = append(slices.Clone(applyStages), placement.ConditionDiffReported)
+)
+
+// stages are the conditions of this placement.
+func (o observed) stages() []string {
+	if reportsDiff(o.spec.Strategy.ApplyStrategy) {
+		return diffStages
+	}
+	return applyStages
+}
+
+// memberStatus is what the status of a placement says of one picked member.
+type memberStatus struct {
+	scheduling.Decision
+	index      string
+	stages     []string
+	conditions map[string]condition
+	resourceStatus
+}
+
+// severity ranks members that need attention: the earlier the stage that is not reached, the higher, and False before Unknown.
+func (m memberStatus) severity() int {
+	for i, stage := range m.stages {
+		switch m.conditions[stage].status {
+		case metav1.ConditionFalse:
+			return 2*len(m.stages) - i
+		case metav1.ConditionUnknown:
+			return len(m.stages) - i
+		}
+	}
+	return 0
+}
+
+// last is the condition of the first stage that is not reached, or else of the last stage.
+func (m memberStatus) last() (last condition) {
+	for _, stage := range m.stages {
+		if c, set := m.conditions[stage]; set {
+			last = c
+		}
+	}
+	return last
+}
+
+// memberStatuses are those of all picked members. A member that leaves keeps its last one: its Works go because it leaves.
+func (o observed) memberStatuses(d decision, failed failures) (members []memberStatus) {
+	for _, picked := range d.result.Picked() {
+		m := o.memberStatus(picked, d, failed[picked.Member.Namespace])
+		if picked.Member.Leaving {
+			m.restore(o.before)
+		}
+		members = append(members, m)
+	}
+	return members
+}
+
+// memberStatus is that of one picked member. As in KubeFleet's API there are no conditions of the stages after the first that is not reached.
+func (o observed) memberStatus(picked scheduling.Decision, d decision, failure error) memberStatus {
+	namespace := picked.Member.Namespace
+	m := memberStatus{Decision: picked, stages: o.stages(), conditions: map[string]condition{}}
+	current, reported := o.current[namespace], o.reported[namespace]
+	started, synced := condition{metav1.ConditionTrue, reasonRolloutDone, ""}, condition{metav1.ConditionTrue, reasonSynced, ""}
+	if current != nil {
+		m.index, m.resourceStatus = current.works[0].Labels[placement.LabelResourceIndex], reported.resourceStatus
+	}
+	waits, upToDate := d.waiting[namespace], d.upToDate[namespace]
+	switch {
+	case failure != nil:
+		synced = condition{metav1.ConditionFalse, reasonNotSynced, failure.Error()}
+	case waits && current != nil && current.deleting:
+		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "what was placed before is being removed first"}
+	case waits:
+		started = condition{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf(
+			"waits for its turn: at most %d of %d members may be unavailable", d.plan.maxUnavailable, d.plan.wanted)}
+	case !upToDate && !picked.Member.Admits(o.key.Namespace):
+		synced = condition{metav1.ConditionFalse, reasonNotSynced, "what it has stays as it is: " + picked.Message}
+	case !upToDate && d.problem == (condition{}):
+		synced = condition{metav1.ConditionUnknown, reasonNotSynced, "being written"}
+	case current == nil:
+		synced = condition{metav1.ConditionUnknown, reasonNotSynced, "nothing is written before the placement can be scheduled"}
+	}
+	applied, diffReported := m.explain(reported.applied), m.explain(reported.diffReported)
+	if diffReported.status == metav1.ConditionTrue {
+		diffReported.message = reported.describeDiffs()
+	}
+	all := map[string]condition{
+		placement.ConditionRolloutStarted:   started,
+		placement.ConditionOverridden:       d.overriddenCondition(namespace),
+		placement.ConditionWorkSynchronized: synced,
+		placement.ConditionApplied:          applied,
+		placement.ConditionAvailable:        reported.available,
+		placement.ConditionDiffReported:     diffReported,
+	}
+	for _, stage := range m.stages {
+		if m.conditions[stage] = all[stage]; all[stage].status != metav1.ConditionTrue {
+			break
+		}
+	}
+	return m
+}
+
+// restore takes over what a status says of the member.
+func (m *memberStatus) restore(status placement.PlacementStatus) {
+	for _, s := range status.PlacementStatuses {
+		if s.ClusterName != m.Name || !meta.IsStatusConditionTrue(s.Conditions, placement.ConditionScheduled) {
+			continue
+		}
+		m.index, m.conditions = s.ObservedResourceIndex, map[string]condition{}
+		m.resourceStatus = resourceStatus{failed: s.FailedPlacements, drifted: s.DriftedPlacements, diffed: s.DiffedPlacements}
+		for _, c := range s.Conditions {
+			m.conditions[c.Type] = condition{c.Status, c.Reason, c.Message}
+		}
+	}
+}
+
+// explain says why a condition is Unknown if no agent is there to report.
+func (m memberStatus) explain(c condition) condition {
+	if c.status == metav1.ConditionUnknown && unreachable(m.Member) {
+		c.message = m.Member.Obstacle.Message
+	}
+	return c
+}
+
+// summarize is the condition of all picked members together.
+func summarize(stage string, members []memberStatus) condition {
+	members = slices.DeleteFunc(slices.Clone(members), func(m memberStatus) bool { return m.conditions[stage] == (condition{}) })
+	if len(members) == 0 {
+		return condition{metav1.ConditionUnknown, reasonNotSynced, "nothing is known of the members yet"}
+	}
+	sum := members[0].conditions[stage]
+	var messages []string
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
+		for _, m := range members {
+			if c := m.conditions[stage]; c.status == status {
+				messages = append(messages, fmt.Sprintf("%s: %s", m.Name, clip(c.message)))
+				sum = sum.worst(c)
+			}
+		}
+	}
+	if len(messages) > 0 {
+		return condition{sum.status, sum.reason, list(messages)}
+	}
+	for _, m := range members {
+		c := m.conditions[stage]
+		if c.reason == reasonUntrackable || c.reason == reasonOverridden {
+			sum = c
+		}
+		if stage == placement.ConditionDiffReported && c.message != "" {
+			messages = append(messages, fmt.Sprintf("%s: %s", m.Name, c.message))
+		}
+	}
+	if len(messages) > 0 {
+		return condition{sum.status, sum.reason, list(messages)}
+	}
+	everywhere := "on all %d members"
+	if stage == placement.ConditionDiffReported {
+		everywhere = "no difference on any of %d members"
+	}
+	return condition{sum.status, sum.reason, cmp.Or(sum.message, fmt.Sprintf(everywhere, len(members)))}
+}
+
+// summarizeRollout is the condition RolloutStarted of all picked members, with what the rollout waits for: members that have yet to lose the
+// placement, and those that were written to and are not available.
+func summarizeRollout(d decision, members []memberStatus) condition {
+	sum := summarize(placement.ConditionRolloutStarted, members)
+	losing := slices.DeleteFunc(slices.Clone(d.plan.waiting), func(t target) bool { return t.wanted })
+	if len(losing) > 0 {
+		message := "%s will lose it when others are available: at most %d of %d members may be unavailable"
+		message = fmt.Sprintf(message, listNames(losing), d.plan.maxUnavailable, d.plan.wanted)
+		sum = condition{metav1.ConditionFalse, reasonRolloutWaits, message}
+	}
+	if sum.status == metav1.ConditionTrue {
+		return sum
+	}
+	var unavailable []string
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
+		for _, m := range members {
+			if last := m.last(); last.status == status && m.conditions[placement.ConditionRolloutStarted].status == metav1.ConditionTrue {
+				unavailable = append(unavailable, fmt.Sprintf("%s: %s", m.Name, clip(last.message)))
+			}
+		}
+	}
+	if len(unavailable) > 0 {
+		sum.message += "; " + list(unavailable)
+	}
+	return sum
+}

@@ -1,0 +1,181 @@
+package placement
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+)
+
+// maxCacheLag is how long the cache is expected to lag behind a written Work. After that the Work counts as deleted by somebody else.
+const maxCacheLag = 5 * time.Second
+
+// memory is what the controller remembers of placements and Works besides what the cache shows. All of it can be lost in a restart.
+type memory struct {
+	clock clock.PassiveClock
+
+	mu         sync.Mutex
+	placements map[types.NamespacedName]*placementMemory
+	works      map[types.UID]workMemory
+}
+
+// placementMemory is what is remembered of one placement until it is gone.
+type placementMemory struct {
+	// policy is that of the last reconcile, nil if it was invalid.
+	policy *scheduling.Policy
+	// overridden: there are overrides for the placement, so that the labels of members make a difference to it.
+	overridden bool
+	// reported is when its status was last written.
+	reported time.Time
+	// leftovers is what KubeFleet's hub has left of it, nil if that was not looked for.
+	leftovers *string
+	// expected are the Works that were written and that the cache has not shown yet. A decision made before it has would pick twice.
+	expected map[types.NamespacedName]expectation
+}
+
+// expectation is the resource version that the cache will show of a Work, and until when that is believed.
+type expectation struct {
+	version string
+	expires time.Time
+}
+
+// workMemory is what is remembered of one Work until it is gone.
+type workMemory struct {
+	// appliedGeneration was first seen applied at appliedAt, by the hub's clock: a member's own does not count.
+	appliedGeneration int64
+	appliedAt         time.Time
+	// evicted: an eviction has deleted it, which the cache may not show yet.
+	evicted bool
+}
+
+func newMemory(clock clock.PassiveClock) *memory {
+	return &memory{clock: clock, placements: map[types.NamespacedName]*placementMemory{}, works: map[types.UID]workMemory{}}
+}
+
+// update changes what is remembered of a placement.
+func (m *memory) update(key types.NamespacedName, change func(*placementMemory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.placements[key]
+	if p == nil {
+		p = &placementMemory{expected: map[types.NamespacedName]expectation{}}
+		m.placements[key] = p
+	}
+	change(p)
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.placements, key)
+}
+
+func (m *memory) forgetWork(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.works, uid)
+}
+
+// keys returns the placements that were reconciled before and for which a condition holds; nil holds for all. The others are in the queue.
+func (m *memory) keys(holds func(*placementMemory) bool) map[types.NamespacedName]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := map[types.NamespacedName]bool{}
+	for key, p := range m.placements {
+		if holds == nil || holds(p) {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// affectedBy says whether a change of a member makes a difference to the placement.
+func (p *placementMemory) affectedBy(before, after *scheduling.Member) bool {
+	return p.overridden && !maps.Equal(before.Labels, after.Labels) || p.policy != nil && p.policy.AffectedBy(before, after)
+}
+
+// nextReport is when the status of a placement may be written next.
+func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.placements[key]; p != nil {
+		next = p.reported.Add(statusPeriod)
+	}
+	return next
+}
+
+// expect notes that a Work of a placement was written.
+func (m *memory) expect(key types.NamespacedName, work *placement.Work) {
+	m.update(key, func(p *placementMemory) {
+		p.expected[client.ObjectKeyFromObject(work)] = expectation{work.ResourceVersion, m.clock.Now().Add(maxCacheLag)}
+	})
+}
+
+// awaitWorks returns how long to wait at most until the cache shows what was written of a placement, given what the cache has.
+func (m *memory) awaitWorks(key types.NamespacedName, cached map[string]*currentWorks) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.placements[key]
+	if p == nil {
+		return 0
+	}
+	for _, current := range cached {
+		for _, work := range current.works {
+			expected, known := p.expected[client.ObjectKeyFromObject(work)]
+			if !known {
+				continue
+			}
+			if order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, expected.version); err != nil || order >= 0 {
+				delete(p.expected, client.ObjectKeyFromObject(work))
+			}
+		}
+	}
+	for name, expected := range p.expected {
+		if left := expected.expires.Sub(m.clock.Now()); left > 0 {
+			wait = max(wait, left)
+		} else {
+			delete(p.expected, name)
+		}
+	}
+	return wait
+}
+
+// appliedSince returns when the hub first saw that a Work was applied as it now is.
+func (m *memory) appliedSince(work *placement.Work) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.works[work.UID]
+	if !ok || known.appliedGeneration != work.Generation {
+		known.appliedGeneration, known.appliedAt = work.Generation, m.clock.Now()
+		m.works[work.UID] = known
+	}
+	return known.appliedAt
+}
+
+// setEvicted notes that an eviction is deleting a Work.
+func (m *memory) setEvicted(work *placement.Work) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.works[work.UID]
+	known.evicted = true
+	m.works[work.UID] = known
+}
+
+// evicted says whether an eviction is deleting Works of a member.
+func (m *memory) evicted(current *currentWorks) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, work := range current.works {
+		if m.works[work.UID].evicted {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+package placement
+
+import (
+	"context"
+	"time"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+)
+
+// defaultUnavailablePeriod is the default of unavailablePeriodSeconds.
+const defaultUnavailablePeriod = time.Minute
+
+// observe gathers all that is decided on but for what KubeFleet's hub has left.
+func (c *Controller) observe(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (observed, error) {
+	o := observed{
+		key: s.key, kind: s.kind, generation: s.GetGeneration(), spec: s.spec, before: *s.status,
+		current: current, reported: map[string]worksStatus{},
+	}
+	var err error
+	if o.policy, err = scheduling.Compile(s.spec.Policy, s.key.Namespace); err != nil {
+		o.policy, o.policyProblem = nil, err.Error()
+	}
+	c.memory.update(s.key, func(p *placementMemory) { p.policy = o.policy })
+	if o.members, err = c.members(ctx); err != nil {
+		return o, err
+	}
+	if err = c.selectResources(ctx, s, &o); err != nil {
+		return o, err
+	}
+	if o.resources, err = c.selector.Unwrap(o.selected.Objects); err != nil {
+		return o, err
+	}
+	if o.parts, err = pack(o.resources.Objects, maxManifests); err != nil {
+		return o, err
+	}
+	if o.overrides, err = c.overrides(ctx, o); err != nil {
+		return o, err
+	}
+	c.memory.update(s.key, func(p *placementMemory) { p.overridden = len(o.overrides) > 0 })
+	period, now := unavailablePeriod(s.spec), c.Clock.Now()
+	for namespace, w := range current {
+		o.reported[namespace] = w.status(c.memory.appliedSince, period, now).withEnvelopes(o.resources)
+	}
+	return o, nil
+}
+
+// unavailablePeriod is how long resources whose availability cannot be tracked have to be applied to count as available.
+func unavailablePeriod(spec *placement.PlacementSpec) time.Duration {
+	if rolling := spec.Strategy.RollingUpdate; rolling != nil && rolling.UnavailablePeriodSeconds != nil {
+		return time.Duration(*rolling.UnavailablePeriodSeconds) * time.Second
+	}
+	return defaultUnavailablePeriod
+}

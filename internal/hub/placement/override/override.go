@@ -1,0 +1,293 @@
+// Package override computes what a member gets of a placement, by the ClusterResourceOverrides and ResourceOverrides that are for it.
+//
+// It reads and writes nothing: it is a function from overrides, objects and a member to objects. Its invariants: an override changes neither the kind
+// nor the name of an object; a ResourceOverride changes nothing outside of its namespace; where one rule fails, nothing is overridden.
+package override
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// Override is a ClusterResourceOverride or ResourceOverride.
+type Override struct {
+	// NamespacedName has no namespace if it is a ClusterResourceOverride.
+	types.NamespacedName
+	generation int64
+	placement  *placement.PlacementRef
+	selectors  []placement.ResourceSelector
+	policy     *placement.OverridePolicy
+}
+
+// OfCluster returns the Override of a ClusterResourceOverride.
+func OfCluster(o *placement.ClusterResourceOverride) Override {
+	return Override{NamespacedName: types.NamespacedName{Name: o.Name}, generation: o.Generation, placement: o.Spec.Placement,
+		selectors: o.Spec.ClusterResourceSelectors, policy: o.Spec.Policy}
+}
+
+// OfNamespace returns the Override of a ResourceOverride.
+func OfNamespace(o *placement.ResourceOverride) Override {
+	key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	return Override{NamespacedName: key, generation: o.Generation, placement: o.Spec.Placement, selectors: o.Spec.ResourceSelectors,
+		policy: o.Spec.Policy}
+}
+
+// String names the override for people.
+func (o Override) String() string {
+	if o.Namespace == "" {
+		return "ClusterResourceOverride " + o.Name
+	}
+	return "ResourceOverride " + o.NamespacedName.String()
+}
+
+// version is the name of the override with the number of changes of its spec, which tools expect.
+func (o Override) version() string { return fmt.Sprintf("%s-%d", o.Name, max(o.generation-1, 0)) }
+
+// For says whether the override is for a placement. An override without a placement is for all.
+func (o Override) For(of types.NamespacedName) bool {
+	switch {
+	case o.placement == nil:
+		return true
+	case o.placement.Scope == placement.NamespaceScoped:
+		return of == types.NamespacedName{Namespace: o.Namespace, Name: o.placement.Name}
+	default:
+		return of == types.NamespacedName{Name: o.placement.Name}
+	}
+}
+
+// Selects says whether the override selects a resource.
+func (o Override) Selects(r placement.ResourceIdentifier) bool {
+	return slices.ContainsFunc(o.selectors, func(s placement.ResourceSelector) bool {
+		if o.Namespace == "" && s.Group == "" && s.Kind == "Namespace" && r.Namespace != "" {
+			return s.Name == r.Namespace // everything in it
+		}
+		return s.Group == r.Group && s.Version == r.Version && s.Kind == r.Kind && s.Name == r.Name && o.Namespace == r.Namespace
+	})
+}
+
+func identify(o *unstructured.Unstructured) placement.ResourceIdentifier {
+	kind := o.GroupVersionKind()
+	return placement.ResourceIdentifier{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// Set are the overrides for one placement, in the order in which they are applied: ResourceOverrides come last and win.
+type Set []compiled
+
+// compiled is an override with compiled rules.
+type compiled struct {
+	Override
+	rules []rule
+	// problem is why it can never be applied.
+	problem string
+	hash    string
+}
+
+// Choose returns the overrides that are for a placement and select something of it.
+func Choose(all []Override, of types.NamespacedName, objects []*unstructured.Unstructured) Set {
+	var set Set
+	for _, o := range all {
+		selects := func(object *unstructured.Unstructured) bool { return o.Selects(identify(object)) }
+		if o.For(of) && slices.ContainsFunc(objects, selects) {
+			set = append(set, compile(o))
+		}
+	}
+	slices.SortFunc(set, func(a, b compiled) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return set
+}
+
+// Member is what overrides depend on.
+type Member struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Resolved are the rules that apply to a member, with the values of the member for variables.
+type Resolved struct {
+	// Key is the same for members with the same result.
+	Key string
+	// Cluster and Namespaced name the overrides with their versions.
+	Cluster    []string
+	Namespaced []placement.NamespacedName
+	// ClusterHash and NamespacedHash identify their contents; empty if there are none.
+	ClusterHash, NamespacedHash string
+	// Problem is why they cannot be applied.
+	Problem string
+	steps   []step
+}
+
+// step is one rule for one member.
+type step struct {
+	from       compiled
+	remove     bool
+	operations []operation
+}
+
+// Any says whether there is anything to override.
+func (r Resolved) Any() bool { return len(r.Cluster)+len(r.Namespaced) > 0 }
+
+// Resolve returns the rules that apply to a member.
+func (s Set) Resolve(m Member) Resolved {
+	r := Resolved{}
+	var key, cluster, namespaced strings.Builder
+	for _, o := range s {
+		applies := false
+		for i, rule := range o.rules {
+			if !rule.selects(labels.Set(m.Labels)) {
+				continue
+			}
+			applies = true
+			operations, problem := substitute(rule.operations, m)
+			if problem != "" && r.Problem == "" {
+				r.Problem = fmt.Sprintf("%s: policy.overrideRules[%d]: %s", o, i, problem)
+			}
+			r.steps = append(r.steps, step{from: o, remove: rule.remove, operations: operations})
+			text, err := json.Marshal(operations)
+			fmt.Fprintln(&key, o.NamespacedName, o.hash, i, string(text), err)
+		}
+		switch {
+		case !applies && o.problem == "":
+			continue
+		case o.Namespace == "":
+			r.Cluster = append(r.Cluster, o.version())
+			fmt.Fprintln(&cluster, o.Name, o.hash)
+		default:
+			r.Namespaced = append(r.Namespaced, placement.NamespacedName{Namespace: o.Namespace, Name: o.version()})
+			fmt.Fprintln(&namespaced, o.NamespacedName, o.hash)
+		}
+		if o.problem != "" && r.Problem == "" {
+			r.Problem = fmt.Sprintf("%s: %s", o, o.problem)
+		}
+		fmt.Fprintln(&key, o.NamespacedName, o.hash)
+	}
+	if len(r.Cluster) > 0 {
+		r.ClusterHash = shortHash(cluster.String())
+	}
+	if len(r.Namespaced) > 0 {
+		r.NamespacedHash = shortHash(namespaced.String())
+	}
+	r.Key = key.String()
+	return r
+}
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// Apply returns the objects as the member gets them. The given objects are not changed.
+func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*unstructured.Unstructured, problem string) {
+	if r.Problem != "" {
+		return nil, r.Problem
+	}
+	for _, object := range objects {
+		id, left := identify(object), object
+		for _, step := range r.steps {
+			if left == nil || !step.from.Selects(id) {
+				continue
+			}
+			if step.remove {
+				left = nil
+				continue
+			}
+			if left, problem = patch(left, step.operations); problem != "" {
+				return nil, fmt.Sprintf("%s: %s %s: %s", step.from, id.Kind, keyOf(id), problem)
+			}
+		}
+		if left != nil {
+			overridden = append(overridden, left)
+		}
+	}
+	return overridden, ""
+}
+
+func keyOf(id placement.ResourceIdentifier) string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
+}
+
+// rule is one OverrideRule, compiled.
+type rule struct {
+	all        bool
+	selectors  []labels.Selector
+	remove     bool
+	operations []operation
+}
+
+func (r rule) selects(member labels.Set) bool {
+	return r.all || slices.ContainsFunc(r.selectors, func(s labels.Selector) bool { return s.Matches(member) })
+}
+
+func compile(o Override) compiled {
+	text, err := json.Marshal([]any{o.selectors, o.policy})
+	c := compiled{Override: o, hash: shortHash(string(text))}
+	if err != nil || o.policy == nil {
+		c.problem = "it has no policy"
+		return c
+	}
+	for i, s := range o.selectors {
+		if s.Name == "" || s.LabelSelector != nil {
+			c.problem = fmt.Sprintf("selector %d must select its resource by name", i)
+			return c
+		}
+	}
+	for i, given := range o.policy.OverrideRules {
+		compiled, problem := compileRule(given)
+		if problem != "" {
+			c.rules, c.problem = nil, fmt.Sprintf("policy.overrideRules[%d]: %s", i, problem)
+			return c
+		}
+		c.rules = append(c.rules, compiled)
+	}
+	return c
+}
+
+func compileRule(given placement.OverrideRule) (r rule, problem string) {
+	r.remove = given.OverrideType == placement.OverrideDelete
+	if given.ClusterSelector != nil {
+		r.all = len(given.ClusterSelector.ClusterSelectorTerms) == 0
+		for i, term := range given.ClusterSelector.ClusterSelectorTerms {
+			if term.PropertySelector != nil || term.PropertySorter != nil {
+				return r, fmt.Sprintf("clusterSelectorTerms[%d]: members are selected by labelSelector only", i)
+			}
+			if term.LabelSelector == nil {
+				r.all = true
+				continue
+			}
+			selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+			if err != nil {
+				return r, fmt.Sprintf("clusterSelectorTerms[%d].labelSelector: %v", i, err)
+			}
+			r.selectors = append(r.selectors, selector)
+		}
+	}
+	switch {
+	case r.remove && len(given.JSONPatchOverrides) > 0:
+		return r, "jsonPatchOverrides are for overrideType JSONPatch only"
+	case !r.remove && len(given.JSONPatchOverrides) == 0:
+		return r, "it has no jsonPatchOverrides"
+	}
+	for i, o := range given.JSONPatchOverrides {
+		operation, problem := parse(o)
+		if problem != "" {
+			return r, fmt.Sprintf("jsonPatchOverrides[%d]: %s", i, problem)
+		}
+		r.operations = append(r.operations, operation)
+	}
+	return r, ""
+}

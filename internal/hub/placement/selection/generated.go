@@ -1,0 +1,130 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+var (
+	services     = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+
+	endpointsKind     = schema.GroupKind{Kind: "Endpoints"}
+	endpointSliceKind = schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}
+	claimKind         = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+)
+
+// labelService on an EndpointSlice names its Service.
+const labelService = "kubernetes.io/service-name"
+
+// controllerManagers are the field managers of Kubernetes' own controllers, which are called like their program.
+var controllerManagers = []string{"kube-controller-manager", "k3s", "kubelite"}
+
+// generated says whether an object is left out of what is placed, because every cluster makes its own.
+func (r *resolver) generated(o *unstructured.Unstructured) bool {
+	return derived(o) || r.derivedFrom(o)
+}
+
+// derived says whether an object itself shows that a controller made it, or that it is a Secret of the fleet.
+func derived(o *unstructured.Unstructured) bool {
+	if o.GetLabels()[fleet.LabelManaged] == "true" || o.GetDeletionTimestamp() != nil || metav1.GetControllerOf(o) != nil {
+		return true
+	}
+	if o.GroupVersionKind().Group != "" {
+		return false
+	}
+	switch o.GetKind() {
+	case "ConfigMap":
+		return o.GetName() == "kube-root-ca.crt"
+	case "ServiceAccount":
+		return o.GetName() == "default"
+	case "Endpoints":
+		return o.GetLabels()["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" ||
+			o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime] != ""
+	case "Secret":
+		kind, _, err := unstructured.NestedString(o.Object, "type")
+		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues || kind == fleet.SecretTypeCredential
+	}
+	return false
+}
+
+// derivedFrom says whether a controller made an object from another one which is not its owner: Endpoints from a Service with a selector, and
+// PersistentVolumeClaims from a StatefulSet.
+func (r *resolver) derivedFrom(o *unstructured.Unstructured) bool {
+	switch o.GroupVersionKind().GroupKind() {
+	case endpointsKind:
+		return r.fromAny(services, o, func(service *unstructured.Unstructured) bool {
+			return o.GetName() == service.GetName() && hasSelector(service)
+		})
+	case endpointSliceKind:
+		return r.fromAny(services, o, func(service *unstructured.Unstructured) bool {
+			return o.GetLabels()[labelService] == service.GetName() && hasSelector(service)
+		})
+	case claimKind:
+		// The claims of a StatefulSet that was deleted must not be placed either, because members have data in their own: trim has kept
+		// the managers of such a claim.
+		return len(o.GetManagedFields()) > 0 || r.fromAny(statefulSets, o, func(set *unstructured.Unstructured) bool { return claims(set, o.GetName()) })
+	}
+	return false
+}
+
+// fromAny says whether an object was made from one of the objects of a resource in its namespace. If the hub may not read the resource, the object
+// is left out and the resource noted as unread.
+func (r *resolver) fromAny(resource schema.GroupVersionResource, o *unstructured.Unstructured, from func(*unstructured.Unstructured) bool) bool {
+	query := Query{Resource: resource, Namespace: o.GetNamespace()}
+	r.queries[query] = true
+	objects, synced, failure := r.Watches.Objects(query)
+	if !synced && failure != nil {
+		r.unread[resource.GroupResource().String()] = true
+		return true
+	}
+	r.Waiting = r.Waiting || !synced
+	return slices.ContainsFunc(objects, from)
+}
+
+// trim removes the managed fields from an object that is kept in memory, but for the names of the controllers that made a PersistentVolumeClaim. A
+// claim is made by whoever sets its access modes, which the controller that binds it to a volume does not.
+func trim(obj any) *unstructured.Unstructured {
+	o := obj.(*unstructured.Unstructured)
+	var makers []metav1.ManagedFieldsEntry
+	for _, entry := range o.GetManagedFields() {
+		made := entry.FieldsV1 == nil || strings.Contains(entry.FieldsV1.String(), `"f:accessModes"`) // no fields: it was trimmed already
+		if made && o.GroupVersionKind().GroupKind() == claimKind && slices.Contains(controllerManagers, entry.Manager) {
+			makers = append(makers, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, APIVersion: entry.APIVersion})
+		}
+	}
+	o.SetManagedFields(makers)
+	return o
+}
+
+func hasSelector(service *unstructured.Unstructured) bool {
+	selector, _, err := unstructured.NestedMap(service.Object, "spec", "selector")
+	return err != nil || len(selector) > 0
+}
+
+// claims says whether a PersistentVolumeClaim has a name that a StatefulSet gives its own: <template>-<set>-<number>.
+func claims(set *unstructured.Unstructured, claim string) bool {
+	templates, _, err := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	if err != nil {
+		return true
+	}
+	for _, template := range templates {
+		fields, ok := template.(map[string]any)
+		if !ok {
+			continue
+		}
+		name, _, err := unstructured.NestedString(fields, "metadata", "name")
+		number, found := strings.CutPrefix(claim, name+"-"+set.GetName()+"-")
+		if err == nil && found && number != "" && strings.Trim(number, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// neverPlacedKinds are those whose objects every cluster makes itself.
+var neverPlacedKinds = []schema.GroupKind{
+	{Kind: "Pod"}, {Kind: "Node"}, {Kind: "Event"}, {Kind: "PodTemplate"}, {Kind: "ReplicationController"}, {Kind: "Binding"}, {Kind: "ComponentStatus"},
+	{Group: "events.k8s.io", Kind: "Event"}, {Group: "coordination.k8s.io", Kind: "Lease"}, {Group: "coordination.k8s.io", Kind: "LeaseCandidate"},
+	{Group: "apps", Kind: "ControllerRevision"}, {Group: "storage.k8s.io", Kind: "CSIStorageCapacity"},
+	{Group: "storage.k8s.io", Kind: "CSINode"}, {Group: "storage.k8s.io", Kind: "VolumeAttachment"},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
+	{Group: "resource.k8s.io", Kind: "ResourceSlice"},
+}
+
+// neverPlacedGroups hold the fleet itself, and reviews. A group that begins with a dot stands for all that end so.
+var neverPlacedGroups = []string{
+	"fleet.cattle.io", "management.cattle.io", ".kubernetes-fleet.io", "multicluster.x-k8s.io", "metrics.k8s.io", ".metrics.k8s.io",
+	"authentication.k8s.io", "authorization.k8s.io",
+}
+
+const neverOfTheFleet = "objects of the fleet itself, and what clusters answer to questions, are never placed"
+
+func reservedGroup(group string) bool {
+	return slices.ContainsFunc(neverPlacedGroups, func(reserved string) bool {
+		return group == reserved || reserved[0] == '.' && strings.HasSuffix(group, reserved)
+	})
+}
+
+// neverPlaced says why a kind is not placed, whoever selects it; "" if it may be. Envelopes may be selected: their content is placed.
+func neverPlaced(gvk schema.GroupVersionKind) string {
+	if isEnvelopeKind(gvk.GroupKind()) {
+		return ""
+	}
+	if reservedGroup(gvk.Group) {
+		return neverOfTheFleet
+	}
+	if slices.Contains(neverPlacedKinds, gvk.GroupKind()) {
+		return "every cluster makes its own"
+	}
+	return ""
+}
+
+// reservedNamespace says why a namespace is not placed; "" if it may be.
+func reservedNamespace(name string, labels map[string]string, workspace bool) string {
+	switch {
+	case name == metav1.NamespaceDefault, strings.HasPrefix(name, "kube-"), strings.HasPrefix(name, "fleet-"), strings.HasPrefix(name, "cattle-fleet-"):
+		return "the namespace is reserved"
+	case labels[fleet.LabelManaged] == "true":
+		return "the namespace is the fleet's own"
+	case workspace:
+		return "the namespace is a workspace of the fleet or one of its own, with tokens and records in it"
+	}
+	return ""
+}

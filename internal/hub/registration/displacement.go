@@ -1,0 +1,73 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+const (
+	reasonHolderAlive = "HolderAlive"
+	reasonHolderLost  = "HolderLost"
+)
+
+// holder is the agent that has the identity of a Cluster, as far as a request is concerned.
+type holder string
+
+const (
+	// noHolder: the Cluster has no identity, or that of this very request.
+	noHolder holder = ""
+	// sameHolder: the request is signed with the key that is pinned to the Cluster.
+	sameHolder  holder = "Same"
+	holderAlive holder = "Alive"
+	// holderLost: another agent has the identity, and is lost or has left.
+	holderLost holder = "Lost"
+)
+
+// displaces returns why a request for a Cluster has to be approved, because it would take the place of another agent; "" if it need not. A token that
+// was made for the Cluster is an approval. That the holder is silent is none, unless the hub's settings say so.
+func (o observed) displaces(c clusterView) (reason, why string) {
+	switch {
+	case c.holder == noHolder || c.holder == sameHolder || o.displacement == config.DisplaceAny,
+		o.limits.cluster == c.name, o.limits.clientID != "" && o.limits.clientID == o.clientID:
+		return "", ""
+	case c.holder == holderAlive:
+		return reasonHolderAlive, fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
+	case o.displacement == config.DisplaceLost:
+		return "", ""
+	}
+	return reasonHolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
+}
+
+// observeKey verifies the signature of a request, and returns the fingerprint of its key; "" without one.
+func observeKey(r *fleet.ClusterRegistration) (fingerprint string, err error) {
+	if len(r.Spec.AgentKey) == 0 {
+		return "", nil
+	}
+	err = credential.VerifyClaim(r.Spec.AgentKey, r.Spec.Signature, credential.Claim{
+		Workspace: r.Namespace, ClientID: r.Spec.ClientID, Nonce: r.Spec.ClientRandom, Token: r.Labels[fleet.LabelRegistrationToken], AnswerKey: r.Spec.AnswerKey,
+	})
+	return credential.Fingerprint(r.Spec.AgentKey), err
+}
+
+// observeHolder finds which agent has the identity of a Cluster.
+func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistration, cluster *fleet.Cluster, key string) (holder, error) {
+	account, err := membership.OfCluster(cluster).ReadAccount(ctx, c.Client)
+	switch {
+	case err != nil:
+		return noHolder, err
+	case account.UID == "", membership.IssuedFor(account, r):
+		return noHolder, nil
+	case key != "" && key == cluster.Annotations[fleet.AnnotationAgentKey]:
+		return sameHolder, nil
+	}
+	switch membership.ClusterStatus(&cluster.Status, nil).Agent {
+	case membership.AgentLost, membership.AgentLeft, membership.AgentRevoked:
+		return holderLost, nil
+	}
+	return holderAlive, nil
+}

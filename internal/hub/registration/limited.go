@@ -1,0 +1,172 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// approvalLife is how long a request waits for approval at least.
+const approvalLife = 7 * 24 * time.Hour
+
+const (
+	reasonApprovalRequired = "ApprovalRequired"
+	reasonApprovedTooEarly = "ApprovedTooEarly"
+	reasonNotApproved      = "NotApproved"
+)
+
+// tokenLimits are what a token allows its requests, apart from labels and time.
+type tokenLimits struct {
+	// cluster is the one Cluster that the token registers; "" if any. mustExist: the hub made the token to import that Cluster.
+	cluster   string
+	mustExist bool
+	// clientID is the one that the token registers; "" if any.
+	clientID string
+	// most is how many different Clusters the token registers; zero if any number. used are those that it has registered.
+	most int
+	used []string
+	// approval: somebody has to approve each request.
+	approval bool
+}
+
+func limitsOf(token *fleet.ClusterRegistrationToken) tokenLimits {
+	l := tokenLimits{cluster: token.Spec.ClusterName, clientID: token.Spec.ClientID, most: int(ptr.Deref(token.Spec.MaxRegistrations, 0)),
+		used: token.Status.Clusters, approval: token.Spec.Approval == fleet.ApprovalManual}
+	if owner := metav1.GetControllerOf(token); owner != nil && owner.Kind == "Cluster" {
+		l.cluster, l.mustExist = owner.Name, true
+	}
+	return l
+}
+
+// usedUp says whether the token may not register one more Cluster, which this one would be.
+func (l tokenLimits) usedUp(cluster string) bool {
+	return l.most > 0 && len(l.used) >= l.most && !slices.Contains(l.used, cluster)
+}
+
+// unattributed is true of a request that may have been made with a token which would not allow it.
+func (o observed) unattributed() bool { return o.token == tokenUnnamed && o.limitedTokens }
+
+// exceeds is the decision on a request that its token does not allow. The Cluster is what the request is for, which need not exist.
+func (o observed) exceeds(cluster string) (decision, bool) {
+	of := fmt.Sprintf("ClusterRegistrationToken %s/%s", o.workspace, o.tokenName)
+	switch l := o.limits; {
+	case l.clientID != "" && l.clientID != o.clientID:
+		return denied("TokenBoundElsewhere", of+" registers the client ID in its spec.clientID only: create a token for this cluster"), true
+	case l.cluster != "" && (l.cluster != cluster || len(o.matches) == 0 && (l.mustExist || o.newNameTaken)):
+		return denied("TokenBoundElsewhere", fmt.Sprintf("%s registers Cluster %s only, which has another client ID or is gone: create a token for this cluster", of, l.cluster)), true
+	case l.usedUp(cluster):
+		return o.usedUp(), true
+	}
+	return decision{}, false
+}
+
+func (o observed) usedUp() decision {
+	return denied("TokenUsedUp", fmt.Sprintf("ClusterRegistrationToken %s/%s has registered its %d Clusters (spec.maxRegistrations): create another token for this one",
+		o.workspace, o.tokenName, o.limits.most))
+}
+
+// unapproved is the decision on a request that somebody has to approve first. An approval counts only after the hub has asked for it: a request may
+// have been created with one.
+func (o observed) unapproved() (decision, bool) {
+	reason, why := o.approvalNeeded()
+	if reason == "" {
+		return decision{}, false
+	}
+	command := fmt.Sprintf("kubectl -n %s annotate clusterregistration %s %s", o.workspace, o.name, fleet.AnnotationApproved)
+	pending := func(reason, message string) (decision, bool) {
+		return decision{state: fleet.RegistrationPending, reason: reason, message: message}, true
+	}
+	switch asked := covers(o.reason, reason); {
+	case o.isApproved(reason):
+		return decision{}, false
+	case o.approved == "false" && (asked || o.reason == reasonNotApproved):
+		return denied(reasonNotApproved, "somebody who may approve requests has denied this one"), true
+	case o.approved == "":
+		return pending(reason, fmt.Sprintf("%s: %s=true (or =false to deny it)", why, command))
+	case asked:
+		return pending(reason, fmt.Sprintf("annotation %s is neither true nor false: %s=true --overwrite", fleet.AnnotationApproved, command))
+	}
+	return pending(reasonApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true", why, fleet.AnnotationApproved, command, command))
+}
+
+// isApproved says whether an approval counts for a reason: one that was given after the hub had asked for it.
+func (o observed) isApproved(reason string) bool {
+	return covers(o.approvedFor, reason) || covers(o.reason, reason) && o.approved == "true"
+}
+
+// covers says whether a request that was approved while it waited for one reason need not wait for another.
+func covers(approved, reason string) bool {
+	switch approved {
+	case reasonApprovalRequired:
+		return reason == reasonApprovalRequired
+	case reasonHolderLost:
+		return reason == reasonApprovalRequired || reason == reasonHolderLost
+	case reasonHolderAlive:
+		return true
+	}
+	return false
+}
+
+// approvalNeeded returns why somebody has to approve a request; an empty reason if nobody has to.
+func (o observed) approvalNeeded() (reason, why string) {
+	if len(o.matches) == 1 {
+		if reason, why = o.displaces(o.matches[0]); reason != "" {
+			return reason, why
+		}
+	}
+	if o.limits.approval {
+		return reasonApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
+	}
+	return "", ""
+}
+
+// takeUse enters a Cluster among those that the token of a request registers, before anything is made for the Cluster, and returns the decision that
+// stands after that. Of two requests for the last one, one is denied.
+func (c *Controller) takeUse(ctx context.Context, o observation, d decision) (decision, error) {
+	if o.limits.most == 0 || slices.Contains(o.limits.used, d.cluster) {
+		return d, nil
+	}
+	key := client.ObjectKeyFromObject(o.registrationToken)
+	c.uses.LockKey(key.String())
+	defer func() { _ = c.uses.UnlockKey(key.String()) }() // it is locked
+	for {
+		var token fleet.ClusterRegistrationToken
+		if err := c.Live.Get(ctx, key, &token); err != nil {
+			return d, fmt.Errorf("reading ClusterRegistrationToken %s: %w", key, err)
+		}
+		limits := limitsOf(&token)
+		switch {
+		case token.UID != o.registrationToken.UID:
+			return d, fmt.Errorf("ClusterRegistrationToken %s was replaced by another one", key)
+		case slices.Contains(limits.used, d.cluster):
+			return d, nil
+		case limits.usedUp(d.cluster):
+			refused := o.usedUp()
+			refused.wake = o.end()
+			return refused, nil
+		}
+		after := token.DeepCopy()
+		after.Status.Clusters = append(after.Status.Clusters, d.cluster)
+		if err := kube.PatchStatus(ctx, c.Client, &token, after); !apierrors.IsConflict(err) {
+			return d, err
+		}
+	}
+}
+
+// limitedTokens says whether a workspace has a token that does not register just any cluster.
+func (c *Controller) limitedTokens(ctx context.Context, workspace string) (bool, error) {
+	var list fleet.ClusterRegistrationTokenList
+	if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the ClusterRegistrationTokens of %s: %w", workspace, err)
+	}
+	return slices.ContainsFunc(list.Items, func(t fleet.ClusterRegistrationToken) bool { return t.Spec.Limited() }), nil
+}

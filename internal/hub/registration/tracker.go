@@ -1,0 +1,232 @@
+package registration
+
+import (
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// cost is what a request counts as.
+type cost string
+
+const (
+	// free: the request is granted, or the hub is working on it. A burst of joins is never refused.
+	free cost = ""
+	// waiting: the request was refused, or waits for somebody.
+	waiting cost = "Waiting"
+	// queued: the request waits until other new Clusters of its token have beaten.
+	queued cost = "Queued"
+	// foreign: the request is labelled for another manager, which has not taken it up.
+	foreign cost = "Foreign"
+)
+
+// origin is the token or the ServiceAccount that a request names, which the chart's admission policy has checked.
+type origin struct{ workspace, token string }
+
+func originOf(r *fleet.ClusterRegistration) origin {
+	o := origin{workspace: r.Namespace, token: r.Labels[fleet.LabelRegistrationToken]}
+	if o.token == "" {
+		o.token = strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
+	}
+	return o
+}
+
+func costOf(r *fleet.ClusterRegistration) cost {
+	switch {
+	case r.Status.Granted || r.DeletionTimestamp != nil:
+		return free
+	case r.Labels[fleet.LabelClusterManagement] != "":
+		if takenUp(r) {
+			return free
+		}
+		return foreign
+	}
+	return costOfState(r.Status.State, r.Status.Reason)
+}
+
+func costOfState(state fleet.RegistrationState, reason string) cost {
+	switch {
+	case state == fleet.RegistrationDenied || state == fleet.RegistrationConflict || state == fleet.RegistrationPending:
+		return waiting
+	case state != fleet.RegistrationWaiting || reason == reasonPreparing || reason == reasonTokenNotIssued || reason == reasonFailed:
+		return free
+	case reason == reasonTooManyClusters:
+		return queued
+	}
+	return waiting
+}
+
+// takenUp says whether another manager has begun to answer a request.
+func takenUp(r *fleet.ClusterRegistration) bool {
+	return r.Status.Granted || r.Status.ClusterName != "" || len(r.OwnerReferences) > 0
+}
+
+// place is where a request counts.
+type place struct {
+	origin
+	cost
+}
+
+// groups keeps things in groups, each thing in one at most.
+type groups[T, G comparable] struct {
+	of      map[T]G
+	members map[G]map[T]bool
+}
+
+func newGroups[T, G comparable]() groups[T, G] {
+	return groups[T, G]{of: map[T]G{}, members: map[G]map[T]bool{}}
+}
+
+func (g groups[T, G]) put(thing T, group G) {
+	g.remove(thing)
+	g.of[thing] = group
+	if g.members[group] == nil {
+		g.members[group] = map[T]bool{}
+	}
+	g.members[group][thing] = true
+}
+
+func (g groups[T, G]) remove(thing T) (group G, found bool) {
+	if group, found = g.of[thing]; found {
+		delete(g.of, thing)
+		if delete(g.members[group], thing); len(g.members[group]) == 0 {
+			delete(g.members, group)
+		}
+	}
+	return group, found
+}
+
+// tracker is what the hub remembers of requests and Clusters while it runs. Requests and new Clusters are counted by events, so that nobody has to list
+// them. Whatever is remembered goes with its request or Cluster.
+type tracker struct {
+	mu sync.Mutex
+	// requests are those that are not free; waiting has those that cost that, by workspace.
+	requests groups[types.NamespacedName, place]
+	waiting  groups[types.NamespacedName, string]
+	// newClusters are those that the hub made for requests and that have not beaten.
+	newClusters groups[types.NamespacedName, origin]
+	// readable has the UIDs of requests whose reading rights were written, by name, until the cache has these rights.
+	readable sync.Map
+	// proved has the Clusters that have beaten since their newest request was granted. After a restart the next beat, or answerLife, counts.
+	proved sync.Map
+}
+
+func newTracker() *tracker {
+	return &tracker{requests: newGroups[types.NamespacedName, place](), waiting: newGroups[types.NamespacedName, string](),
+		newClusters: newGroups[types.NamespacedName, origin]()}
+}
+
+// trackRequest counts a request as what it is now.
+func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, cost := client.ObjectKeyFromObject(r), costOf(r)
+	t.requests.remove(key)
+	t.waiting.remove(key)
+	if cost != free {
+		t.requests.put(key, place{originOf(r), cost})
+	}
+	if cost == waiting {
+		t.waiting.put(key, r.Namespace)
+	}
+}
+
+// forgetRequest drops a request that is gone.
+func (t *tracker) forgetRequest(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.requests.remove(key)
+	t.waiting.remove(key)
+	t.readable.Delete(key)
+}
+
+// others counts the requests besides this one, and returns the place of this one.
+func (t *tracker) others(r *fleet.ClusterRegistration) others {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	count := func(cost cost) int { return len(t.requests.members[place{originOf(r), cost}]) }
+	o := others{queued: count(queued), waiting: count(waiting), waitingInWorkspace: len(t.waiting.members[r.Namespace])}
+	this := t.requests.of[client.ObjectKeyFromObject(r)].cost
+	if r.Status.Reason != reasonTooManyRequests {
+		o.place = this
+	}
+	switch this {
+	case queued:
+		o.queued--
+	case waiting:
+		o.waiting--
+		o.waitingInWorkspace--
+	}
+	return o
+}
+
+// foreign counts the requests of a token that are labelled for another manager, including this one.
+func (t *tracker) foreign(r *fleet.ClusterRegistration) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.requests.members[place{originOf(r), foreign}])
+}
+
+// reserve says whether a new Cluster may be made for a request, and counts it at once: of two requests for the last place one gets it.
+func (t *tracker) reserve(cluster types.NamespacedName, from origin, most int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, has := t.newClusters.of[cluster]; has {
+		return true
+	}
+	if most > 0 && len(t.newClusters.members[from]) >= most {
+		return false
+	}
+	t.newClusters.put(cluster, from)
+	return true
+}
+
+// trackCluster counts a Cluster that the hub made for a request until the Cluster has beaten or is gone. Then the origin is returned that has room for
+// another one.
+func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool) {
+	token, made := cluster.Annotations[fleet.AnnotationCreatedByToken]
+	if !made || gone || cluster.DeletionTimestamp != nil || !cluster.Status.Agent.LastSeen.IsZero() {
+		return t.release(client.ObjectKeyFromObject(cluster))
+	}
+	t.reserve(client.ObjectKeyFromObject(cluster), origin{cluster.Namespace, token}, 0)
+	return origin{}, false
+}
+
+// release no longer counts a Cluster, and returns its origin if it counted.
+func (t *tracker) release(cluster types.NamespacedName) (origin, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.newClusters.remove(cluster)
+}
+
+// next returns queued requests of an origin that has room for new Clusters.
+func (t *tracker) next(from origin, most int) []types.NamespacedName {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var next []types.NamespacedName
+	room := most - len(t.newClusters.members[from])
+	for key := range t.requests.members[place{from, queued}] {
+		if most > 0 && len(next) >= room {
+			break
+		}
+		next = append(next, key)
+	}
+	return next
+}
+
+// queues returns the origins that have queued requests.
+func (t *tracker) queues() []origin {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var from []origin
+	for place := range t.requests.members {
+		if place.cost == queued {
+			from = append(from, place.origin)
+		}
+	}
+	return from
+}

@@ -1,0 +1,119 @@
+package registration
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// onRequest counts requests.
+func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRegistration, _ controller.Queue) {
+	if after == nil {
+		c.tracker.forgetRequest(client.ObjectKeyFromObject(before))
+		return
+	}
+	c.tracker.trackRequest(after)
+}
+
+// onCluster wakes the requests that wait for a Cluster, the granted one whose agent has just beaten, and those that wait for room for new Clusters.
+func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
+	cluster, gone, beaten := after, after == nil, false
+	switch {
+	case gone:
+		cluster = before
+		c.tracker.proved.Delete(client.ObjectKeyFromObject(cluster))
+	case before != nil:
+		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
+	}
+	if beaten {
+		c.tracker.proved.Store(client.ObjectKeyFromObject(cluster), true)
+	}
+	if from, room := c.tracker.trackCluster(cluster, gone); room {
+		c.wakeQueued(from, q)
+	}
+	c.wakeCluster(ctx, cluster, beaten || gone, q)
+}
+
+// onToken wakes the requests that were made with a token and are not granted, when the token is changed or gone.
+func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
+	if before != nil && (after == nil || before.Generation != after.Generation) {
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: before.Name})
+	}
+}
+
+// onDeployment wakes the requests that wait for the BundleDeployment of the agent before to be gone.
+func (c *Controller) onDeployment(ctx context.Context, deleted, _ *fleet.BundleDeployment, q controller.Queue) {
+	if deleted.Labels[fleet.LabelAgent] == "" {
+		return
+	}
+	namespace := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: deleted.Namespace}, namespace); err == nil { // else the member has left
+		c.wakeRecordOf(ctx, namespace, q)
+	}
+}
+
+// onMember wakes the requests that wait for the namespace of a member or the token of its account, and the request whose answer an object is.
+func (c *Controller) onMember(ctx context.Context, before, after client.Object, q controller.Queue) {
+	o := after
+	if after == nil {
+		o = before
+	}
+	if namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/"); ok {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		return
+	}
+	c.wakeRecordOf(ctx, o, q)
+}
+
+// onSettings wakes queued requests for which other settings have room.
+func (c *Controller) onSettings(_ context.Context, _, _ client.Object, q controller.Queue) {
+	for _, from := range c.tracker.queues() {
+		c.wakeQueued(from, q)
+	}
+}
+
+func (c *Controller) wakeQueued(from origin, q controller.Queue) {
+	for _, key := range c.tracker.next(from, c.Config.Current().Registration.MaxNewClustersPerToken) {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// wakeRecordOf wakes the requests for the Cluster that an object was made for, if that still exists.
+func (c *Controller) wakeRecordOf(ctx context.Context, o client.Object, q controller.Queue) {
+	key, ok := membership.RecordOf(o)
+	if !ok {
+		return
+	}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, key, &cluster); err == nil {
+		c.wakeCluster(ctx, &cluster, false, q)
+	}
+}
+
+func (c *Controller) wakeCluster(ctx context.Context, cluster *fleet.Cluster, granted bool, q controller.Queue) {
+	c.wake(ctx, q, granted, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membership.ClientID(cluster)})
+}
+
+// wake enqueues the listed requests that are not granted, or all of them.
+func (c *Controller) wake(ctx context.Context, q controller.Queue, granted bool, options ...client.ListOption) {
+	var list fleet.ClusterRegistrationList
+	if err := c.Client.List(ctx, &list, options...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests that an event concerns")
+		return
+	}
+	for i := range list.Items {
+		if r := &list.Items[i]; granted || !r.Status.Granted {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// Package unsupported answers for the kinds of Rancher Fleet and KubeFleet that the hub keeps and does nothing with: each object says in a
+// condition what does its job with Muster.
+//
+// It writes the condition Supported of these objects, and nobody else does. Its invariant: an object that has its condition is not written again.
+package unsupported
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	rbacInstead = "it restricts nothing: RBAC on the hub says who may write Bundles, and ServiceAccount fleet-default in the agent's namespace what " +
+		"they may do on a cluster"
+	runInstead = "Muster does not execute staged update runs: changes roll out as spec.strategy.rollingUpdate of the placement says; " +
+		"to go in stages, make a placement for each stage, with affinity to its members"
+)
+
+// kind is one that the hub does nothing with.
+type kind struct {
+	object client.Object
+	// instead says what does the job of the kind.
+	instead string
+	// setUnsupported sets the condition Supported of an object to False.
+	setUnsupported func(o client.Object, message string, now time.Time)
+}
+
+// kinds returns those that the command line of Rancher Fleet lists, and KubeFleet's staged update runs.
+func kinds() []kind {
+	return []kind{
+		ofFleet(func(o *fleet.GitRepo) *fleet.UnsupportedStatus { return &o.Status },
+			"Muster reads no Git repositories: run `fleet apply` in the repository's pipeline, which writes its Bundles, or have a GitOps tool apply them "+
+				"to the hub"),
+		ofFleet(func(o *fleet.HelmOp) *fleet.UnsupportedStatus { return &o.Status },
+			"Muster deploys charts by Bundles: write one with helm.repo, helm.chart and helm.version and the same targets"),
+		ofFleet(func(o *fleet.Policy) *fleet.UnsupportedStatus { return &o.Status }, rbacInstead),
+		ofFleet(func(o *fleet.Schedule) *fleet.UnsupportedStatus { return &o.Status },
+			"it holds nothing back: set spec.paused of Clusters or Bundles, from a CronJob if it has to be at certain times"),
+		ofFleet(func(o *fleet.ImageScan) *fleet.UnsupportedStatus { return &o.Status },
+			"Muster scans no registries: have a tool such as Renovate write new tags into the repository from which the Bundles are made"),
+		ofFleet(func(o *fleet.GitRepoRestriction) *fleet.UnsupportedStatus { return &o.Status }, rbacInstead),
+		ofKubeFleet(func(o *placement.ClusterStagedUpdateRun) *placement.UpdateRunStatus { return &o.Status }, runInstead),
+		ofKubeFleet(func(o *placement.StagedUpdateRun) *placement.UpdateRunStatus { return &o.Status }, runInstead),
+	}
+}
+
+// pointer is a client.Object that is a pointer to a T.
+type pointer[T any] interface {
+	*T
+	client.Object
+}
+
+func ofFleet[T any, P pointer[T]](status func(P) *fleet.UnsupportedStatus, instead string) kind {
+	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
+		s := status(o.(P))
+		s.Conditions = kube.SetCondition(s.Conditions, now, kube.Condition(fleet.ConditionSupported, false, "KindNotImplemented", message))
+	}}
+}
+
+func ofKubeFleet[T any, P pointer[T]](status func(P) *placement.UpdateRunStatus, instead string) kind {
+	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
+		meta.SetStatusCondition(&status(o.(P)).Conditions, metav1.Condition{
+			Type: placement.ConditionSupported, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: message,
+			ObservedGeneration: o.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+		})
+	}}
+}
+
+// Register adds a controller for each kind to the manager.
+func Register(mgr ctrl.Manager, clock clock.PassiveClock) error {
+	for _, k := range kinds() {
+		_, name, _ := strings.Cut(fmt.Sprintf("%T", k.object), ".")
+		c := &controller{Client: mgr.GetClient(), clock: clock, kind: k}
+		if err := ctrl.NewControllerManagedBy(mgr).Named("unsupported-" + strings.ToLower(name)).For(k.object).Complete(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type controller struct {
+	client.Client
+	clock clock.PassiveClock
+	kind  kind
+}
+
+// Reconcile sets the condition of an object. It names the finalizers of an object that is being deleted, which no part of Muster removes.
+func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	before := c.kind.object.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, request.NamespacedName, before); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	message := c.kind.instead
+	if before.GetDeletionTimestamp() != nil && len(before.GetFinalizers()) > 0 {
+		message = fmt.Sprintf("it is deleted once its finalizers are gone, which Muster does not take off (%s): if the hub that set them is gone, remove "+
+			"them from metadata.finalizers",
+			strings.Join(before.GetFinalizers(), ", "))
+	}
+	after := before.DeepCopyObject().(client.Object)
+	c.kind.setUnsupported(after, message, c.clock.Now())
+	return reconcile.Result{}, client.IgnoreNotFound(kube.PatchStatus(ctx, c.Client, before, after))
+}

@@ -1,0 +1,155 @@
+package hubclient
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// The keys of the Secret, as upstream agents know them.
+const (
+	keyKubeconfig          = "kubeconfig"
+	keyDeploymentNamespace = "deploymentNamespace"
+	keyClusterNamespace    = "clusterNamespace"
+	keyClusterName         = "clusterName"
+	// keyToken holds the token of a credential of our own; the kubeconfig then has none.
+	keyToken = "token"
+	// Muster's own, if the hub asked for a mode.
+	keyMode      = "agentTLSMode"
+	keyChartMode = "chartTLSMode"
+	// What the agent registered with, as digests; see join.Bootstrap.
+	keyJoinedWith = "joinedWith"
+	keyJoinedAs   = "joinedAs"
+)
+
+// Credential is who the agent is on the hub. The Secret fleet-agent holds one that the hub accepted at least once, with the keys that upstream
+// agents write and read. An upstream agent that finds its own credential there can go on with it; a credential of ours, which has an end that
+// the upstream agent does not know of, it cannot use, so that it registers.
+type Credential struct {
+	// Server is the URL of the hub.
+	Server string
+	// CA is the hub's CA as PEM; empty if the system knows it.
+	CA []byte
+	// Token is the bearer token.
+	Token string
+	// MemberNamespace is where the agent may act.
+	MemberNamespace string
+	// Workspace and Cluster name the record. A MemberCluster has no workspace.
+	Workspace, Cluster string
+	// Mode is the agentTLSMode that the hub asked for, empty if it did not; the mode counts as long as that of the chart is ChartMode.
+	Mode, ChartMode TLSMode
+	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID that the credential was bought with,
+	// JoinedAs that of the clientID alone. Both digests are empty for a MemberCluster, and for an agent that registered before agents stored them.
+	JoinedWith, JoinedAs string
+	// Upstream says that the hub made the credential for an agent of Rancher Fleet: it has no end, and is stored in the form which that agent reads.
+	Upstream bool
+}
+
+// Account is the UID of the account on the hub that the token is of; empty if the token does not name it.
+func (c Credential) Account() string { return credential.ClaimsOf(c.Token).AccountUID }
+
+// Record is the record for messages.
+func (c Credential) Record() string {
+	if c.Workspace == "" {
+		return "member " + c.Cluster
+	}
+	return c.Workspace + "/" + c.Cluster
+}
+
+// CredentialFromSecret reads the credential that an agent, ours or an upstream one, stored.
+func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
+	for _, key := range []string{keyKubeconfig, keyDeploymentNamespace, keyClusterNamespace, keyClusterName} {
+		if len(secret.Data[key]) == 0 {
+			return Credential{}, fmt.Errorf("it has no key %s", key)
+		}
+	}
+	config, err := clientcmd.Load(secret.Data[keyKubeconfig])
+	if err != nil {
+		// The error of the parser may quote what it could not parse, which may be the token.
+		return Credential{}, errors.New("its key kubeconfig is not a kubeconfig")
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil {
+		return Credential{}, fmt.Errorf("its kubeconfig has no context %q", config.CurrentContext)
+	}
+	cluster, user := config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo]
+	if cluster == nil || user == nil || cluster.Server == "" || user.Token == "" && len(secret.Data[keyToken]) == 0 {
+		return Credential{}, errors.New("its kubeconfig has no server, or it has no token")
+	}
+	token, own := user.Token, len(secret.Data[keyToken]) > 0 || len(secret.Data[keyJoinedWith]) > 0
+	if len(secret.Data[keyToken]) > 0 {
+		token = string(secret.Data[keyToken])
+	}
+	claims := credential.ClaimsOf(token)
+	return Credential{
+		Server:          cluster.Server,
+		CA:              cluster.CertificateAuthorityData,
+		Token:           token,
+		Upstream:        !own && claims.AccountUID != "" && claims.Expires.IsZero(),
+		MemberNamespace: string(secret.Data[keyDeploymentNamespace]),
+		Workspace:       string(secret.Data[keyClusterNamespace]),
+		Cluster:         string(secret.Data[keyClusterName]),
+		Mode:            askedMode(secret.Data[keyMode]),
+		ChartMode:       askedMode(secret.Data[keyChartMode]),
+		JoinedWith:      string(secret.Data[keyJoinedWith]),
+		JoinedAs:        string(secret.Data[keyJoinedAs]),
+	}, nil
+}
+
+// Outdated says whether a Secret with a credential of our own is one that an upstream agent would take for its own, as earlier versions wrote it.
+func Outdated(secret *corev1.Secret) bool {
+	c, err := CredentialFromSecret(secret)
+	return err == nil && !c.Upstream && len(secret.Data[keyToken]) == 0
+}
+
+// askedMode is one that a hub may ask for. Nothing else counts, least of all one that does not verify.
+func askedMode(raw []byte) TLSMode {
+	if mode := TLSMode(raw); mode == TLSStrict || mode == TLSSystemStore {
+		return mode
+	}
+	return ""
+}
+
+// Secret is the form in which the credential is stored in the agent's namespace.
+func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
+	user := &clientcmdapi.AuthInfo{}
+	if c.Upstream {
+		user.Token = c.Token
+	}
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"cluster": {Server: c.Server, CertificateAuthorityData: c.CA}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"user": user},
+		Contexts:       map[string]*clientcmdapi.Context{"default": {Cluster: "cluster", AuthInfo: "user", Namespace: c.MemberNamespace}},
+		CurrentContext: "default",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the kubeconfig of %s: %w", c.Record(), err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: naming.AgentSecret, Namespace: namespace},
+		Type:       corev1.SecretTypeOpaque,
+		Data: map[string][]byte{
+			keyKubeconfig:          kubeconfig,
+			keyDeploymentNamespace: []byte(c.MemberNamespace),
+			keyClusterNamespace:    []byte(c.Workspace),
+			keyClusterName:         []byte(c.Cluster),
+		},
+	}
+	if !c.Upstream {
+		secret.Data[keyToken] = []byte(c.Token)
+	}
+	if c.Mode != "" {
+		secret.Data[keyMode], secret.Data[keyChartMode] = []byte(c.Mode), []byte(c.ChartMode)
+	}
+	if c.JoinedWith != "" {
+		secret.Data[keyJoinedWith], secret.Data[keyJoinedAs] = []byte(c.JoinedWith), []byte(c.JoinedAs)
+	}
+	return secret, nil
+}

@@ -1,0 +1,146 @@
+package hubclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// fieldManager owns what the agent applies.
+const fieldManager = "muster-agent"
+
+// Reports are InternalMemberClusters; the agent has one.
+type Reports = kubeclient.Resource[*clusterv1beta1.InternalMemberCluster, *clusterv1beta1.InternalMemberClusterList]
+
+// Member is what the agent may touch on the hub: its member namespace.
+type Member struct {
+	*Hub
+	// Namespace is the member namespace, Name that of the report in it.
+	Namespace, Name string
+	// Reports are those of the member namespace.
+	Reports *Reports
+
+	leases *kubeclient.Resource[*coordinationv1.Lease, *coordinationv1.LeaseList]
+	core   rest.Interface
+	// report is the UID that the report has to have; empty if any will do.
+	report types.UID
+}
+
+// Member prepares access to a member namespace.
+func (h *Hub) Member(namespace, name string) (*Member, error) {
+	m := &Member{Hub: h, Namespace: namespace, Name: name}
+	var err error
+	if m.Reports, err = kubeclient.Of[clusterv1beta1.InternalMemberCluster, clusterv1beta1.InternalMemberClusterList](
+		h.connection, clusterv1beta1.GroupVersion.WithResource("internalmemberclusters"), namespace); err != nil {
+		return nil, err
+	}
+	if m.leases, err = kubeclient.Of[coordinationv1.Lease, coordinationv1.LeaseList](
+		h.connection, coordinationv1.SchemeGroupVersion.WithResource("leases"), namespace); err != nil {
+		return nil, err
+	}
+	m.core, err = h.connection.REST(corev1.SchemeGroupVersion)
+	return m, err
+}
+
+// Lease is who beats for a member, and which beat it was.
+type Lease struct {
+	// Holder is empty if nobody has beaten yet.
+	Holder string
+	// Version changes with every beat and every other change.
+	Version string
+}
+
+func readLease(lease *coordinationv1.Lease) Lease {
+	read := Lease{Version: string(lease.UID) + "/" + lease.ResourceVersion}
+	if holder := lease.Spec.HolderIdentity; holder != nil && lease.Spec.RenewTime != nil {
+		read.Holder = *holder
+	}
+	return read
+}
+
+// Lease reads the Lease.
+func (m *Member) Lease(ctx context.Context) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	lease, err := m.leases.Get(ctx, naming.HeartbeatLease, metav1.GetOptions{})
+	if err != nil {
+		return Lease{}, err
+	}
+	return readLease(lease), nil
+}
+
+// Beat renews the Lease. With the version of a Lease the hub refuses, by a conflict, if it changed since.
+func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since Lease) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	beat := map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now), "holderIdentity": holder}}
+	if uid, version, ok := strings.Cut(since.Version, "/"); ok {
+		beat["metadata"] = map[string]any{"uid": uid, "resourceVersion": version}
+	}
+	patch, err := json.Marshal(beat)
+	if err != nil {
+		return Lease{}, fmt.Errorf("encoding the beat: %w", err)
+	}
+	lease, err := m.leases.Patch(ctx, naming.HeartbeatLease, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return Lease{}, err
+	}
+	return readLease(lease), nil
+}
+
+// ExpectReport makes the hub refuse what is reported from now on unless the report has this UID.
+func (m *Member) ExpectReport(uid types.UID) { m.report = uid }
+
+// Report applies the status of the report; what the agent no longer reports disappears from it.
+func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	metadata := map[string]any{"name": m.Name, "namespace": m.Namespace}
+	if m.report != "" {
+		metadata["uid"] = m.report
+	}
+	patch, err := json.Marshal(map[string]any{
+		"apiVersion": clusterv1beta1.GroupVersion.String(),
+		"kind":       "InternalMemberCluster",
+		"metadata":   metadata,
+		"status":     status,
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	force := true
+	_, err = m.Reports.Patch(ctx, m.Name, types.ApplyPatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force}, "status")
+	return err
+}
+
+// RequestToken asks the hub for another token of the agent's own account, valid for life.
+func (m *Member) RequestToken(ctx context.Context, life time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	seconds := int64(life.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	var answer authenticationv1.TokenRequest
+	err := m.core.Post().Namespace(m.Namespace).Resource("serviceaccounts").Name(naming.MemberServiceAccount).
+		SubResource("token").Body(request).Do(ctx).Into(&answer)
+	if err != nil {
+		return "", err
+	}
+	if answer.Status.Token == "" {
+		return "", fmt.Errorf("the hub answered without a token")
+	}
+	return answer.Status.Token, nil
+}

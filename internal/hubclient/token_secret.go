@@ -1,0 +1,45 @@
+package hubclient
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+// TokenFromSecret reads a Secret in which a user keeps a token of the hub and, maybe, its CA, which it returns as PEM. Its errors say
+// what to put there and never quote it.
+func TokenFromSecret(secret *corev1.Secret) (token string, ca []byte, err error) {
+	token = strings.TrimSpace(string(secret.Data[corev1.ServiceAccountTokenKey]))
+	if token == "" {
+		return "", nil, errors.New("its key token is missing or empty: put the token of the service account there that the MemberCluster names; " +
+			"on the hub, wait until the account's own Secret has one")
+	}
+	if strings.ContainsAny(token, " \t\r\n") {
+		return "", nil, errors.New("its key token holds white space, so it was cut or pasted together: copy the token again")
+	}
+	if decoded, err := base64.StdEncoding.DecodeString(token); err == nil && strings.HasPrefix(string(decoded), "eyJ") {
+		return "", nil, errors.New("its key token holds base64 of a token: decode what kubectl shows under .data.token (base64 -d)")
+	}
+	ca, err = credential.ParseCA(string(secret.Data[corev1.ServiceAccountRootCAKey]))
+	if err != nil {
+		return "", nil, fmt.Errorf("its key ca.crt is unusable: %w", err)
+	}
+	return token, ca, nil
+}
+
+// DigestOfTokenSecret changes when, and only when, what TokenFromSecret reads does.
+func DigestOfTokenSecret(secret *corev1.Secret) string {
+	digest := sha256.New()
+	for _, key := range []string{corev1.ServiceAccountTokenKey, corev1.ServiceAccountRootCAKey} {
+		sum := sha256.Sum256(secret.Data[key])
+		digest.Write(sum[:])
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:8])
+}

@@ -1,0 +1,79 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// taken says that an object which the hub wants to write exists and is not the hub's.
+type taken struct{ object, why string }
+
+func (t *taken) Error() string {
+	return fmt.Sprintf("%s exists and is not the hub's: %s; delete it if nobody needs it", t.object, t.why)
+}
+
+// IsTaken returns whether an error means that an object of that name is somebody else's.
+func IsTaken(err error) bool {
+	var t *taken
+	return errors.As(err, &t)
+}
+
+// mine returns the UID of the object that has the name of the desired one, if the hub created that object for the same owner. The object is
+// unstructured, so that it is read from the API server and not from a cache.
+func mine(ctx context.Context, c client.Client, desired client.Object) (types.UID, error) {
+	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
+	if err != nil {
+		return "", err
+	}
+	have := &unstructured.Unstructured{}
+	have.SetGroupVersionKind(gvk)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(desired), have); err != nil {
+		return "", err
+	}
+	if why := foreign(have, desired); why != "" {
+		return "", &taken{Describe(c.Scheme(), desired), why}
+	}
+	return have.GetUID(), nil
+}
+
+// foreign returns why an existing object is not the desired one, or "" if the hub created it earlier. An owner reference with the desired UID
+// proves that. Else the label proves that the hub created the object, and the kind and name in the owner references, or an annotation where the
+// owner is in another namespace, for whom. An earlier owner of the same name counts as the same: its objects are either being deleted or adopted.
+func foreign(have, desired client.Object) string {
+	switch desired.GetUID() {
+	case "":
+	case have.GetUID():
+		return ""
+	default:
+		return "it was made anew"
+	}
+	for _, owner := range desired.GetOwnerReferences() {
+		if slices.ContainsFunc(have.GetOwnerReferences(), func(is metav1.OwnerReference) bool { return is.UID == owner.UID }) {
+			return ""
+		}
+	}
+	if have.GetLabels()[fleet.LabelManaged] != "true" {
+		return "it has no label " + fleet.LabelManaged + "=true"
+	}
+	for _, owner := range desired.GetOwnerReferences() {
+		if !slices.ContainsFunc(have.GetOwnerReferences(), func(is metav1.OwnerReference) bool { return is.Kind == owner.Kind && is.Name == owner.Name }) {
+			return fmt.Sprintf("%s %s does not own it", owner.Kind, owner.Name)
+		}
+	}
+	for key, wanted := range desired.GetAnnotations() {
+		if is, said := have.GetAnnotations()[key]; said && is != wanted {
+			return fmt.Sprintf("its annotation %s is %q and not %q", key, is, wanted)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package kubeclient
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/restore"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+// Follow keeps store equal to what the server has, by list and watch, until ctx ends. A field selector restricts that; with the selector of Name,
+// rights on that name suffice. Follow calls outcome with the error of each attempt, nil when a watch is established.
+func Follow[T Object, L runtime.Object](
+	ctx context.Context, resource *Resource[T, L], selector string, store cache.ReflectorStore, outcome func(error),
+) {
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return resource.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return resource.Watch(ctx, options)
+		},
+	}
+	var example T
+	follow(ctx, listWatch, example, store, outcome)
+}
+
+// FollowMetadata does so for the metadata of all objects of a kind in a namespace, whatever else they hold.
+func FollowMetadata(
+	ctx context.Context, c *Connection, resource schema.GroupVersionResource, namespace string, store cache.ReflectorStore, outcome func(error),
+) error {
+	all, err := metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
+	if err != nil {
+		return fmt.Errorf("preparing the metadata client of %s: %w", c.config.Host, err)
+	}
+	objects := all.Resource(resource).Namespace(namespace)
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, options)
+		},
+	}
+	follow(ctx, listWatch, &metav1.PartialObjectMetadata{}, store, outcome)
+	return nil
+}
+
+func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
+	begin := listWatch.WatchFuncWithContext
+	listWatch.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		w, err := begin(ctx, options)
+		if ctx.Err() == nil {
+			outcome(err)
+		}
+		return w, err
+	}
+	// The caller logs what failed; the reflector would log every attempt.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	silent, watchAgain := logr.Discard(), retry.Watch()
+	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), example, store, cache.ReflectorOptions{
+		Logger:  &silent,
+		Name:    "follow",
+		Backoff: &watchAgain,
+	})
+	delay := retry.Watch().DelayWithReset(clock.RealClock{}, 2*time.Minute)
+	for ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
+			outcome(err)
+		}
+		if retry.Wait(ctx, clock.RealClock{}, delay()) != nil {
+			return
+		}
+	}
+}
+
+// Name selects one object.
+func Name(name string) string {
+	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+}
