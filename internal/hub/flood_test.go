@@ -77,6 +77,8 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 
 	beats, beating := map[string]*answers{}, sync.WaitGroup{}
 	done := make(chan struct{})
+	end := sync.OnceFunc(func() { close(done); beating.Wait() })
+	t.Cleanup(end)
 	beatOn := func(agent string, beat func() error) {
 		beating.Go(func() {
 			for {
@@ -93,7 +95,7 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 	}
 	legacy.Client, beats["Rancher Fleet"] = f.counted(legacy.answer["token"])
 	beatOn("Rancher Fleet", func() error { return legacy.beat(time.Now()) })
-	kubefleet := members.members[0]
+	kubefleet := *members.members[0] // a copy: the crowd goes on with a client of its own
 	kubefleet.agent, beats["KubeFleet"] = f.counted(kubefleet.bearer(kubefleet.name))
 	beatOn("KubeFleet", func() error { return kubefleet.answer(metav1.ConditionTrue, "v1") })
 	native := members.members[1]
@@ -110,8 +112,7 @@ func TestAFloodOfRequestsToRegisterStopsNoBeat(t *testing.T) {
 
 	requests := f.flood("new-token", "another")
 	f.check(asHub.List(context.Background(), &fleet.ClusterRegistrationList{}, client.InNamespace(f.workspace), client.Limit(1)))
-	close(done)
-	beating.Wait()
+	end()
 	beatsLevel, requestsLevel := f.level("muster-beats"), f.level("muster-registrations")
 	for agent, count := range beats {
 		if count.all[beatsLevel] == 0 || len(count.all) != 1 || len(count.refused) > 0 {

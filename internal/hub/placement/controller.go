@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,8 @@ type Controller struct {
 	Deps
 	selector *selection.Selector
 	reviewer *author.Reviewer
-	queue    controller.Queue
+	// queue is nil until the controller starts.
+	queue    atomic.Pointer[controller.Queue]
 	expected kube.Expectations
 	memory   *memory
 	metrics  metrics
@@ -96,7 +98,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	started := source.Func(func(ctx context.Context, q controller.Queue) error {
-		c.queue = q
+		c.queue.Store(&q)
 		c.selector.Watches.Start(ctx)
 		c.selector.Watches.Use(types.NamespacedName{}, map[selection.Query]bool{optedIn: true})
 		return nil

@@ -52,7 +52,7 @@ func (d *definitions) Reconcile(ctx context.Context, request reconcile.Request) 
 		delete(d.known, request.Name)
 		delete(d.backoff, request.Name)
 		d.selector.Kinds.Invalidate()
-		d.enqueueAll(d.queue)
+		d.enqueue(types.NamespacedName{})
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *definitions) Reconcile(ctx context.Context, request reconcile.Request) 
 		}
 		d.known[request.Name] = is
 		delete(d.backoff, request.Name)
-		d.enqueueAll(d.queue)
+		d.enqueue(types.NamespacedName{})
 	}
 	wait := max(minServedWait, 2*d.backoff[request.Name])
 	if is.served || wait > maxServedWait {

@@ -33,13 +33,15 @@ func enqueue(q controller.Queue, key types.NamespacedName) {
 }
 
 // enqueue reconciles a placement because what it selects has changed. The key without a name, which asks for the workspaces that opt in, stands for
-// all.
+// all. Before the controller starts nothing is known of any placement.
 func (c *Controller) enqueue(key types.NamespacedName) {
-	if key.Name == "" {
-		c.enqueueAll(c.queue)
-		return
+	switch q := c.queue.Load(); {
+	case q == nil:
+	case key.Name == "":
+		c.enqueueAll(*q)
+	default:
+		enqueue(*q, key)
 	}
-	enqueue(c.queue, key)
 }
 
 func (c *Controller) enqueueAll(q controller.Queue) {

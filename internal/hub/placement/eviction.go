@@ -189,7 +189,7 @@ func (e evictor) setCondition(ctx context.Context, eviction *placement.ClusterRe
 	if err := kube.PatchStatus(ctx, e.Client, before, eviction); err != nil {
 		return err
 	}
-	e.expected.Expect(client.ObjectKeyFromObject(eviction), eviction)
+	e.expected.Expect(client.ObjectKeyFromObject(eviction), eviction.DeepCopy())
 	if c.status == metav1.ConditionFalse {
 		e.Recorder.Eventf(eviction, nil, corev1.EventTypeWarning, c.reason, "Evict", "%s", c.message)
 	} else if kind == placement.ConditionEvictionExecuted {

@@ -186,7 +186,8 @@ func (c *Controller) findLeftovers(ctx context.Context, s genericPlacement) (obj
 		if objects, err = c.leftoverObjects(ctx, s); err != nil {
 			return "", err
 		}
-		c.memory.update(s.key, func(p *placementMemory) { p.leftovers = &objects })
+		found := objects
+		c.memory.update(s.key, func(p *placementMemory) { p.leftovers = &found })
 	}
 	return strings.Join(slices.DeleteFunc([]string{objects, finalizersLeft(s)}, func(text string) bool { return text == "" }), "; "), nil
 }
