@@ -239,6 +239,7 @@ func TestColumns(t *testing.T) {
 		"fleet.cattle.io_clusters.yaml": {
 			"Bundles-Ready .status.display.readyBundles", "Nodes-Ready .status.display.readyNodes", "Sample-Node .status.display.sampleNode",
 			"Last-Seen .status.agent.lastSeen", `Status .status.conditions[?(@.type=="Ready")].message`,
+			"Credential .status.credential.kind", "Expires .status.credential.expires", "Key .status.credential.key",
 		},
 		"fleet.cattle.io_clusterregistrations.yaml": {
 			"State .status.state", "Cluster-Name .status.clusterName", "Age .metadata.creationTimestamp", "Message .status.message",

@@ -28,7 +28,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"apiServerCA":                     base64.StdEncoding.EncodeToString([]byte(ca)),
 		"agentTLSMode":                    "strict",
 		"agentCheckinInterval":            "15m",
-		"agentTokenLifetime":              "720h",
+		"agentTokenLifetime":              "168h",
 		"forceDeleteWaitTime":             "15m",
 		"manageAgent":                     true,
 		"registrationTokenTTL":            map[string]any{"required": false},

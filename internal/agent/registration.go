@@ -45,7 +45,7 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 // runnables keep the credential of an agent that has joined fresh and stored.
 func (r *registration) runnables(s *session) []func(context.Context) {
 	renewer := &renewal.Renewer{
-		Token:   s.hub.Credential.Token,
+		Token:   func() string { return s.credential.Load().Token },
 		Request: s.hub.RequestToken,
 		Keep: func(ctx context.Context, token string) error {
 			return s.changeCredential(ctx, func(c *hubclient.Credential) { c.Token = token })

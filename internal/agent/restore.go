@@ -64,6 +64,10 @@ func (r *restorer) restore(ctx context.Context) error {
 		if hubclient.Outdated(secret) {
 			return r.changeCredential(ctx, func(*hubclient.Credential) {})
 		}
+		// Another agent of this cluster, which this one replaces or which replaces this one, has stored a newer credential of the same account.
+		if stored, err := hubclient.CredentialFromSecret(secret); err == nil {
+			r.adoptStored(stored)
+		}
 		return nil
 	}
 	switch {

@@ -46,8 +46,8 @@ type session struct {
 	blocked deployer.Blocked
 	// address is how the agent reaches the hub.
 	address clusterv1beta1.HubInUse
-	// key is the fingerprint of the agent's key; "" if it has none.
-	key string
+	// issued adopts the credentials that the hub issues; nil for an agent without a key.
+	issued *issuedCredentials
 }
 
 func newSession(in environment, hub *hubclient.Session, last *clusterv1beta1.InternalMemberCluster) *session {
@@ -69,13 +69,17 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	}
 	if s.mode.keyed {
 		if key, err := s.member.AgentKey(ctx); err == nil { // else the hub learns it when this cluster registers
-			s.key = credential.Fingerprint(key.Public())
+			s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
+			s.issued.observe(s.report)
 		}
 	}
 	if s.left {
 		s.status.set(Left, s.leftMessage())
 	}
 	runnables := []func(context.Context){s.beat, s.watchReport, (&mover{session: s}).run}
+	if s.issued != nil {
+		runnables = append(runnables, s.issued.run)
+	}
 	if s.mode.runnables != nil {
 		runnables = append(runnables, s.mode.runnables(s)...)
 	}
@@ -131,10 +135,14 @@ func (s *session) leftMessage() string {
 }
 
 func (s *session) reporter() *report.Reporter {
+	var key []byte
+	if s.issued != nil {
+		key = s.issued.key.Public()
+	}
 	return &report.Reporter{
 		Member: s.member, Write: s.hub.Member.Report, Observe: s.observe, Changed: s.reportChanged, HealthDue: s.healthDue, Left: s.setLeft,
 		Farewell: s.farewell, Explain: s.hub.Explain, AgentVersion: version.Version, AgentNamespace: s.member.Namespace,
-		AgentKey: s.key, Features: s.features(), Clock: s.clock,
+		AgentKey: key, Features: s.features(), Clock: s.clock,
 	}
 }
 
@@ -145,7 +153,7 @@ func (s *session) observe() report.Session {
 	defer s.mu.Unlock()
 	return report.Session{
 		Report: s.report, Hub: s.address, ReadyToLeave: keepsAll || s.removal.done, LeaveProgress: s.removal.progress,
-		Unpruned: report.Unpruned(s.blocked), Note: note,
+		Unpruned: report.Unpruned(s.blocked), Note: note, Credential: credentialInUse(s.credential.Load()),
 	}
 }
 
@@ -162,10 +170,21 @@ func (s *session) changeCredential(ctx context.Context, edit func(*hubclient.Cre
 	return nil
 }
 
+// adoptStored makes a newer credential of the same account the one in use.
+func (s *session) adoptStored(stored hubclient.Credential) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if next := *s.credential.Load(); stored.Account() == next.Account() && stored.Sequence > next.Sequence {
+		next.Token, next.Sequence = stored.Token, stored.Sequence
+		s.use(next)
+	}
+}
+
 func (s *session) use(c hubclient.Credential) {
 	s.credential.Store(&c)
 	s.hub.SetToken(c.Token)
 	kubeclient.Notify(s.deliveryDue)
+	kubeclient.Notify(s.reportChanged)
 	expires := 0.0
 	if at := credential.ClaimsOf(c.Token).Expires; !at.IsZero() {
 		expires = float64(at.Unix())
@@ -216,6 +235,10 @@ func (s *session) handleReport(current *clusterv1beta1.InternalMemberCluster) {
 		kubeclient.Notify(s.placed)
 	}
 	s.report = current
+	if s.issued != nil {
+		s.issued.observe(current)
+	}
+	s.status.setWarning(current.Spec.Warning)
 	if s.left && current.Spec.State != clusterv1beta1.ClusterStateLeave {
 		s.left = false
 		s.status.set(Joined, "the hub asks this cluster to join again; sending the first beat")

@@ -26,6 +26,8 @@ type status struct {
 	beaten bool
 	// note is how far the registration of an agent that has joined is with another token.
 	note string
+	// warning is what the hub wants the people who run this cluster to know.
+	warning string
 }
 
 // set changes the state. No beat has been accepted in it yet.
@@ -85,6 +87,19 @@ func (s *status) setNote(sentence string) {
 	kubeclient.Notify(s.reportChanged)
 }
 
+// setWarning changes what the hub warns of; empty for nothing.
+func (s *status) setWarning(sentence string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.warning == sentence {
+		return
+	}
+	s.warning = sentence
+	if !s.quiet {
+		s.log.Info("the hub warns", "warning", sentence)
+	}
+}
+
 func (s *status) getNote() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +138,10 @@ func (s *status) get() (state State, reason string, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reason = s.reason
-	if s.note != "" {
-		reason += "; " + s.note
+	for _, more := range []string{s.note, s.warning} {
+		if more != "" {
+			reason += "; " + more
+		}
 	}
 	return s.state, reason + s.caution, s.ready
 }

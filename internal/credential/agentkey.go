@@ -2,13 +2,16 @@ package credential
 
 import (
 	"crypto/ed25519"
+	"crypto/hpke"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+
+	"filippo.io/edwards25519"
 )
 
 // AgentKey is the private key of an agent, which it keeps for good: requests that are signed with the same key are of the same cluster.
@@ -68,13 +71,56 @@ func VerifyClaim(public, signature []byte, c Claim) error {
 	return nil
 }
 
-var fingerprint = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// IsFingerprint says whether a text may be what Fingerprint returns.
-func IsFingerprint(text string) bool { return fingerprint.MatchString(text) }
-
 // Fingerprint names a public key: the first half of its SHA-256 digest in hexadecimal form.
 func Fingerprint(public []byte) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:sha256.Size/2])
+}
+
+// Renewal names one credential that the hub issues to an agent that has joined, so that what is sealed serves as no other.
+type Renewal struct {
+	// AccountUID is the UID of the account on the hub that the token is of.
+	AccountUID string
+	// Sequence counts the credentials of the account.
+	Sequence int64
+}
+
+func (r Renewal) info() []byte {
+	return fmt.Appendf(nil, "muster renewal %s %d", r.AccountUID, r.Sequence)
+}
+
+// ValidAgentKey returns an error unless a token can be sealed to the key.
+func ValidAgentKey(agentKey []byte) error {
+	_, err := SealToken(agentKey, Renewal{}, "")
+	return err
+}
+
+// SealToken encrypts a token to the public key of an agent, which is used in its Montgomery form, as by RFC 7748, section 4.1.
+func SealToken(agentKey []byte, r Renewal, token string) ([]byte, error) {
+	if len(agentKey) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("the agent's key has %d bytes, want %d", len(agentKey), ed25519.PublicKeySize)
+	}
+	point, err := new(edwards25519.Point).SetBytes(agentKey)
+	if err != nil {
+		return nil, fmt.Errorf("the agent's key is no Ed25519 public key: %w", err)
+	}
+	public, err := kem().NewPublicKey(point.BytesMontgomery())
+	if err != nil {
+		return nil, fmt.Errorf("the agent's key cannot be encrypted to: %w", err)
+	}
+	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), []byte(token))
+}
+
+// OpenToken decrypts what SealToken has encrypted.
+func (k AgentKey) OpenToken(r Renewal, sealed []byte) (string, error) {
+	scalar := sha512.Sum512(k.Seed()) // RFC 8032, section 5.1.5; X25519 clamps it
+	private, err := kem().NewPrivateKey(scalar[:32])
+	if err != nil {
+		return "", fmt.Errorf("reading the agent's key: %w", err)
+	}
+	token, err := hpke.Open(private, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), sealed)
+	if err != nil {
+		return "", fmt.Errorf("opening credential %d of account %s: it is sealed to another key: %w", r.Sequence, r.AccountUID, err)
+	}
+	return string(token), nil
 }

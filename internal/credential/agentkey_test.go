@@ -42,12 +42,43 @@ func TestASignatureIsOfOneRequestAndOneKey(t *testing.T) {
 	if a, b := Fingerprint(key.Public()), Fingerprint(other.Public()); a == b || len(a) != 32 {
 		t.Errorf("fingerprints are %s and %s", a, b)
 	}
-	for text, want := range map[string]bool{Fingerprint(key.Public()): true, "": false, "x": false, Fingerprint(key.Public()) + "\n": false} {
-		if IsFingerprint(text) != want {
-			t.Errorf("%q may be a fingerprint: %t, want %t", text, !want, want)
-		}
-	}
 	if _, err := ParseAgentKey([]byte("short")); err == nil {
 		t.Error("a key of five bytes is accepted")
+	}
+}
+
+func TestATokenIsSealedToOneKeyAndOneRenewal(t *testing.T) {
+	key, err := NewAgentKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewAgentKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewal := Renewal{AccountUID: "u", Sequence: 2}
+	sealed, err := SealToken(key.Public(), renewal, "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token, err := key.OpenToken(renewal, sealed); err != nil || token != "secret" {
+		t.Errorf("opened %q, %v", token, err)
+	}
+	for name, open := range map[string]func() (string, error){
+		"another key":      func() (string, error) { return other.OpenToken(renewal, sealed) },
+		"another sequence": func() (string, error) { return key.OpenToken(Renewal{"u", 3}, sealed) },
+		"another account":  func() (string, error) { return key.OpenToken(Renewal{"v", 2}, sealed) },
+		"a cut text":       func() (string, error) { return key.OpenToken(renewal, sealed[1:]) },
+		"nothing":          func() (string, error) { return key.OpenToken(renewal, nil) },
+	} {
+		if token, err := open(); err == nil || token != "" {
+			t.Errorf("%s opens it", name)
+		}
+	}
+	weak := make([]byte, 32) // a point of small order, with which the shared secret is zero
+	for name, public := range map[string][]byte{"short": key.Public()[1:], "no point": append(make([]byte, 31), 0xff), "weak": weak, "none": nil} {
+		if _, err := SealToken(public, renewal, "secret"); err == nil {
+			t.Errorf("a key that is %s is sealed to", name)
+		}
 	}
 }

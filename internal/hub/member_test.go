@@ -116,7 +116,7 @@ func TestNoIdentityReachesAnotherMember(t *testing.T) {
 	f.refused("a member makes a Lease", own.Create(context.Background(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceA, Name: "another"}}))
 	f.refused("a member reads Secrets", own.List(context.Background(), &corev1.SecretList{}, client.InNamespace(namespaceA)))
 	f.refused("a member gets a token of another account", issue(own, namespaceA, "default"))
-	f.check(issue(own, namespaceA, naming.MemberServiceAccount))
+	f.refused("a member with a key gets a token of its own account", issue(own, namespaceA, naming.MemberServiceAccount))
 }
 
 func issue(c client.Client, namespace, account string) error {

@@ -3,6 +3,7 @@ package hubclient
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ const (
 	keyClusterName         = "clusterName"
 	// keyToken holds the token of a credential of our own; the kubeconfig then has none.
 	keyToken = "token"
+	// keySequence is Muster's own: it counts the credentials that the hub has issued for the account.
+	keySequence = "sequence"
 	// Muster's own, if the hub asked for a mode.
 	keyMode      = "agentTLSMode"
 	keyChartMode = "chartTLSMode"
@@ -50,6 +53,8 @@ type Credential struct {
 	JoinedWith, JoinedAs string
 	// Upstream says that the hub made the credential for an agent of Rancher Fleet: it has no end, and is stored in the form which that agent reads.
 	Upstream bool
+	// Sequence counts the credentials that the hub has issued for the account; zero for the one of the registration.
+	Sequence int64
 }
 
 // Account is the UID of the account on the hub that the token is of; empty if the token does not name it.
@@ -88,7 +93,9 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 		token = string(secret.Data[keyToken])
 	}
 	claims := credential.ClaimsOf(token)
+	sequence, _ := strconv.ParseInt(string(secret.Data[keySequence]), 10, 64) // absent from the credential of a registration
 	return Credential{
+		Sequence:        sequence,
 		Server:          cluster.Server,
 		CA:              cluster.CertificateAuthorityData,
 		Token:           token,
@@ -144,6 +151,9 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	}
 	if !c.Upstream {
 		secret.Data[keyToken] = []byte(c.Token)
+	}
+	if c.Sequence > 0 {
+		secret.Data[keySequence] = []byte(strconv.FormatInt(c.Sequence, 10))
 	}
 	if c.Mode != "" {
 		secret.Data[keyMode], secret.Data[keyChartMode] = []byte(c.Mode), []byte(c.ChartMode)

@@ -60,6 +60,34 @@ type InternalMemberClusterSpec struct {
 	// Agents of KubeFleet ignore it. A Muster addition.
 	// +optional
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
+	// Credential is the newest credential that the hub has issued to the agent since it registered; absent before the first. A Muster addition.
+	// +optional
+	Credential *IssuedCredential `json:"credential,omitempty"`
+	// Warning is what the hub wants the people who run the member to know; the agent logs it and shows it in its state. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Warning string `json:"warning,omitempty"`
+}
+
+// IssuedCredential is a credential that only the agent can read.
+type IssuedCredential struct {
+	// AccountUID is the UID of the account of the member for which the credential was issued; the credential counts as long as the account is there.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	AccountUID string `json:"accountUID"`
+	// Sequence counts the credentials of the account, from 1; that of the registration has none.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Sequence int64 `json:"sequence"`
+	// Issued and Expires are by the hub's clock.
+	// +required
+	Issued metav1.Time `json:"issued"`
+	// +required
+	Expires metav1.Time `json:"expires"`
+	// Sealed is the token, encrypted to the key of the agent that the hub has pinned; absent once the agent uses it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	Sealed []byte `json:"sealed,omitempty"`
 }
 
 // LeavePolicy is what becomes of what was placed on a member that leaves.
@@ -135,9 +163,14 @@ type InternalMemberClusterStatus struct {
 	// AgentNamespace is where the agent runs on the member. A Muster addition.
 	// +optional
 	AgentNamespace limits.Name `json:"agentNamespace,omitempty"`
-	// AgentKey is the fingerprint of the key by which the hub knows the agent again when it registers anew. A Muster addition.
+	// AgentKey is the Ed25519 public key by which the hub knows the agent again, and to which it seals the agent's credential. A Muster addition.
 	// +optional
-	AgentKey limits.Name `json:"agentKey,omitempty"`
+	// +kubebuilder:validation:MaxLength=64
+	AgentKey []byte `json:"agentKey,omitempty"`
+	// Credential is the one that the agent uses, as far as the agent knows; absent of an agent that waits while another one sends heartbeats for
+	// the member. A Muster addition.
+	// +optional
+	Credential *CredentialInUse `json:"credential,omitempty"`
 	// Hub is how the agent reaches the hub now. A Muster addition.
 	// +optional
 	Hub *HubInUse `json:"hub,omitempty"`
@@ -165,6 +198,22 @@ type HubInUse struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Failure string `json:"failure,omitempty"`
+}
+
+// CredentialInUse names the credential with which an agent writes its report.
+type CredentialInUse struct {
+	// AccountUID is the UID of the account on the hub that the credential is of.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	AccountUID string `json:"accountUID"`
+	// Sequence is that of the credential; zero for the one of the registration.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000
+	Sequence int64 `json:"sequence"`
+	// Expires is when the credential ends, by the hub's clock; absent if never.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
 }
 
 // NodeSummary counts the nodes of a member.

@@ -18,6 +18,9 @@ import (
 // +kubebuilder:printcolumn:name="Sample-Node",type=string,JSONPath=`.status.display.sampleNode`
 // +kubebuilder:printcolumn:name="Last-Seen",type=string,JSONPath=`.status.agent.lastSeen`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Credential",type=string,priority=1,JSONPath=`.status.credential.kind`
+// +kubebuilder:printcolumn:name="Expires",type=string,priority=1,JSONPath=`.status.credential.expires`
+// +kubebuilder:printcolumn:name="Key",type=string,priority=1,JSONPath=`.status.credential.key`
 type Cluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -132,7 +135,7 @@ type PodDisruptionBudgetSpec struct {
 
 // ClusterStatus is written by the hub, except agent, which upstream agents patch themselves.
 type ClusterStatus struct {
-	// Conditions: Ready, Processed, LabelsAccepted, HubConfigured, Imported, AgentUpToDate, Reconciled.
+	// Conditions: Ready, Processed, LabelsAccepted, HubConfigured, Imported, AgentUpToDate, Reconciled, Cloned.
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Namespace is the member namespace on the hub.
@@ -216,6 +219,10 @@ type ClusterStatus struct {
 	// Agent is what is known of the agent.
 	// +optional
 	Agent AgentStatus `json:"agent,omitempty"`
+	// Credential is what is known of the credential with which the agent acts; absent before an agent has sent a heartbeat. A Muster addition, written
+	// by the hub.
+	// +optional
+	Credential *CredentialStatus `json:"credential,omitempty"`
 	// Scheduled says whether a Schedule selects the cluster.
 	// +optional
 	Scheduled bool `json:"scheduled,omitempty"`
@@ -311,6 +318,29 @@ type AgentStatus struct {
 	// agent. A Muster addition.
 	// +optional
 	Account limits.Name `json:"account,omitempty"`
+}
+
+// CredentialStatus is what is known of an agent's credential.
+type CredentialStatus struct {
+	// Kind is native (it expires, and the hub renews it) or legacy (it was made for an agent of Rancher Fleet, and never expires).
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Expires is when the newest credential that the agent is known to use ends; absent if never.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+	// Key is how the fingerprint of the agent's key begins; the annotation muster/agent-key has all of it. Empty if the agent has none.
+	// +optional
+	Key string `json:"key,omitempty"`
+	// AccountUID is the UID of the account that the credential is of.
+	// +optional
+	AccountUID string `json:"accountUID,omitempty"`
+	// Sequence is that of the newest credential of the account that was in use; zero for the one of the registration.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// Superseded is the sequence of an older credential that was in use after a newer one had been: there is a copy of the cluster, or the cluster was
+	// restored from a backup. Absent if none was.
+	// +optional
+	Superseded *int64 `json:"superseded,omitempty"`
 }
 
 // ClusterList is a list of Clusters.

@@ -37,6 +37,8 @@ const (
 	AnnotationRequester = "muster/requester"
 	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it.
 	AnnotationAgentKey = "muster/agent-key"
+	// AnnotationAcceptCredential on a Cluster with the condition Cloned is the sequence of the older credential whose agent is to keep the Cluster.
+	AnnotationAcceptCredential = "muster/accept-credential"
 	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false").
 	AnnotationApproved = "muster/approved"
 	// LabelPrefixStamped begins the keys of labels that no request may bring: a ClusterRegistrationToken stamps them, or an admin sets them. A
@@ -129,6 +131,8 @@ const (
 	// ConditionLabelsAccepted on a Cluster is False if labels that its agent asked for were dropped, and says which and why; True if its token has
 	// stamped labels and none was dropped; absent if there is nothing to say. A Muster addition.
 	ConditionLabelsAccepted = "LabelsAccepted"
+	// ConditionCloned says that an older credential of the agent was in use after a newer one had been; absent if none was. A Muster addition.
+	ConditionCloned = "Cloned"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 )

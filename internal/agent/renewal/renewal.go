@@ -1,4 +1,5 @@
-// Package renewal exchanges the agent's token for a fresh one at two thirds of its life.
+// Package renewal exchanges the agent's token for a fresh one at two thirds of its life, unless the hub has issued another one by then. A hub of an
+// earlier version does not, and lets the agents request tokens instead.
 //
 // Its invariant: a fresh token is stored before it is used, and the token before works until it expires, so that the agent may end at any
 // point. Times are by the hub's clock, and a timer that stood still while the machine was suspended is noticed within an hour.
@@ -18,8 +19,8 @@ import (
 
 // Renewer exchanges the agent's token for a fresh one before it expires.
 type Renewer struct {
-	// Token is the one to begin with.
-	Token string
+	// Token is the one in use.
+	Token func() string
 	// Request asks the hub for a token that lives so long.
 	Request func(ctx context.Context, life time.Duration) (string, error)
 	// Keep stores the token on the member, so that a restart finds it, and makes the agent show it from then on.
@@ -34,8 +35,8 @@ type Renewer struct {
 // Run renews whenever it is due, until ctx ends or the token is one that never expires.
 func (r *Renewer) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
-	current := r.Token
 	for {
+		current := r.Token()
 		claims := credential.ClaimsOf(current)
 		due := renewAt(claims, 2*rand.Float64()-1)
 		if due.IsZero() {
@@ -44,10 +45,9 @@ func (r *Renewer) Run(ctx context.Context) {
 		if retry.Until(ctx, r.Clock, r.Now, due) != nil {
 			return
 		}
-		for backoff, failing := retry.Refused(), false; ; {
+		for backoff, failing := retry.Refused(), false; r.Token() == current; {
 			fresh, err := r.renew(ctx, claims.Life())
 			if err == nil {
-				current = fresh
 				log.Info("credential renewed", "expires", credential.ClaimsOf(fresh).Expires)
 				break
 			}

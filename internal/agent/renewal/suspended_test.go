@@ -26,10 +26,12 @@ func TestASuspendedMachineRenewsItsTokenWithinAnHourOfWakingUp(t *testing.T) {
 				var asleep atomic.Int64
 				now := func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) }
 				renewed := make(chan time.Time, 1)
+				stored := stores(token(now(), now().Add(life)))
 				renewer := Renewer{
-					Token:   token(now(), now().Add(life)),
+					Token:   stored.inUse,
 					Request: func(context.Context, time.Duration) (string, error) { return token(now(), now().Add(life)), nil },
-					Keep: func(context.Context, string) error {
+					Keep: func(_ context.Context, token string) error {
+						stored.keep(token)
 						renewed <- time.Now()
 						return nil
 					},

@@ -51,6 +51,8 @@ type Session struct {
 	Unpruned Unpruned
 	// Note is what the hub should know beside that the member has joined; empty if nothing.
 	Note string
+	// Credential is the one in use; nil if the agent does not know which it is.
+	Credential *clusterv1beta1.CredentialInUse
 }
 
 // Reporter reports until its context ends.
@@ -71,8 +73,8 @@ type Reporter struct {
 	Explain func(error) string
 	// AgentVersion is that of this program, AgentNamespace where it runs.
 	AgentVersion, AgentNamespace string
-	// AgentKey is the fingerprint of the agent's key; "" if it has none.
-	AgentKey string
+	// AgentKey is the public key of the agent; nil if it has none.
+	AgentKey []byte
 	// Features are what the agent can do that others cannot.
 	Features []string
 	Clock    clock.Clock
@@ -150,7 +152,7 @@ func (r *Reporter) observe() {
 	f.summary = r.nodes.summary()
 	f.summary.available = r.pods.available(f.summary.allocatable)
 	f.namespaces = r.namespaces.collection()
-	f.hub, f.note, f.unpruned = session.Hub, session.Note, session.Unpruned
+	f.hub, f.note, f.unpruned, f.credential = session.Hub, session.Note, session.Unpruned, session.Credential
 	f.left, f.leaving = false, ""
 	if r.report != nil && r.report.Spec.State == clusterv1beta1.ClusterStateLeave {
 		f.left, f.leaving = session.ReadyToLeave, session.LeaveProgress

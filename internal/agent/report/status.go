@@ -50,6 +50,8 @@ type facts struct {
 	unpruned Unpruned
 	// hub is how the agent reaches the hub.
 	hub clusterv1beta1.HubInUse
+	// credential is the one in use; nil if the agent does not know which it is.
+	credential *clusterv1beta1.CredentialInUse
 }
 
 // complete says whether all lists are there that a report is made of.
@@ -63,21 +65,21 @@ type Unpruned struct{ Reason, Message string }
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
 		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
-		f.note == other.note && f.hub == other.hub && f.unpruned == other.unpruned &&
+		f.note == other.note && f.hub == other.hub && equality.Semantic.DeepEqual(f.credential, other.credential) && f.unpruned == other.unpruned &&
 		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
 		equality.Semantic.DeepEqual(f.summary.available, other.summary.available) && f.namespaces.equal(other.namespaces)
 }
 
 // urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
-// what the hub asks, or cannot remove what was deleted on the hub. Another message of the same failure can wait.
+// what the hub asks, has another credential, or cannot remove what was deleted on the hub. Another message of the same failure can wait.
 func (f facts) urgent(other facts) bool {
 	hub := f.hub
 	if hub.Failure != "" && other.hub.Failure != "" {
 		hub.Failure = other.hub.Failure
 	}
 	return f.left != other.left || (f.leaving == "") != (other.leaving == "") || (f.note == "") != (other.note == "") ||
-		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub
+		f.unpruned.Reason != other.unpruned.Reason || hub != other.hub || !equality.Semantic.DeepEqual(f.credential, other.credential)
 }
 
 // status computes the status of the report from the facts. Conditions keep their transition times from before.
@@ -99,6 +101,7 @@ func (r *Reporter) status(f facts, before []metav1.Condition, now time.Time) clu
 		AgentVersion:      r.AgentVersion,
 		AgentNamespace:    r.AgentNamespace,
 		AgentKey:          r.AgentKey,
+		Credential:        f.credential,
 		Features:          r.Features,
 		Hub:               &f.hub,
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	r.o = observed{
 		Observed: member, before: *status, managed: r.cluster.Spec.KubeConfigSecret != "", labels: membership.ReadLabelRecord(r.cluster),
 		recorded: membership.ClusterStatus(status, nil).Agent,
+		key:      r.cluster.Annotations[fleet.AnnotationAgentKey], acceptCredential: r.cluster.Annotations[fleet.AnnotationAcceptCredential],
 	}
 	o := &r.o
 	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membership.AgentLost, status.Agent.LastSeen.Time
@@ -56,15 +58,16 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
+	r.observeSuperseded(o)
 	return nil
 }
 
 // Stay also deletes the Cluster if it has expired.
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
-	if err := r.prepare(ctx, &r.o); err != nil {
+	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.pinKey(ctx, r.cluster, r.o); err != nil {
+	if err := r.prepare(ctx, &r.o); err != nil {
 		return ctrl.Result{}, err
 	}
 	if left := r.o.unsettled(r.Clock.Now()); left > 0 {
@@ -74,7 +77,7 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	expires, err := r.expire(ctx, r.cluster, r.o)
-	if wait := r.o.wait(); err != nil || wait > 0 || expires.IsZero() {
+	if wait := r.o.wait(r.Clock.Now()); err != nil || wait > 0 || expires.IsZero() {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	return kube.At(expires, r.Clock.Now()), nil
@@ -91,7 +94,7 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	if err := c.restore(ctx, o, o.asks(c.Heartbeat(), o.Hub)); err != nil {
 		return err
 	}
-	if err := c.dropReport(ctx, o.dropped); err != nil || o.Report == nil {
+	if err := errors.Join(c.dropReport(ctx, o.dropped), c.endSelfRenewal(ctx, o)); err != nil || o.Report == nil {
 		return err
 	}
 	// The heartbeat period follows the size of the fleet.
@@ -99,7 +102,14 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	if asked := o.Report.HeartbeatPeriod(); (asked - period).Abs() <= period/periodTolerance {
 		period = asked
 	}
-	return membership.Ask(ctx, c.Client, o.Report, o.asks(period, c.AddressToAsk(&o.Observed)))
+	asked := o.asks(period, c.AddressToAsk(&o.Observed))
+	var err error
+	if asked.Credential, err = c.issueCredential(ctx, o); err != nil {
+		return err
+	}
+	err = membership.Ask(ctx, c.Client, o.Report, asked)
+	o.renewAt = o.renewalDue(c.Config.Current().AgentTokenLifetime, c.began())
+	return err
 }
 
 // restore creates again what was deleted of a member's rights, report or Lease.
@@ -115,6 +125,7 @@ func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1be
 // then whether to delete what was delivered.
 func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
 	asked := membership.Join(period, hub)
+	asked.Warning = o.warning()
 	if o.LeavePolicy == clusterv1beta1.LeaveDelete {
 		asked.LeavePolicy = clusterv1beta1.LeaveDelete
 	}

@@ -41,11 +41,17 @@ type Controller struct {
 	hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
 	// missing is since when a member namespace has no identity.
 	missing sync.Map
+	// superseded is since when a report names a credential that a newer one had replaced.
+	superseded sync.Map
+	// began returns when this hub began to reconcile.
+	began func() time.Time
 }
 
 // New returns a controller; hub is where the agent of a Cluster should reach the hub.
 func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress) *Controller {
-	return &Controller{Controller: record.New(deps, moves, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub}
+	return &Controller{
+		Controller: record.New(deps, moves, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, began: sync.OnceValue(deps.Clock.Now),
+	}
 }
 
 // Register adds the controller to the manager.

@@ -33,7 +33,8 @@ const sharedPeriod = 30 * time.Second
 
 // account is what the ServiceAccount of a member says about who acts with it.
 type account struct {
-	uid types.UID
+	uid     types.UID
+	created time.Time
 	// issuedTo is the kind of agent to which the account was issued, recorded the kind that the hub has recorded as acting.
 	issuedTo, recorded membership.AgentKind
 	// shared: an agent of Muster has taken over the credential of a Rancher Fleet agent.
@@ -64,7 +65,7 @@ func (c *Controller) readAccount(ctx context.Context, member membership.Member) 
 		return account{}, err
 	}
 	return account{
-		uid: metadata.UID, issuedTo: membership.IssuedTo(metadata), recorded: membership.KindOf(metadata), shared: membership.Shared(metadata),
+		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membership.IssuedTo(metadata), recorded: membership.KindOf(metadata), shared: membership.Shared(metadata),
 	}, nil
 }
 
@@ -96,7 +97,7 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 
 // identity is that of the member's agent.
 func (o observed) identity() membership.Identity {
-	return membership.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared}
+	return membership.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.key == ""}
 }
 
 // dropReport empties the report of an agent of Muster after a Rancher Fleet agent, which does not report, has taken its place.
@@ -114,13 +115,14 @@ func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.Inte
 
 // pinKey makes the key that an agent reports the one that holds the Cluster, if the agent has registered without one: with an earlier version, or as an
 // agent of Rancher Fleet. An annotation that is there stays, also an empty one: somebody has approved an agent without a key then.
-func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o observed) error {
+func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o *observed) error {
 	_, pinned := cluster.Annotations[fleet.AnnotationAgentKey]
-	if pinned || o.agent != membership.Native || o.Report == nil || !credential.IsFingerprint(o.Report.Status.AgentKey) {
+	if pinned || o.agent != membership.Native || o.Report == nil || credential.ValidAgentKey(o.Report.Status.AgentKey) != nil {
 		return nil
 	}
+	o.key = credential.Fingerprint(o.Report.Status.AgentKey)
 	before := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, fleet.AnnotationAgentKey, o.Report.Status.AgentKey)
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, fleet.AnnotationAgentKey, o.key)
 	if err := kube.Patch(ctx, c.Client, before, cluster); err != nil {
 		return fmt.Errorf("pinning the key of the agent to Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -56,6 +57,13 @@ type observed struct {
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
 	before    fleet.ClusterStatus
+	// key is the fingerprint of the key that is pinned to the Cluster; "" if none is. acceptCredential is the annotation of that name.
+	key, acceptCredential string
+	// superseded: the report names a credential that a newer one had replaced. settleAt is when that is sure; zero if nothing is to be found out.
+	superseded bool
+	settleAt   time.Time
+	// renewAt is when the next credential is due; zero if the hub renews none.
+	renewAt time.Time
 	// recorded is the agent's state by the status before.
 	recorded membership.AgentState
 }
@@ -79,7 +87,17 @@ func (o observed) unsettled(now time.Time) time.Duration {
 }
 
 // wait is after how long a Cluster is reconciled without an event; zero if only events can change anything.
-func (o observed) wait() time.Duration {
+func (o observed) wait(now time.Time) time.Duration {
+	wait := o.waitForMember()
+	for _, at := range []time.Time{o.settleAt, o.renewAt} {
+		if left := max(at.Sub(now), time.Millisecond); !at.IsZero() && (wait == 0 || left < wait) {
+			wait = left
+		}
+	}
+	return wait
+}
+
+func (o observed) waitForMember() time.Duration {
 	switch {
 	case o.WaitToMove > 0:
 		return o.WaitToMove
@@ -117,7 +135,7 @@ func readiness(o observed) result {
 	if _, left := record.NotPruned(o.Report); left != "" {
 		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
-	return result{ready: true, reason: reasonReady, message: o.registering()}
+	return result{ready: true, reason: reasonReady, message: cmp.Or(o.cloned(), o.registering())}
 }
 
 // left is the message of an agent that has left without being asked to, or "".

@@ -55,6 +55,7 @@ func describe(o observed, departure record.Departure, now time.Time) fleet.Clust
 		}
 	}
 	describeLabels(&after, o.labels, now)
+	describeCredential(&after, o, now)
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
 	// The first heartbeat and the report are shown by one write.

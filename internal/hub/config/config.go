@@ -28,7 +28,7 @@ type Config struct {
 	AgentTLSMode string
 	// AgentCheckinInterval is how often upstream agents prove that they are alive.
 	AgentCheckinInterval time.Duration
-	// AgentTokenLifetime is how long a credential issued to an agent lives; the agent renews it at two thirds.
+	// AgentTokenLifetime is how long a credential issued to an agent lives; the hub renews it every day.
 	AgentTokenLifetime time.Duration
 	// ForceDeleteWaitTime is how long a leaving member from which everything is deleted waits for its agent's answer.
 	ForceDeleteWaitTime time.Duration
@@ -83,7 +83,7 @@ func (c Config) Hub() *clusterv1beta1.HubAddress {
 // Default is what an absent ConfigMap or key means.
 func Default() Config {
 	return Config{
-		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 30 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
+		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 7 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
 		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default", ManageAgent: true,
 		PlacementAuthorRights: AuthorRightsEnforce,
 		Registration: Registration{Displacement: DisplaceApproved, RequestLifetime: time.Hour, NewClusterLifetime: 24 * time.Hour,

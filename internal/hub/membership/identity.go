@@ -42,6 +42,8 @@ type Identity struct {
 	Kind AgentKind
 	// Shared says that agents of both kinds may act with the credential; see Shared.
 	Shared bool
+	// RenewsItself: the agent, of an earlier version, has no key to which the hub could seal a credential, and so requests its tokens itself.
+	RenewsItself bool
 	// Registration is the request that the identity was issued for.
 	Registration string
 	// RegistrationUID tells requests of one name apart.
@@ -124,7 +126,7 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
 		}
-		if err := kube.Delete(ctx, c, i.other().grants()...); err != nil {
+		if err := kube.Delete(ctx, c, append(i.other().grants(), i.SelfRenewal())...); err != nil {
 			return nil, err
 		}
 	}
@@ -170,6 +172,9 @@ func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []clie
 func (i Identity) grants() []client.Object {
 	account := kube.AccountSubject(i.Namespace, naming.MemberServiceAccount)
 	native := []client.Object{kube.RoleBinding(i.meta(i.Namespace, memberRole), "ClusterRole", memberRole, account)}
+	if i.RenewsItself {
+		native = append(native, i.SelfRenewal())
+	}
 	if i.Kind == Native && !i.Shared {
 		return native
 	}
@@ -190,6 +195,11 @@ func (i Identity) grants() []client.Object {
 		return append(legacy, native...)
 	}
 	return legacy
+}
+
+// SelfRenewal lets the agent of a member request tokens for its own account.
+func (m Member) SelfRenewal() *rbacv1.RoleBinding {
+	return kube.RoleBinding(m.meta(m.Namespace, selfRenewalRole), "ClusterRole", selfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
 }
 
 // ContentBinding lets the agent of a member read Contents by name. The binding is created with the first BundleDeployment, so that joining stays

@@ -14,6 +14,7 @@ import (
 // Names of the ClusterRoles that members are bound to.
 const (
 	memberRole           = "muster-member"
+	selfRenewalRole      = "muster-member-renewal"
 	bundleDeploymentRole = "fleet-bundle-deployment"
 	contentRole          = "fleet-content"
 )

@@ -18,7 +18,6 @@ func TestRightsOfMembersAreExactlyThese(t *testing.T) {
 			"patch cluster.kubernetes-fleet.io/internalmemberclusters/status",
 			"get,list,watch,patch placement.kubernetes-fleet.io/works",
 			"patch placement.kubernetes-fleet.io/works/status",
-			"create /serviceaccounts/token named agent",
 			"get /serviceaccounts named agent",
 			"get,list,watch fleet.cattle.io/bundledeployments",
 			"patch fleet.cattle.io/bundledeployments/status",
@@ -29,7 +28,8 @@ func TestRightsOfMembersAreExactlyThese(t *testing.T) {
 			"update,patch fleet.cattle.io/bundledeployments/status",
 			"get /secrets,configmaps",
 		},
-		"fleet-content": {"get fleet.cattle.io/contents"},
+		"muster-member-renewal": {"create /serviceaccounts/token named agent"},
+		"fleet-content":         {"get fleet.cattle.io/contents"},
 	}
 	roles, err := ClusterRoles()
 	if err != nil {

@@ -53,7 +53,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	}
 	identity := membership.Identity{Member: membership.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
 	if o.native {
-		identity.Kind = membership.Native
+		identity.Kind, identity.RenewsItself = membership.Native, o.key == ""
 	}
 	mayReplace := func(account *corev1.ServiceAccount) error {
 		if o.matches[0].holder == noHolder {

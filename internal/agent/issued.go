@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+// issuedCredentials adopts the credentials that the hub issues to an agent that has joined, sealed to the agent's key, in the spec of the report.
+type issuedCredentials struct {
+	*session
+	key *credential.AgentKey
+	// current is the credential of the report as last observed; changed wakes run.
+	current atomic.Pointer[clusterv1beta1.IssuedCredential]
+	changed chan struct{}
+}
+
+// observe takes over what the hub has issued.
+func (i *issuedCredentials) observe(report *clusterv1beta1.InternalMemberCluster) {
+	i.current.Store(report.Spec.Credential)
+	kubeclient.Notify(i.changed)
+}
+
+func (i *issuedCredentials) run(ctx context.Context) {
+	for backoff, logged := retry.Unreachable(), ""; ctx.Err() == nil; {
+		err := i.adopt(ctx)
+		if text(err) != logged && ctx.Err() == nil {
+			if logged = text(err); err != nil {
+				i.log.Info("the credential that the hub has issued is not used", "reason", logged)
+			}
+		}
+		if err != nil {
+			_ = retry.Wait(ctx, i.clock, backoff.Step()) // the loop ends with the context
+			continue
+		}
+		backoff = retry.Unreachable()
+		select {
+		case <-ctx.Done():
+		case <-i.changed:
+		}
+	}
+}
+
+// adopt makes the credential that the hub has issued the one in use, unless the agent has it. It is stored before it is used, and the hub has to
+// accept it before that.
+func (i *issuedCredentials) adopt(ctx context.Context) error {
+	issued, before := i.current.Load(), *i.credential.Load()
+	if issued == nil || len(issued.Sealed) == 0 || issued.AccountUID != before.Account() || issued.Sequence <= before.Sequence {
+		return nil
+	}
+	token, err := i.key.OpenToken(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
+	if err != nil {
+		return err
+	}
+	next := before
+	if next.Token, next.Sequence = token, issued.Sequence; next.Account() != before.Account() {
+		return errors.New("it is that of another account")
+	}
+	tried, err := hubclient.NewSession(next, i.hub.Target().Trust, i.clock)
+	if err != nil {
+		return err
+	}
+	defer tried.Close()
+	if err := tried.Ask(ctx); err != nil {
+		return fmt.Errorf("trying it: %s", tried.Explain(err))
+	}
+	err = i.changeCredential(ctx, func(c *hubclient.Credential) {
+		if c.Account() == next.Account() {
+			c.Token, c.Sequence = next.Token, next.Sequence
+		}
+	})
+	if err == nil {
+		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(token).Expires)
+	}
+	return err
+}
+
+// credentialInUse is the credential as it is reported; nil if its token does not say of which account it is.
+func credentialInUse(c *hubclient.Credential) *clusterv1beta1.CredentialInUse {
+	claims := credential.ClaimsOf(c.Token)
+	if claims.AccountUID == "" {
+		return nil
+	}
+	used := &clusterv1beta1.CredentialInUse{AccountUID: claims.AccountUID, Sequence: c.Sequence}
+	if !claims.Expires.IsZero() {
+		used.Expires = &metav1.Time{Time: claims.Expires}
+	}
+	return used
+}
