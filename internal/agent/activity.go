@@ -141,7 +141,7 @@ func (a *Agent) handle(ctx context.Context, o outcome) {
 		a.resetBackoff()
 	case unreachable:
 		tried.retryAt = a.clock.Now().Add(a.unreachableBackoff.Step())
-	case refused:
+	case refused, expired:
 		tried.retryAt = a.clock.Now().Add(a.refusedBackoff.Step())
 	case absent:
 		tried.retryAt = a.clock.Now().Add(a.absentBackoff.Step())
@@ -160,7 +160,7 @@ func (a *Agent) handle(ctx context.Context, o outcome) {
 		a.changeSession(ctx, o.session)
 	case deleteToken:
 		a.join = tried
-		if o.result == refused {
+		if o.result == refused || o.result == expired {
 			a.join = attempt{}
 			a.stop(&a.current)
 			a.dropSession(tried)

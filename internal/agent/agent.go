@@ -190,6 +190,9 @@ func (a *Agent) observe() observation {
 	if a.session != nil {
 		o.inUse = &a.session.Credential
 	}
+	if a.registering != nil && a.registering.do == register {
+		o.joining = a.registering.version
+	}
 	a.mode.observe(&o)
 	if a.session != nil {
 		o.record = a.session.Credential.Record()
@@ -201,9 +204,6 @@ func (a *Agent) observe() observation {
 	}
 	a.joinedWith = o.stored.JoinedWith
 	o.displaced = o.stored.Upstream && a.account != "" && a.account != o.stored.Account()
-	if a.registering != nil && a.registering.do == register {
-		o.joining = a.registering.version
-	}
 	if version := o.observed.bootstrap.version; o.synced && (a.token.at.IsZero() || version != a.token.version) {
 		a.token = firstObserved{version: version, at: a.clock.Now(), initial: a.token.at.IsZero()}
 	}

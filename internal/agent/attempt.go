@@ -75,7 +75,7 @@ func (a *Agent) register(ctx context.Context, o observation) outcome {
 		var refusal *join.Refusal
 		if errors.As(err, &refusal) {
 			end.result = refused
-			if refusal.Final {
+			if refusal.Final && !o.reconnecting { // the hub may let it come back later
 				end.result = final
 			}
 		}

@@ -23,6 +23,9 @@ import (
 //	                  Joined ◄──┘
 //	                   └── refused while running ──► as above
 //
+// A credential that was refused because it has run out is renewed by Joining without a registration token, with the agent's key, if the hub has given
+// the agent a token for that.
+//
 // BadInput stands for a Secret or ConfigMap that cannot be read, until it changes. While Joined, another agent may be at work
 // (Standby), or the hub may ask the cluster to leave (Left).
 //
@@ -72,6 +75,8 @@ const (
 	accepted    result = "accepted"
 	unreachable result = "unreachable"
 	refused     result = "refused"
+	// expired: refused, because the credential has run out.
+	expired result = "expired"
 	// absent: the hub has nothing yet for the account that asks; somebody may be about to change that.
 	absent result = "absent"
 	final  result = "final"
@@ -115,6 +120,8 @@ type observed struct {
 	replaced bool
 	// foreign says that there is a registration token for the agent of another chart, which this agent leaves alone.
 	foreign bool
+	// reconnecting says that there is no registration token, and the agent asks to be the member again with which its credential has run out.
+	reconnecting bool
 	// displaced says that an agent of Rancher Fleet has registered this cluster while this agent ran.
 	displaced bool
 	// used says that the credential was bought with the registration token that is there.
@@ -288,6 +295,8 @@ func decideToken(o observed, now time.Time) decision {
 		return decision{State: Retrying, Reason: o.join.message, Wake: o.join.retryAt}
 	case tried:
 		return decision{State: Retrying, Token: register, Reason: o.join.message}
+	case o.reconnecting:
+		return decision{State: Joining, Token: register, Reason: fmt.Sprintf("the credential of %s has run out; proving to the hub by the key of this cluster that it is the same", o.record)}
 	default:
 		return decision{State: Joining, Token: register, Reason: asking}
 	}

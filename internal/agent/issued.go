@@ -57,12 +57,12 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 	if issued == nil || len(issued.Sealed) == 0 || issued.AccountUID != before.Account() || issued.Sequence <= before.Sequence {
 		return nil
 	}
-	token, err := i.key.OpenToken(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
+	tokens, err := i.key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
 	if err != nil {
 		return err
 	}
 	next := before
-	if next.Token, next.Sequence = token, issued.Sequence; next.Account() != before.Account() {
+	if next.Token, next.Sequence, next.Reconnect = tokens.Token, issued.Sequence, tokens.Reconnect; next.Account() != before.Account() {
 		return errors.New("it is that of another account")
 	}
 	tried, err := hubclient.NewSession(next, i.hub.Target().Trust, i.clock)
@@ -75,11 +75,11 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 	}
 	err = i.changeCredential(ctx, func(c *hubclient.Credential) {
 		if c.Account() == next.Account() {
-			c.Token, c.Sequence = next.Token, next.Sequence
+			c.Token, c.Sequence, c.Reconnect = next.Token, next.Sequence, next.Reconnect
 		}
 	})
 	if err == nil {
-		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(token).Expires)
+		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(tokens.Token).Expires)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,13 +93,31 @@ func (r *registration) observe(o *observation) {
 	if config != nil {
 		o.observed.config.version = config.ResourceVersion
 	}
-	if bootstrap == nil || o.observed.bootstrap.problem != "" {
+	if bootstrap == nil {
+		r.reconnect(o)
+		return
+	}
+	if o.observed.bootstrap.problem != "" {
 		return
 	}
 	o.unconfigured = o.bootstrap.ConfigDigest != "" && o.bootstrap.ConfigDigest != o.config.Digest
 	if credential != nil {
 		o.used = boughtWith(*cmp.Or(o.inUse, &o.stored), credential.CreationTimestamp.Time, o.bootstrap, o.config.ClientID)
 	}
+}
+
+// reconnectVersion begins the version of what a join without a registration token is made with.
+const reconnectVersion = "reconnect/"
+
+// reconnect lets an agent whose credential has run out join with the token that the hub gave it for that. A join under way goes on when it stores its
+// credential.
+func (r *registration) reconnect(o *observation) {
+	if o.trial.result != expired || o.stored.Reconnect == "" || o.trial.version != o.credential.version && !strings.HasPrefix(o.joining, reconnectVersion) {
+		return
+	}
+	o.reconnecting, o.bootstrap = true, join.Reconnecting(o.stored)
+	o.observed.bootstrap.version = reconnectVersion + o.trial.version
+	o.config.Mode = r.trust(*o, o.stored).Mode
 }
 
 // boughtWith says whether a credential, first stored at a time, was bought with just this registration token. A credential without a digest, from
@@ -135,7 +154,7 @@ func (*registration) tlsMode(asked hubclient.TLSMode, _ []byte) hubclient.TLSMod
 func (*registration) explainRefusal(session *hubclient.Session, _ hubclient.Result, err error) (result, string) {
 	claims := credential.ClaimsOf(session.Credential.Token)
 	if !claims.Expires.IsZero() && session.Now().After(claims.Expires) {
-		return refused, fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.UTC().Format(time.RFC3339))
+		return expired, fmt.Sprintf("its token expired at %s while the agent could not renew it", claims.Expires.UTC().Format(time.RFC3339))
 	}
 	return refused, session.Explain(err)
 }

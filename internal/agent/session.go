@@ -175,7 +175,7 @@ func (s *session) adoptStored(stored hubclient.Credential) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if next := *s.credential.Load(); stored.Account() == next.Account() && stored.Sequence > next.Sequence {
-		next.Token, next.Sequence = stored.Token, stored.Sequence
+		next.Token, next.Sequence, next.Reconnect = stored.Token, stored.Sequence, stored.Reconnect
 		s.use(next)
 	}
 }

@@ -89,14 +89,22 @@ func (r Renewal) info() []byte {
 	return fmt.Appendf(nil, "muster renewal %s %d", r.AccountUID, r.Sequence)
 }
 
-// ValidAgentKey returns an error unless a token can be sealed to the key.
+// ValidAgentKey returns an error unless tokens can be sealed to the key.
 func ValidAgentKey(agentKey []byte) error {
-	_, err := SealToken(agentKey, Renewal{}, "")
+	_, err := SealTokens(agentKey, Renewal{}, Tokens{})
 	return err
 }
 
-// SealToken encrypts a token to the public key of an agent, which is used in its Montgomery form, as by RFC 7748, section 4.1.
-func SealToken(agentKey []byte, r Renewal, token string) ([]byte, error) {
+// Tokens are what a renewal consists of.
+type Tokens struct {
+	// Token is the bearer token for the hub's API.
+	Token string `json:"token"`
+	// Reconnect is a token with which the agent may ask to be this member again, once Token has run out; "" if the hub issues none.
+	Reconnect string `json:"reconnect,omitempty"`
+}
+
+// SealTokens encrypts tokens to the public key of an agent, which is used in its Montgomery form, as by RFC 7748, section 4.1.
+func SealTokens(agentKey []byte, r Renewal, tokens Tokens) ([]byte, error) {
 	if len(agentKey) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("the agent's key has %d bytes, want %d", len(agentKey), ed25519.PublicKeySize)
 	}
@@ -108,19 +116,27 @@ func SealToken(agentKey []byte, r Renewal, token string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the agent's key cannot be encrypted to: %w", err)
 	}
-	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), []byte(token))
+	plain, err := json.Marshal(tokens)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the tokens: %w", err)
+	}
+	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), plain)
 }
 
-// OpenToken decrypts what SealToken has encrypted.
-func (k AgentKey) OpenToken(r Renewal, sealed []byte) (string, error) {
+// OpenTokens decrypts what SealTokens has encrypted.
+func (k AgentKey) OpenTokens(r Renewal, sealed []byte) (Tokens, error) {
 	scalar := sha512.Sum512(k.Seed()) // RFC 8032, section 5.1.5; X25519 clamps it
 	private, err := kem().NewPrivateKey(scalar[:32])
 	if err != nil {
-		return "", fmt.Errorf("reading the agent's key: %w", err)
+		return Tokens{}, fmt.Errorf("reading the agent's key: %w", err)
 	}
-	token, err := hpke.Open(private, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), sealed)
+	plain, err := hpke.Open(private, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), sealed)
 	if err != nil {
-		return "", fmt.Errorf("opening credential %d of account %s: it is sealed to another key: %w", r.Sequence, r.AccountUID, err)
+		return Tokens{}, fmt.Errorf("opening credential %d of account %s: it is sealed to another key: %w", r.Sequence, r.AccountUID, err)
 	}
-	return string(token), nil
+	var tokens Tokens
+	if err := json.Unmarshal(plain, &tokens); err != nil {
+		return Tokens{}, fmt.Errorf("decoding credential %d of account %s: %w", r.Sequence, r.AccountUID, err)
+	}
+	return tokens, nil
 }

@@ -57,27 +57,27 @@ func TestATokenIsSealedToOneKeyAndOneRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewal := Renewal{AccountUID: "u", Sequence: 2}
-	sealed, err := SealToken(key.Public(), renewal, "secret")
+	sealed, err := SealTokens(key.Public(), renewal, Tokens{Token: "secret", Reconnect: "again"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token, err := key.OpenToken(renewal, sealed); err != nil || token != "secret" {
-		t.Errorf("opened %q, %v", token, err)
+	if tokens, err := key.OpenTokens(renewal, sealed); err != nil || tokens != (Tokens{"secret", "again"}) {
+		t.Errorf("opened %v, %v", tokens, err)
 	}
-	for name, open := range map[string]func() (string, error){
-		"another key":      func() (string, error) { return other.OpenToken(renewal, sealed) },
-		"another sequence": func() (string, error) { return key.OpenToken(Renewal{"u", 3}, sealed) },
-		"another account":  func() (string, error) { return key.OpenToken(Renewal{"v", 2}, sealed) },
-		"a cut text":       func() (string, error) { return key.OpenToken(renewal, sealed[1:]) },
-		"nothing":          func() (string, error) { return key.OpenToken(renewal, nil) },
+	for name, open := range map[string]func() (Tokens, error){
+		"another key":      func() (Tokens, error) { return other.OpenTokens(renewal, sealed) },
+		"another sequence": func() (Tokens, error) { return key.OpenTokens(Renewal{"u", 3}, sealed) },
+		"another account":  func() (Tokens, error) { return key.OpenTokens(Renewal{"v", 2}, sealed) },
+		"a cut text":       func() (Tokens, error) { return key.OpenTokens(renewal, sealed[1:]) },
+		"nothing":          func() (Tokens, error) { return key.OpenTokens(renewal, nil) },
 	} {
-		if token, err := open(); err == nil || token != "" {
+		if tokens, err := open(); err == nil || tokens != (Tokens{}) {
 			t.Errorf("%s opens it", name)
 		}
 	}
 	weak := make([]byte, 32) // a point of small order, with which the shared secret is zero
 	for name, public := range map[string][]byte{"short": key.Public()[1:], "no point": append(make([]byte, 31), 0xff), "weak": weak, "none": nil} {
-		if _, err := SealToken(public, renewal, "secret"); err == nil {
+		if _, err := SealTokens(public, renewal, Tokens{Token: "secret"}); err == nil {
 			t.Errorf("a key that is %s is sealed to", name)
 		}
 	}

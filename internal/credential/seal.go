@@ -20,6 +20,8 @@ type Answer struct {
 	ClusterName string `json:"clusterName"`
 	// SystemNamespace is the hub's system namespace.
 	SystemNamespace string `json:"systemNamespace"`
+	// Reconnect is a token with which the agent may ask to be this member again, once Token has run out; "" if the hub issues none.
+	Reconnect string `json:"reconnect,omitempty"`
 	// Expires is when Token stops working; the agent renews it before. Zero if never.
 	Expires time.Time `json:"expires,omitzero"`
 }

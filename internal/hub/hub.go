@@ -50,6 +50,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/member"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
+	"github.com/muster-fleet/muster/internal/hub/reconnect"
 	"github.com/muster-fleet/muster/internal/hub/record"
 	"github.com/muster-fleet/muster/internal/hub/registration"
 	"github.com/muster-fleet/muster/internal/hub/served"
@@ -141,7 +142,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	}
 	deps.Liveness = liveness.New(clock.RealClock{}, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
-	moves := &record.MoveLimiter{}
+	moves, again := &record.MoveLimiter{}, reconnect.New(deps)
 	agents := agentbundle.New(deps)
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
@@ -152,8 +153,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
 		func() error { return token.New(deps).Register(ctx, mgr) },
-		func() error { return registration.New(registration.Deps{Deps: deps, Hub: address}).Register(ctx, mgr) },
-		func() error { return cluster.New(deps, moves, address).Register(mgr) },
+		func() error {
+			return registration.New(registration.Deps{Deps: deps, Hub: address, Reconnect: again.Token}).Register(ctx, mgr)
+		},
+		func() error { return cluster.New(deps, moves, address, again.Token).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves).Register(ctx, mgr) },
 		func() error { return addPlacement(ctx, mgr, deps) },

@@ -24,6 +24,8 @@ const (
 	keyToken = "token"
 	// keySequence is Muster's own: it counts the credentials that the hub has issued for the account.
 	keySequence = "sequence"
+	// keyReconnect is Muster's own: the token by which the agent may come back once its credential has run out.
+	keyReconnect = "reconnectToken"
 	// Muster's own, if the hub asked for a mode.
 	keyMode      = "agentTLSMode"
 	keyChartMode = "chartTLSMode"
@@ -55,6 +57,8 @@ type Credential struct {
 	Upstream bool
 	// Sequence counts the credentials that the hub has issued for the account; zero for the one of the registration.
 	Sequence int64
+	// Reconnect is a token with which the agent may ask to be this member again, once Token has run out; "" if the hub has issued none.
+	Reconnect string
 }
 
 // Account is the UID of the account on the hub that the token is of; empty if the token does not name it.
@@ -96,6 +100,7 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 	sequence, _ := strconv.ParseInt(string(secret.Data[keySequence]), 10, 64) // absent from the credential of a registration
 	return Credential{
 		Sequence:        sequence,
+		Reconnect:       string(secret.Data[keyReconnect]),
 		Server:          cluster.Server,
 		CA:              cluster.CertificateAuthorityData,
 		Token:           token,
@@ -154,6 +159,9 @@ func (c Credential) Secret(namespace string) (*corev1.Secret, error) {
 	}
 	if c.Sequence > 0 {
 		secret.Data[keySequence] = []byte(strconv.FormatInt(c.Sequence, 10))
+	}
+	if c.Reconnect != "" {
+		secret.Data[keyReconnect] = []byte(c.Reconnect)
 	}
 	if c.Mode != "" {
 		secret.Data[keyMode], secret.Data[keyChartMode] = []byte(c.Mode), []byte(c.ChartMode)

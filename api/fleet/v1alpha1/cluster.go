@@ -50,6 +50,11 @@ type ClusterSpec struct {
 	// +optional
 	// +nullable
 	KubeConfigSecretNamespace limits.Name `json:"kubeConfigSecretNamespace,omitempty"`
+	// Reconnect lets a native agent whose credential has run out be this member again without a registration token, if it proves to have the key that
+	// is pinned to the Cluster. By default it may. A Muster addition.
+	// +optional
+	// +nullable
+	Reconnect *bool `json:"reconnect,omitempty"`
 	// RedeployAgentGeneration re-imports a manager-initiated cluster whenever it changes.
 	// +optional
 	RedeployAgentGeneration int64 `json:"redeployAgentGeneration,omitempty"`

@@ -45,6 +45,15 @@ type Bootstrap struct {
 	Workspace string
 	// ConfigDigest is that of the Config that belongs to it; empty if any does.
 	ConfigDigest string
+	// JoinedWith is what a credential is to say of what it was bought with, if that is not this.
+	JoinedWith string
+}
+
+// Reconnecting is what lets a cluster ask to be the member again that it was with a credential which has run out.
+func Reconnecting(c hubclient.Credential) Bootstrap {
+	return Bootstrap{
+		Server: c.Server, CA: c.CA, Token: c.Reconnect, Claims: credential.ClaimsOf(c.Reconnect), Workspace: c.Workspace, JoinedWith: c.JoinedWith,
+	}
 }
 
 // Digest changes when anything does that makes a registration another one: the token, the hub, the workspace or the clientID.

@@ -6,6 +6,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (j *Joiner) accept(ctx context.Context, answer credential.Answer) (*hubclie
 	found := hubclient.Credential{
 		Server: j.Bootstrap.Server, CA: j.Bootstrap.CA, Token: answer.Token,
 		MemberNamespace: answer.DeploymentNamespace, Workspace: answer.ClusterNamespace, Cluster: answer.ClusterName,
-		JoinedWith: j.Bootstrap.Digest(j.Config.ClientID), JoinedAs: DigestOfClientID(j.Config.ClientID),
+		JoinedWith: cmp.Or(j.Bootstrap.JoinedWith, j.Bootstrap.Digest(j.Config.ClientID)), Reconnect: answer.Reconnect, JoinedAs: DigestOfClientID(j.Config.ClientID),
 	}
 	if found.Token == "" || found.MemberNamespace == "" || found.Workspace == "" || found.Cluster == "" {
 		return nil, errors.New("the hub's answer is incomplete: it lacks a token, a member namespace, a workspace or a cluster name")

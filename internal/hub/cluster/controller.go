@@ -43,14 +43,17 @@ type Controller struct {
 	missing sync.Map
 	// superseded is since when a report names a credential that a newer one had replaced.
 	superseded sync.Map
+	// reconnect returns a token with which agents of a workspace may ask to be members again.
+	reconnect func(ctx context.Context, workspace string) string
 	// began returns when this hub began to reconcile.
 	began func() time.Time
 }
 
-// New returns a controller; hub is where the agent of a Cluster should reach the hub.
-func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress) *Controller {
+// New returns a controller; hub is where the agent of a Cluster should reach the hub, reconnect a token with which agents of a workspace may ask to be
+// members again.
+func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string) *Controller {
 	return &Controller{
-		Controller: record.New(deps, moves, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, began: sync.OnceValue(deps.Clock.Now),
+		Controller: record.New(deps, moves, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, reconnect: reconnect, began: sync.OnceValue(deps.Clock.Now),
 	}
 }
 

@@ -122,7 +122,8 @@ func (c *Controller) issueCredential(ctx context.Context, o *observed) (*cluster
 	if current != nil {
 		next.Sequence = max(next.Sequence, current.Sequence+1)
 	}
-	next.Sealed, err = credential.SealToken(o.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, token)
+	next.Sealed, err = credential.SealTokens(o.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence},
+		credential.Tokens{Token: token, Reconnect: c.reconnect(ctx, o.Workspace)})
 	if err != nil {
 		return nil, fmt.Errorf("renewing the credential of %s: %w", o.Namespace, err)
 	}

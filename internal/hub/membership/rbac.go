@@ -5,10 +5,13 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Names of the ClusterRoles that members are bound to.
@@ -18,6 +21,15 @@ const (
 	bundleDeploymentRole = "fleet-bundle-deployment"
 	contentRole          = "fleet-content"
 )
+
+// tokenIssuer is the ClusterRole by which the hub may issue tokens, and the name of its bindings; the chart makes it.
+const tokenIssuer = "fleet-controller-tokens"
+
+// TokenIssuer lets the hub issue tokens in a workspace: those of ClusterRegistrationTokens, and those by which agents reconnect.
+func TokenIssuer(workspace, systemNamespace string) *rbacv1.RoleBinding {
+	meta := metav1.ObjectMeta{Namespace: workspace, Name: tokenIssuer, Labels: map[string]string{fleet.LabelManaged: "true"}}
+	return kube.RoleBinding(meta, "ClusterRole", tokenIssuer, kube.AccountSubject(systemNamespace, naming.HubServiceAccount))
+}
 
 //go:embed rbac/*.yaml
 var rbacFS embed.FS

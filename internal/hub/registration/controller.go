@@ -39,6 +39,8 @@ type Deps struct {
 	controller.Deps
 	// Hub returns where the agent of a Cluster should reach the hub.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// Reconnect returns a token with which agents of a workspace may ask to be members again; "" if there is none.
+	Reconnect func(ctx context.Context, workspace string) string
 }
 
 // Controller reconciles ClusterRegistrations.

@@ -48,8 +48,10 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 
 // grant issues the credential and answers, and returns what to report. All writes can be repeated.
 func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
-	if err := c.stamp(ctx, &o); err != nil {
-		return d, nil, err
+	if !o.returns() { // else the labels of the token before stay
+		if err := c.stamp(ctx, &o); err != nil {
+			return d, nil, err
+		}
 	}
 	identity := membership.Identity{Member: membership.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
 	if o.native {
@@ -137,7 +139,7 @@ func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, acc
 	if claims.AccountUID != string(account.UID) {
 		return nil, fmt.Errorf("issuing the credential of %s/%s: the account was replaced meanwhile", account.Namespace, account.Name)
 	}
-	answer.Token, answer.Expires = token, claims.Expires
+	answer.Token, answer.Expires, answer.Reconnect = token, claims.Expires, c.Reconnect(ctx, r.Namespace)
 	return credential.Seal(r.Spec.AnswerKey, string(r.UID), answer)
 }
 

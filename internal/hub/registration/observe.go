@@ -7,11 +7,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/reconnect"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -84,7 +86,12 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 			return err
 		}
 	} else {
-		account := strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
+		requester := r.Annotations[fleet.AnnotationRequester]
+		account := strings.TrimPrefix(requester, "system:serviceaccount:"+r.Namespace+":")
+		if o.reconnecting = reconnect.IsAccount(requester, r.Namespace); o.reconnecting {
+			o.tokenAccount = account
+			return nil
+		}
 		var list fleet.ClusterRegistrationTokenList
 		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: account}); err != nil {
 			return err
@@ -155,7 +162,7 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		if err != nil {
 			return err
 		}
-		view.namespace, view.memberNamespace = state, member.Namespace
+		view.namespace, view.memberNamespace, view.reconnect = state, member.Namespace, ptr.Deref(cluster.Spec.Reconnect, true)
 		if view.holder, err = c.observeHolder(ctx, r, cluster, o.key); err != nil {
 			return err
 		}

@@ -43,6 +43,8 @@ const (
 	reasonPreparing      = "Preparing"
 	reasonTokenNotIssued = "TokenNotIssued"
 	reasonFailed         = "Failed"
+	// reasonKeyProved: the request needs no token, which the status records before anything is done.
+	reasonKeyProved = "KeyProved"
 )
 
 // action is what to do besides the report.
@@ -76,6 +78,8 @@ type clusterView struct {
 	namespace       membership.NamespaceState
 	memberNamespace string
 	holder          holder
+	// reconnect: its agent may come back without a token, by its key.
+	reconnect bool
 }
 
 // observed is all that a decision depends on.
@@ -97,6 +101,8 @@ type observed struct {
 	tokenProblem string
 	// displacement is the hub's setting.
 	displacement config.Displacement
+	// reconnecting: the request is made with the account by which agents come back whose credential has run out.
+	reconnecting bool
 	// limits are those of the token.
 	limits tokenLimits
 	// limitedTokens: the workspace has tokens with limits. It is known only of requests that name no token.
@@ -158,6 +164,10 @@ func evaluate(o observed) decision {
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
+	case o.returns() && o.approvedFor != reasonKeyProved: // recorded first: once the account before is deleted, nothing tells that the key was the holder's
+		return decision{state: fleet.RegistrationWaiting, reason: reasonKeyProved, cluster: o.matches[0].name, message: "the request is signed with the key of the Cluster, which it needs no token for"}
+	case o.returns():
+		return evaluateMatch(o.matches[0])
 	}
 	cluster := o.newName
 	if len(o.matches) == 1 {
@@ -184,6 +194,12 @@ func evaluate(o observed) decision {
 		message: "the Cluster is being created"}
 }
 
+// returns says whether a request without a token that is good is granted all the same: it is signed with the key that is pinned to the Cluster.
+func (o observed) returns() bool {
+	return o.token != tokenValid && o.native && len(o.matches) == 1 && o.matches[0].reconnect &&
+		(o.matches[0].holder == sameHolder || o.approvedFor == reasonKeyProved)
+}
+
 // refusal is the decision on a request that is wrong in itself.
 func refusal(o observed) (decision, bool) {
 	switch {
@@ -197,6 +213,10 @@ func refusal(o observed) (decision, bool) {
 		return denied("InvalidAnswerKey", o.keyProblem), true
 	case o.signatureProblem != "":
 		return denied("InvalidSignature", o.signatureProblem+": only the agent that has the key can ask with it"), true
+	case o.returns():
+		return decision{}, false
+	case o.reconnecting:
+		return denied("ReconnectRefused", "the credential of this cluster has run out, and it is not signed with the key of a Cluster with its client ID that lets its agent come back (spec.reconnect) and still has an identity: give the cluster a registration token"), true
 	case o.token == tokenMissing:
 		return denied("TokenNotFound", fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenExpired:

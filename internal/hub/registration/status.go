@@ -23,7 +23,9 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 		Answer:        answer,
 		DroppedLabels: o.dropped,
 	}
-	if reason, _ := o.approvalNeeded(); reason != "" && o.isApproved(reason) {
+	if d.reason == reasonKeyProved {
+		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reasonKeyProved, r.Generation
+	} else if reason, _ := o.approvalNeeded(); reason != "" && o.isApproved(reason) {
 		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reason, r.Generation
 	} else {
 		after.Status.ApprovedReason, after.Status.ApprovedGeneration = r.Status.ApprovedReason, r.Status.ApprovedGeneration

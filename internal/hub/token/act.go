@@ -87,7 +87,7 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	role, binding := desiredAccess(token)
 	if d.issue && !o.expires().IsZero() {
 		// First, because Kubernetes takes a moment to notice a new right, which the other writes fill.
-		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), desiredIssuer(token.Namespace, c.SystemNamespace))
+		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), membership.TokenIssuer(token.Namespace, c.SystemNamespace))
 		if err := errors.Join(err, kube.Ensure(ctx, c.Client, missing...)); err != nil {
 			return false, err
 		}

@@ -46,15 +46,6 @@ func desiredAccess(token *fleet.ClusterRegistrationToken) (*rbacv1.Role, *rbacv1
 	return role, kube.RoleBinding(meta(token, naming.SafeConcat(account, "to", "role")), "Role", role.Name, kube.AccountSubject(token.Namespace, account))
 }
 
-// issuer is the ClusterRole by which the hub may issue tokens, and the name of its bindings; the chart makes it.
-const issuer = "fleet-controller-tokens"
-
-// desiredIssuer lets the hub issue tokens in a workspace, for all ClusterRegistrationTokens there.
-func desiredIssuer(workspace, systemNamespace string) *rbacv1.RoleBinding {
-	meta := metav1.ObjectMeta{Namespace: workspace, Name: issuer, Labels: map[string]string{fleet.LabelManaged: "true"}}
-	return kube.RoleBinding(meta, "ClusterRole", issuer, kube.AccountSubject(systemNamespace, naming.HubServiceAccount))
-}
-
 func desiredSecret(token *fleet.ClusterRegistrationToken, text string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: meta(token, token.Name),
