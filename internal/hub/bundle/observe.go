@@ -57,9 +57,12 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	for i := range clusters {
 		cluster := &clusters[i]
 		namespace := membership.DeliveryNamespace(cluster)
+		if former, wasRevoked := membership.Former(cluster); wasRevoked {
+			delete(deployments, former.Namespace) // they go with the namespace, so that they stay installed
+		}
 		if !deliverable(cluster) {
-			// Deployments of a Cluster that leaves are not deleted one by one: how it leaves decides whether they stay installed.
-			delete(deployments, namespace)
+			// Deployments of a Cluster that leaves or is revoked are not deleted one by one: how it leaves decides whether they stay installed.
+			delete(deployments, membership.OfCluster(cluster).Namespace)
 			continue
 		}
 		in := groupsOf(cluster, groups)
@@ -217,7 +220,7 @@ func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// deliverable says whether a Cluster has a member namespace, is not leaving, and is managed by this hub.
+// deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is managed by this hub.
 func deliverable(cluster *fleet.Cluster) bool {
-	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
+	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == ""
 }

@@ -61,6 +61,10 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 
 // Stay also deletes the Cluster if it has expired.
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
+	if r.o.Revoked {
+		r.missing.Delete(r.o.Namespace)
+		return ctrl.Result{}, r.Report(ctx, record.Departure{})
+	}
 	if err := r.prepare(ctx, &r.o); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,7 +154,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
 	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
-	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken:
+	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
+		to == membership.ReasonRevoked:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
 	case to == membership.ReasonAgentLeft:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)

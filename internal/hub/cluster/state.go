@@ -24,6 +24,7 @@ import (
 //	    ▼ │                ▼   │
 //	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
 //
+// While an annotation revokes a Cluster that stays, it is Revoked, whatever else it may be.
 // An agent that has registered elsewhere says so last: AgentLeft stands in the place of AgentLost, until one registers again.
 // Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
 // While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
@@ -95,6 +96,10 @@ func (o observed) wait() time.Duration {
 func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
+	case o.Revoked:
+		return result{reason: membership.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
+			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
+			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
 	case reason != "":
 		return result{reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
@@ -118,6 +123,14 @@ func readiness(o observed) result {
 		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
 	return result{ready: true, reason: reasonReady, message: o.registering()}
+}
+
+// afterRevocation is what has to follow when a revocation is taken back.
+func (o observed) afterRevocation() string {
+	if o.managed {
+		return "(the hub then installs the agent again)"
+	}
+	return "and give the cluster a new registration token"
 }
 
 // left is the message of an agent that has left without being asked to, or "".

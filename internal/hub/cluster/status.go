@@ -30,7 +30,10 @@ const stateWaitCheckIn = "WaitCheckIn"
 // describe computes the status. No other function sets the fields that this package owns.
 func describe(o observed, departure record.Departure, now time.Time) fleet.ClusterStatus {
 	after := *o.before.DeepCopy()
-	if o.NamespaceState == membership.NamespaceOurs {
+	switch { // what is delivered to a Cluster that was revoked waits for an agent to be registered again
+	case o.Revoked:
+		after.Namespace = ""
+	case o.NamespaceState == membership.NamespaceOurs && (o.Epoch == 0 || o.agent != ""):
 		after.Namespace = o.Namespace
 	}
 	said := readiness(o)
@@ -74,6 +77,9 @@ func describe(o observed, departure record.Departure, now time.Time) fleet.Clust
 	after.Display.State = string(rollup.Worst(o.bundles))
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
+	}
+	if o.Revoked {
+		after.Display.State = membership.ReasonRevoked
 	}
 	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
