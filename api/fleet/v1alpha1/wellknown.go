@@ -37,8 +37,11 @@ const (
 	AnnotationRequester = "muster/requester"
 	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it.
 	AnnotationAgentKey = "muster/agent-key"
-	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false").
+	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false"). On a Cluster whose workspace
+	// approves its members, it lets Bundles and placements be delivered ("true") or nothing new ("false").
 	AnnotationApproved = "muster/approved"
+	// LabelApproveMembers: "true" on a workspace has nothing delivered to a Cluster before somebody approves that. A Muster addition.
+	LabelApproveMembers = "muster/approve-members"
 	// LabelPrefixStamped begins the keys of labels that no request may bring: a ClusterRegistrationToken stamps them, or an admin sets them. A
 	// Muster addition.
 	LabelPrefixStamped = "stamped.muster/"
@@ -129,6 +132,9 @@ const (
 	// ConditionLabelsAccepted on a Cluster is False if labels that its agent asked for were dropped, and says which and why; True if its token has
 	// stamped labels and none was dropped; absent if there is nothing to say. A Muster addition.
 	ConditionLabelsAccepted = "LabelsAccepted"
+	// ConditionDeliveryApproved on a Cluster is False while its workspace approves its members and nobody has approved this one, and says how to; True
+	// if somebody has; absent if nobody has to. A Muster addition.
+	ConditionDeliveryApproved = "DeliveryApproved"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 )

@@ -57,12 +57,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	for i := range clusters {
 		cluster := &clusters[i]
 		namespace := membership.DeliveryNamespace(cluster)
-		if former, wasRevoked := membership.Former(cluster); wasRevoked {
-			delete(deployments, former.Namespace) // they go with the namespace, so that they stay installed
-		}
-		if !deliverable(cluster) {
-			// Deployments of a Cluster that leaves or is revoked are not deleted one by one: how it leaves decides whether they stay installed.
-			delete(deployments, membership.OfCluster(cluster).Namespace)
+		if withheld(bundle, cluster, deployments) {
 			continue
 		}
 		in := groupsOf(cluster, groups)
@@ -218,6 +213,20 @@ func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, works
 
 func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// withheld says whether a Cluster gets nothing of a Bundle, and removes from the deployments those that are not deleted one by one: how a Cluster leaves
+// decides whether its deployments stay installed, those of a Cluster that is or was revoked go with the namespace and stay installed, and one that nobody has
+// approved keeps what it has.
+func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
+	if former, wasRevoked := membership.Former(cluster); wasRevoked {
+		delete(deployments, former.Namespace)
+	}
+	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membership.AwaitsApproval(cluster)) {
+		return false
+	}
+	delete(deployments, membership.OfCluster(cluster).Namespace)
+	return true
 }
 
 // deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is managed by this hub.

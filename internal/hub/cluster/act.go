@@ -33,6 +33,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	if err := r.rollUp(ctx, o); err != nil {
 		return err
 	}
+	if err := r.observeApproval(ctx); err != nil {
+		return err
+	}
 	if o.account, err = r.readAccount(ctx, o.Member); err != nil {
 		return err
 	}
@@ -69,6 +72,9 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	if err := r.pinKey(ctx, r.cluster, r.o); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.inheritApproval(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	if left := r.o.unsettled(r.Clock.Now()); left > 0 {
@@ -145,6 +151,10 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
 		}
+	}
+	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
+	if membership.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before, fleet.ConditionDeliveryApproved) {
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, approved.Reason, "Approve", "%s", approved.Message)
 	}
 	from, ready := kube.ReasonOf(before, fleet.ConditionReady), kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 	to := ready.Reason

@@ -56,7 +56,11 @@ type observed struct {
 	// bundles is the summary of the Bundles on the Cluster, and resources counts what they deployed.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
-	before    fleet.ClusterStatus
+	// delivered: there are BundleDeployments but for the agent's own.
+	delivered bool
+	// approval says whether something may be delivered.
+	approval approval
+	before   fleet.ClusterStatus
 	// recorded is the agent's state by the status before.
 	recorded membership.AgentState
 }
@@ -121,6 +125,9 @@ func readiness(o observed) result {
 	}
 	if _, left := record.NotPruned(o.Report); left != "" {
 		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
+	}
+	if o.approval == approvalAwaited {
+		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), o.registering())}
 	}
 	return result{ready: true, reason: reasonReady, message: o.registering()}
 }

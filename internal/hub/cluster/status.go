@@ -58,6 +58,7 @@ func describe(o observed, departure record.Departure, now time.Time) fleet.Clust
 		}
 	}
 	describeLabels(&after, o.labels, now)
+	describeApproval(&after, o, now)
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
 	// The first heartbeat and the report are shown by one write.
@@ -101,6 +102,20 @@ func describeLabels(after *fleet.ClusterStatus, labels membership.LabelRecord, n
 	default:
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionLabelsAccepted)
 		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, said)
+}
+
+// describeApproval shows whether something may be delivered, if the workspace asks for approval.
+func describeApproval(after *fleet.ClusterStatus, o observed, now time.Time) {
+	said := kube.Condition(fleet.ConditionDeliveryApproved, true, string(approvalGiven), "")
+	switch o.approval {
+	case approvalUnneeded:
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionDeliveryApproved)
+		return
+	case approvalAwaited:
+		said = kube.Condition(fleet.ConditionDeliveryApproved, false, membership.ReasonApprovalRequired, o.awaitsApproval())
+	case approvalGiven, approvalInherited:
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, said)
 }

@@ -103,6 +103,8 @@ func ofCluster(
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "no agent of the Cluster has registered"}
+	case membership.AwaitsApproval(cluster):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
 	case report == nil:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonOldAgent, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
 	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter
