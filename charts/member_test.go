@@ -259,6 +259,17 @@ enableNamespaceCollectionInPropertyProvider: false
 	}
 }
 
+func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
+	const namespace = "fleet-member-web-1a2b3c4d5e6f"
+	out := member("config.memberNamespace=" + namespace).mustRender(t)
+	if got := environment(out.container(t, "member-agent"))["MEMBER_NAMESPACE"]; got != namespace {
+		t.Errorf("the namespace is %v", got)
+	}
+	if strings.Contains(out.notes, "were ignored") {
+		t.Errorf("notes say %s", out.notes)
+	}
+}
+
 func TestMistakesOfAMemberAgentFailWithASentence(t *testing.T) {
 	bare := func(set ...string) helm {
 		return helm{chart: "member-agent", namespace: "default", release: "member-agent", set: set}
@@ -277,6 +288,7 @@ func TestMistakesOfAMemberAgentFailWithASentence(t *testing.T) {
 		"name that is too long":     {member("config.memberClusterName=" + strings.Repeat("x", 51)), "has 51 characters, and a MemberCluster's name has at most 50"},
 		"name with a dot":           {member("config.memberClusterName=web.example"), `config.memberClusterName "web.example" has a dot`},
 		"name in capitals":          {member("config.memberClusterName=Web"), "has lower-case letters, digits"},
+		"namespace of another kind": {member("config.memberNamespace=cluster-web"), `config.memberNamespace is "cluster-web", which is no member namespace`},
 		"CA that is neither":        {member("config.hubCA=abc"), "config.hubCA is neither PEM (-----BEGIN CERTIFICATE-----) nor base64 of PEM"},
 		"certificates":              {member("useCAAuth=true"), "this agent shows the hub a token, not a certificate"},
 		"provider azure":            {member("config.provider=azure"), `config.provider is "azure": this agent takes the hub's token from a Secret only`},

@@ -187,9 +187,15 @@ func (a *Agent) changeSession(ctx context.Context, to *hubclient.Session) {
 	}
 	switch {
 	case from == nil:
-	case to == nil, last == nil, last.UID == to.Report.UID, report.HasLeft(last), from.Credential.Workspace == "":
+	case to == nil, last == nil, last.UID == to.Report.UID, report.HasLeft(last), from.Credential.Workspace == "", revokedSince(from.Credential, to.Credential):
 		from.Close()
 	default:
 		a.leaveFormer(ctx, from, last, to)
 	}
+}
+
+// revokedSince says whether one membership is that of another after it was revoked: the same record has another member namespace then. Nobody listens in
+// the one before, and what was delivered there goes on.
+func revokedSince(before, now hubclient.Credential) bool {
+	return before.Server == now.Server && before.Record() == now.Record() && before.MemberNamespace != now.MemberNamespace
 }

@@ -98,6 +98,8 @@ func TestMembershipIsCheckedAtTheStart(t *testing.T) {
 		"the longest name":          {with(func(m *Membership) { m.Name = strings.Repeat("x", 50) }), ""},
 		"a CA that is no CA":        {with(func(m *Membership) { m.CA = "..." }), "config.hubCA (HUB_CERTIFICATE_AUTHORITY, --hub-certificate-authority) is unusable"},
 		"a chart's CA that is none": {with(func(m *Membership) { m.FallbackCA = "..." }), "hub-ca.crt of the chart (HUB_CERTIFICATE_AUTHORITY_FALLBACK) is unusable"},
+		"a namespace of before":     {with(func(m *Membership) { m.Namespace = "fleet-member-web-1a2b3c4d5e6f" }), ""},
+		"a namespace of another":    {with(func(m *Membership) { m.Namespace = "kube-system" }), "config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is \"kube-system\""},
 		"a Secret without name":     {with(func(m *Membership) { m.SecretName = "" }), "has to be NAMESPACE/NAME"},
 	} {
 		checked, err := row.given.Validate()

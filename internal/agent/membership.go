@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type Membership struct {
 	Server string
 	// Name is that of the MemberCluster.
 	Name string
+	// Namespace is the member namespace on the hub; if empty, that of a MemberCluster which was never revoked.
+	Namespace string
 	// CA is that of the hub, as PEM or base64 of PEM; if empty, the key ca.crt of the Secret, else FallbackCA, else the system's.
 	CA string
 	// FallbackCA is the one that comes with the chart, in the same form.
@@ -52,6 +55,11 @@ func (m Membership) Validate() (Membership, error) {
 	if problems := validation.IsDNS1123Label(m.Name); len(problems) > 0 || len(m.Name) > naming.MaxMemberClusterName {
 		return m, fmt.Errorf("config.memberClusterName (MEMBER_CLUSTER_NAME, --member-cluster-name) is %q: a MemberCluster's name has at most %d letters, "+
 			"digits and '-', all lower case, and begins and ends with a letter or digit", m.Name, naming.MaxMemberClusterName)
+	}
+	m.Namespace = cmp.Or(m.Namespace, naming.MemberClusterNamespace(m.Name))
+	if !strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) || len(validation.IsDNS1123Label(m.Namespace)) > 0 {
+		return m, fmt.Errorf("config.memberNamespace (MEMBER_NAMESPACE, --member-namespace) is %q: the condition Joined of the MemberCluster says what to set; "+
+			"leave it empty if that says nothing", m.Namespace)
 	}
 	ca, err := credential.ParseCA(m.CA)
 	if err != nil {
@@ -124,7 +132,7 @@ func (m *membership) observe(o *observation) {
 
 // configured is the credential as the user gave it, at the address that the user gave.
 func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, error) {
-	c := hubclient.Credential{Server: m.Server, CA: []byte(m.CA), MemberNamespace: naming.MemberClusterNamespace(m.Name), Cluster: m.Name}
+	c := hubclient.Credential{Server: m.Server, CA: []byte(m.CA), MemberNamespace: m.Namespace, Cluster: m.Name}
 	if secret == nil {
 		return c, nil
 	}
@@ -171,7 +179,8 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 		who = "the one of the token in secret " + m.credentialRef()
 	}
 	return absent, fmt.Sprintf("the hub knows no member %s for this identity yet: apply a MemberCluster named %s whose identity is %s, "+
-		"or put the token of the account that it names into secret %s (%s)", m.Name, m.Name, who, m.credentialRef(), session.Explain(err))
+		"or put the token of the account that it names into secret %s; if the member was revoked, its condition Joined says which config.memberNamespace to set (%s)",
+		m.Name, m.Name, who, m.credentialRef(), session.Explain(err))
 }
 
 func (m *membership) credentialRef() string { return m.SecretNamespace + "/" + m.SecretName }

@@ -15,11 +15,35 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // memberHub plays a hub that has a MemberCluster, with exactly the rights that it grants.
 type memberHub struct{ *testHub }
+
+func TestOnlyAnotherNamespaceOfTheSameRecordIsThatOfARevokedMembership(t *testing.T) {
+	before := hubclient.Credential{Server: "https://hub", Workspace: "clusters", Cluster: "web", MemberNamespace: "a"}
+	with := func(change func(*hubclient.Credential)) hubclient.Credential {
+		c := before
+		change(&c)
+		return c
+	}
+	for name, row := range map[string]struct {
+		now  hubclient.Credential
+		want bool
+	}{
+		"the same record in another namespace": {with(func(c *hubclient.Credential) { c.MemberNamespace = "b" }), true},
+		"the same membership":                  {before, false},
+		"another Cluster":                      {with(func(c *hubclient.Credential) { c.Cluster, c.MemberNamespace = "db", "b" }), false},
+		"a Cluster of another workspace":       {with(func(c *hubclient.Credential) { c.Workspace, c.MemberNamespace = "others", "b" }), false},
+		"a Cluster of another hub":             {with(func(c *hubclient.Credential) { c.Server, c.MemberNamespace = "https://other", "b" }), false},
+	} {
+		if got := revokedSince(before, row.now); got != row.want {
+			t.Errorf("%s: %t, want %t", name, got, row.want)
+		}
+	}
+}
 
 func newMemberHub(t *testing.T, config *rest.Config, name string) *memberHub {
 	t.Helper()

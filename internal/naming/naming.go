@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -92,8 +93,25 @@ func MemberNamespace(workspace, cluster string) string {
 	return SafeConcat("cluster", workspace, cluster, KeyHash(workspace+"::"+cluster))
 }
 
+// MemberNamespaceAt is the member namespace of a Cluster that was revoked so many times. KeyHash does not read the end of what is long, so that the
+// epoch stands first.
+func MemberNamespaceAt(epoch int, workspace, cluster string) string {
+	if epoch == 0 {
+		return MemberNamespace(workspace, cluster)
+	}
+	return SafeConcat("cluster", workspace, cluster, KeyHash(strconv.Itoa(epoch)+"::"+workspace+"::"+cluster))
+}
+
 // MemberClusterNamespace is the member namespace of a MemberCluster.
 func MemberClusterNamespace(name string) string { return memberClusterNamespacePrefix + name }
+
+// MemberClusterNamespaceAt is the member namespace of a MemberCluster that was revoked so many times.
+func MemberClusterNamespaceAt(epoch int, name string) string {
+	if epoch == 0 {
+		return MemberClusterNamespace(name)
+	}
+	return SafeConcat(memberClusterNamespacePrefix+name, KeyHash(strconv.Itoa(epoch)+"::"+name))
+}
 
 // MemberClusterRole is the Role of the identity of a MemberCluster, in its member namespace.
 func MemberClusterRole(name string) string { return "fleet-role-" + name }

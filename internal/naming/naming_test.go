@@ -45,6 +45,29 @@ func TestSafeConcatNeverDoublesTheDash(t *testing.T) {
 	}
 }
 
+func TestEachEpochOfAMemberHasANamespaceOfItsOwn(t *testing.T) {
+	long, seen := strings.Repeat("x", 120), map[string]string{}
+	for epoch := range 3 {
+		for _, name := range []string{
+			MemberNamespaceAt(epoch, "clusters", "web"), MemberNamespaceAt(epoch, "clusters", long), MemberNamespaceAt(epoch, long[:63], "web"),
+			MemberClusterNamespaceAt(epoch, "web"), MemberClusterNamespaceAt(epoch, long[:MaxMemberClusterName]),
+		} {
+			if before, known := seen[name]; known || len(name) > 63 {
+				t.Errorf("namespace %q (%d characters) is that of %s, too", name, len(name), before)
+			}
+			seen[name] = name
+		}
+	}
+	for got, want := range map[string]string{
+		MemberNamespaceAt(0, "clusters", "my-cluster"): "cluster-clusters-my-cluster-bfd14deb5a00", MemberNamespaceAt(1, "clusters", "my-cluster"): "cluster-clusters-my-cluster-0e6725db38a9",
+		MemberClusterNamespaceAt(0, "member-1"): "fleet-member-member-1", MemberClusterNamespaceAt(1, "member-1"): "fleet-member-member-1-7bddadd883fb",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q, as ever", got, want)
+		}
+	}
+}
+
 func TestKeyHashReadsTheFirstHundredCharacters(t *testing.T) {
 	head := strings.Repeat("x", 100)
 	if KeyHash(head+"1") != KeyHash(head+"2") {

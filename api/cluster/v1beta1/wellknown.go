@@ -17,6 +17,13 @@ const (
 	// AnnotationLeavePolicy on a MemberCluster or a Cluster says what becomes of what was placed on it when it leaves: Delete or Orphan. A
 	// MemberCluster that does not say is emptied, a Cluster is not.
 	AnnotationLeavePolicy = "muster/leave-policy"
+	// AnnotationRevoked on a MemberCluster or a Cluster takes away at once whatever access its member has, and lets no agent in while the annotation
+	// stands. Any value counts but "false" and none. Whoever may edit the record sets it, which no member may. A Muster addition.
+	AnnotationRevoked = "muster/revoked"
+	// AnnotationMemberEpoch on a MemberCluster or a Cluster is how often its member was revoked; 0 if absent. The name of the member namespace follows
+	// from it. The hub writes it, and no member can. A label of the same key stands on what is delivered to a member that was revoked once. A Muster
+	// addition.
+	AnnotationMemberEpoch = "muster/member-epoch"
 	// ConditionSupported is False while the record asks for something that the hub cannot do, and says what; else there is none.
 	ConditionSupported = "Supported"
 	// ReasonLeaving is that of the condition Joined while a member leaves.

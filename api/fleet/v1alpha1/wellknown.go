@@ -39,8 +39,11 @@ const (
 	AnnotationAgentKey = "muster/agent-key"
 	// AnnotationAcceptCredential on a Cluster with the condition Cloned is the sequence of the older credential whose agent is to keep the Cluster.
 	AnnotationAcceptCredential = "muster/accept-credential"
-	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false").
+	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false"). On a Cluster whose workspace
+	// approves its members, it lets Bundles and placements be delivered ("true") or nothing new ("false").
 	AnnotationApproved = "muster/approved"
+	// LabelApproveMembers: "true" on a workspace has nothing delivered to a Cluster before somebody approves that. A Muster addition.
+	LabelApproveMembers = "muster/approve-members"
 	// LabelPrefixStamped begins the keys of labels that no request may bring: a ClusterRegistrationToken stamps them, or an admin sets them. A
 	// Muster addition.
 	LabelPrefixStamped = "stamped.muster/"
@@ -133,6 +136,9 @@ const (
 	ConditionLabelsAccepted = "LabelsAccepted"
 	// ConditionCloned says that an older credential of the agent was in use after a newer one had been; absent if none was. A Muster addition.
 	ConditionCloned = "Cloned"
+	// ConditionDeliveryApproved on a Cluster is False while its workspace approves its members and nobody has approved this one, and says how to; True
+	// if somebody has; absent if nobody has to. A Muster addition.
+	ConditionDeliveryApproved = "DeliveryApproved"
 	// ConditionHubConfigured says whether the agent reaches the hub as the hub's settings say.
 	ConditionHubConfigured = "HubConfigured"
 )

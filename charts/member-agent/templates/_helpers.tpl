@@ -28,6 +28,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "member-agent.hubURL" }}{{ include "member-agent.setting" (list .Values.config.hubURL) }}{{ end }}
 {{- define "member-agent.memberClusterName" }}{{ include "member-agent.setting" (list .Values.config.memberClusterName) }}{{ end }}
+{{- define "member-agent.memberNamespace" }}{{ include "member-agent.setting" (list .Values.config.memberNamespace) }}{{ end }}
 {{- define "member-agent.givenCA" }}{{ include "member-agent.setting" (list .Values.config.hubCA) }}{{ end }}
 
 {{- define "member-agent.chartCA" }}{{ .Files.Get "hub-ca.crt" | trim }}{{ end }}

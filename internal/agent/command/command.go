@@ -89,6 +89,8 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 		"URL of the hub whose MemberCluster this is (default: env HUB_SERVER_URL)")
 	set.StringVar(&f.member.Name, "member-cluster-name", os.Getenv("MEMBER_CLUSTER_NAME"),
 		"name of the MemberCluster (default: env MEMBER_CLUSTER_NAME)")
+	set.StringVar(&f.member.Namespace, "member-namespace", os.Getenv("MEMBER_NAMESPACE"),
+		"member namespace on the hub, of a MemberCluster that was revoked before (default: env MEMBER_NAMESPACE, else by its name)")
 	set.StringVar(&f.member.CA, "hub-certificate-authority", os.Getenv("HUB_CERTIFICATE_AUTHORITY"),
 		"CA of the hub, PEM or base64 of PEM (default: env HUB_CERTIFICATE_AUTHORITY, else the Secret's ca.crt, else the fallback, else the system's)")
 	set.StringVar(&f.member.FallbackCA, "hub-certificate-authority-fallback", os.Getenv("HUB_CERTIFICATE_AUTHORITY_FALLBACK"),

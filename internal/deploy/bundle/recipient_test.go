@@ -16,7 +16,7 @@ func TestABundleDeploymentOfAnotherMemberIsNotDeployed(t *testing.T) {
 	r := newRig(t)
 	made := r.place("web", fleet.BundleDeploymentOptions{}, file("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {key: a}\n"))
 	labelled := made.DeepCopy()
-	for key, value := range contents.RecipientLabels("clusters/another") {
+	for key, value := range contents.RecipientLabels("clusters/another", 0) {
 		labelled.Labels[key] = value
 	}
 	r.check(r.kube.Patch(t.Context(), labelled, client.MergeFrom(made)))
@@ -29,7 +29,7 @@ func TestABundleDeploymentOfAnotherMemberIsNotDeployed(t *testing.T) {
 		t.Errorf("it says %q", readyMessage(said))
 	}
 	free := said.DeepCopy()
-	for key := range contents.RecipientLabels("clusters/another") {
+	for key := range contents.RecipientLabels("clusters/another", 0) {
 		delete(free.Labels, key)
 	}
 	r.check(r.kube.Patch(t.Context(), free, client.MergeFrom(said)))

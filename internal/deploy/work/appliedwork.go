@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -117,6 +118,22 @@ func (c *Controller) adopt(ctx context.Context, appliedWork *placement.AppliedWo
 		return fmt.Errorf("marking AppliedWork %s as this membership's: %w", appliedWork.Name, err)
 	}
 	c.expected.Expect(client.ObjectKeyFromObject(appliedWork), appliedWork)
+	return nil
+}
+
+// inherit takes over the AppliedWork of a Work that was delivered into another namespace before the member was revoked.
+func (c *Controller) inherit(ctx context.Context, work *placement.Work, o *observed) error {
+	if o.deleted || o.recipient != "" || o.owner == nil || o.owner.Spec.WorkNamespace == c.Namespace ||
+		!delivery.Inherits(work.Labels, o.owner.Spec.WorkNamespace, c.Report) {
+		return nil
+	}
+	before := o.owner
+	o.owner = before.DeepCopy()
+	o.owner.Spec.WorkNamespace = c.Namespace
+	if err := c.member.Patch(ctx, o.owner, changesOf(before), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("taking over AppliedWork %s of member namespace %s: %w", before.Name, before.Spec.WorkNamespace, err)
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(o.owner), o.owner)
 	return nil
 }
 

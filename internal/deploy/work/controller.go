@@ -58,6 +58,10 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, appliedWork 
 	}
 	var p *pass
 	var left applied.Remaining
+	if err := c.inherit(ctx, work, &o); err != nil {
+		return ctrl.Result{}, err
+	}
+	appliedWork = o.owner
 	var err error
 	state := decide(o)
 	if state == Removing || state == Abandoning {

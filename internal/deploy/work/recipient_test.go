@@ -18,7 +18,7 @@ func TestAWorkOfAnotherMemberIsNotApplied(t *testing.T) {
 	r := newRig(t)
 	for _, other := range []string{"another", "clusters/" + r.name} {
 		suffix := strings.ReplaceAll(other, "/", "-")
-		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-" + suffix, Labels: delivery.RecipientLabels(other)}}
+		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-" + suffix, Labels: delivery.RecipientLabels(other, 0)}}
 		work.Spec.Workload.Manifests = r.manifests(configMap(suffix, "a: b"))
 		r.check(r.Create(context.Background(), work))
 		said := r.until(work, placement.ConditionApplied, "WorkOfAnotherMember")
@@ -29,7 +29,7 @@ func TestAWorkOfAnotherMemberIsNotApplied(t *testing.T) {
 			t.Errorf("it was applied: %v, %v", err, work.Finalizers)
 		}
 		before := work.DeepCopy()
-		work.Labels = delivery.RecipientLabels(r.name)
+		work.Labels = delivery.RecipientLabels(r.name, 0)
 		r.check(r.Patch(context.Background(), work, client.MergeFrom(before)))
 		r.applied(work)
 	}

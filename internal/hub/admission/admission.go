@@ -31,7 +31,7 @@ const PlacementAuthor = "muster-placement-author"
 
 // validating are the validating policies of the chart, whose bindings have the same name.
 var validating = []string{
-	"muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-identity", "muster-member-metadata", PlacementAuthor, "muster-registration-approval",
+	"muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-epoch", "muster-member-identity", "muster-member-metadata", PlacementAuthor, "muster-registration-approval",
 	"muster-registration-token",
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -46,6 +47,8 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	} {
 		d.Labels[key] = value
 	}
+	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // the author's
+	maps.Copy(d.Labels, delivery.EpochLabels(membership.Epoch(cluster)))
 	d.Spec.Paused = bundle.Spec.Paused || cluster.Spec.Paused
 	d.Spec.DependsOn = bundle.Spec.DependsOn
 	d.Spec.DeploymentID, d.Spec.StagedDeploymentID = deploymentID, deploymentID

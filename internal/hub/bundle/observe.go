@@ -57,9 +57,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	for i := range clusters {
 		cluster := &clusters[i]
 		namespace := membership.DeliveryNamespace(cluster)
-		if !deliverable(cluster) {
-			// Deployments of a Cluster that leaves are not deleted one by one: how it leaves decides whether they stay installed.
-			delete(deployments, namespace)
+		if withheld(bundle, cluster, deployments) {
 			continue
 		}
 		in := groupsOf(cluster, groups)
@@ -217,7 +215,21 @@ func compareClusters(a, b *fleet.Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// deliverable says whether a Cluster has a member namespace, is not leaving, and is managed by this hub.
+// withheld says whether a Cluster gets nothing of a Bundle, and removes from the deployments those that are not deleted one by one: how a Cluster leaves
+// decides whether its deployments stay installed, those of a Cluster that is or was revoked go with the namespace and stay installed, and one that nobody has
+// approved keeps what it has.
+func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
+	if former, wasRevoked := membership.Former(cluster); wasRevoked {
+		delete(deployments, former.Namespace)
+	}
+	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membership.AwaitsApproval(cluster)) {
+		return false
+	}
+	delete(deployments, membership.OfCluster(cluster).Namespace)
+	return true
+}
+
+// deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is managed by this hub.
 func deliverable(cluster *fleet.Cluster) bool {
-	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
+	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == ""
 }

@@ -102,7 +102,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 func relevant(before, after *fleet.Cluster) bool {
 	return before.Generation != after.Generation || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) ||
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
-		lostMessage(before) != lostMessage(after)
+		lostMessage(before) != lostMessage(after) || membership.AwaitsApproval(before) != membership.AwaitsApproval(after)
 }
 
 // ofCluster returns requests for the Bundles that are for a Cluster, or have a deployment there. An agent's Bundle is found by its owner:

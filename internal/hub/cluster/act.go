@@ -35,6 +35,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	if err := r.rollUp(ctx, o); err != nil {
 		return err
 	}
+	if err := r.observeApproval(ctx); err != nil {
+		return err
+	}
 	if o.account, err = r.readAccount(ctx, o.Member); err != nil {
 		return err
 	}
@@ -64,10 +67,18 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 
 // Stay also deletes the Cluster if it has expired.
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
+	if r.o.Revoked {
+		r.missing.Delete(r.o.Namespace)
+		r.superseded.Delete(r.o.Namespace)
+		return ctrl.Result{}, r.Report(ctx, record.Departure{})
+	}
 	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.prepare(ctx, &r.o); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.inheritApproval(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	if left := r.o.unsettled(r.Clock.Now()); left > 0 {
@@ -153,6 +164,10 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
 		}
 	}
+	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
+	if membership.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before, fleet.ConditionDeliveryApproved) {
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, approved.Reason, "Approve", "%s", approved.Message)
+	}
 	from, ready := kube.ReasonOf(before, fleet.ConditionReady), kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
 	to := ready.Reason
 	if from == to {
@@ -161,7 +176,8 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
 	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
-	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken:
+	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
+		to == membership.ReasonRevoked:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
 	case to == membership.ReasonAgentLeft:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)

@@ -27,6 +27,7 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	entries := make([]rollup.Entry, 0, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
+		o.delivered = o.delivered || d.Labels[fleet.LabelAgent] == ""
 		entry := rollup.Entry{Name: d.Name, State: rollup.StateOf(d), Message: rollup.Message(d), Deployment: d}
 		if from := d.Labels[fleet.LabelBundleNamespace]; from != "" && from != o.Workspace {
 			entry.Name = from + "/" + d.Name

@@ -1,8 +1,8 @@
 // Package cluster reconciles Clusters: it prepares their member namespaces, restores what somebody deletes there, writes their status and lets them
 // leave. A Cluster that the hub created for a registration request is deleted if nobody has written to it and no agent has sent a heartbeat in time.
 //
-// Of the status, the package writes namespace, summary, resourceCounts, display, the conditions Ready, Processed, LabelsAccepted, Supported and Pruned
-// and, for native agents, agent, the address of the hub and the condition HubConfigured; upstream agents write status.agent themselves. Its invariant:
+// Of the status, the package writes namespace, summary, resourceCounts, display, the conditions Ready, Processed, LabelsAccepted, DeliveryApproved,
+// Supported and Pruned and, for native agents, agent, the address of the hub and the condition HubConfigured; upstream agents write status.agent themselves. Its invariant:
 // what an upstream agent writes into the status stays as the agent wrote it.
 package cluster
 
@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -27,6 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // workers is how many Clusters are reconciled at once.
@@ -39,6 +41,8 @@ const foreignNamespaceRetry = 30 * time.Second
 type Controller struct {
 	*record.Controller
 	hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// workspaces are those that approve their members.
+	workspaces cache.Cache
 	// missing is since when a member namespace has no identity.
 	missing sync.Map
 	// superseded is since when a report names a credential that a newer one had replaced.
@@ -59,6 +63,10 @@ func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluste
 
 // Register adds the controller to the manager.
 func (c *Controller) Register(mgr ctrl.Manager) error {
+	var err error
+	if c.workspaces, err = newWorkspaceCache(mgr); err != nil {
+		return err
+	}
 	member := handler.EnqueueRequestsFromMapFunc(membership.ToCluster)
 	return ctrl.NewControllerManagedBy(mgr).Named("cluster").
 		For(&fleet.Cluster{}).
@@ -71,6 +79,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesMetadata(&rbacv1.RoleBinding{}, controller.OnDeleted(member)).
 		WatchesMetadata(&rbacv1.Role{}, controller.OnDeleted(member)).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, controller.OnDeleted(member)).
+		WatchesRawSource(source.Kind(c.workspaces, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&fleet.ClusterList{}))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).

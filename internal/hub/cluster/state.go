@@ -25,6 +25,7 @@ import (
 //	    ▼ │                ▼   │
 //	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
 //
+// While an annotation revokes a Cluster that stays, it is Revoked, whatever else it may be.
 // An agent that has registered elsewhere says so last: AgentLeft stands in the place of AgentLost, until one registers again.
 // Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
 // While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
@@ -56,7 +57,10 @@ type observed struct {
 	// bundles is the summary of the Bundles on the Cluster, and resources counts what they deployed.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
-	before    fleet.ClusterStatus
+	// delivered: there are BundleDeployments but for the agent's own.
+	delivered bool
+	// approval says whether something may be delivered.
+	approval approval
 	// key is the fingerprint of the key that is pinned to the Cluster; "" if none is. acceptCredential is the annotation of that name.
 	key, acceptCredential string
 	// superseded: the report names a credential that a newer one had replaced. settleAt is when that is sure; zero if nothing is to be found out.
@@ -64,6 +68,7 @@ type observed struct {
 	settleAt   time.Time
 	// renewAt is when the next credential is due; zero if the hub renews none.
 	renewAt time.Time
+	before  fleet.ClusterStatus
 	// recorded is the agent's state by the status before.
 	recorded membership.AgentState
 }
@@ -113,6 +118,10 @@ func (o observed) waitForMember() time.Duration {
 func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
+	case o.Revoked:
+		return result{reason: membership.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
+			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
+			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
 	case reason != "":
 		return result{reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
@@ -135,7 +144,18 @@ func readiness(o observed) result {
 	if _, left := record.NotPruned(o.Report); left != "" {
 		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
+	if o.approval == approvalAwaited {
+		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.cloned(), o.registering()))}
+	}
 	return result{ready: true, reason: reasonReady, message: cmp.Or(o.cloned(), o.registering())}
+}
+
+// afterRevocation is what has to follow when a revocation is taken back.
+func (o observed) afterRevocation() string {
+	if o.managed {
+		return "(the hub then installs the agent again)"
+	}
+	return "and give the cluster a new registration token"
 }
 
 // left is the message of an agent that has left without being asked to, or "".

@@ -72,6 +72,12 @@ func TestReadiness(t *testing.T) {
 		want result
 	}{
 		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasonReady}},
+		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
+			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
+				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- and give the cluster a new registration token"}},
+		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
+			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
+				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- (the hub then installs the agent again)"}},
 		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),
 			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"so does one whose agent has not beaten", member(neverSeen),

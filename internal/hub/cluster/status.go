@@ -30,7 +30,10 @@ const stateWaitCheckIn = "WaitCheckIn"
 // describe computes the status. No other function sets the fields that this package owns.
 func describe(o observed, departure record.Departure, now time.Time) fleet.ClusterStatus {
 	after := *o.before.DeepCopy()
-	if o.NamespaceState == membership.NamespaceOurs {
+	switch { // what is delivered to a Cluster that was revoked waits for an agent to be registered again
+	case o.Revoked:
+		after.Namespace = ""
+	case o.NamespaceState == membership.NamespaceOurs && (o.Epoch == 0 || o.agent != ""):
 		after.Namespace = o.Namespace
 	}
 	said := readiness(o)
@@ -56,6 +59,7 @@ func describe(o observed, departure record.Departure, now time.Time) fleet.Clust
 	}
 	describeLabels(&after, o.labels, now)
 	describeCredential(&after, o, now)
+	describeApproval(&after, o, now)
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
 	// The first heartbeat and the report are shown by one write.
@@ -75,6 +79,9 @@ func describe(o observed, departure record.Departure, now time.Time) fleet.Clust
 	after.Display.State = string(rollup.Worst(o.bundles))
 	if after.Agent.LastSeen.IsZero() {
 		after.Display.State = stateWaitCheckIn
+	}
+	if o.Revoked {
+		after.Display.State = membership.ReasonRevoked
 	}
 	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
@@ -96,6 +103,20 @@ func describeLabels(after *fleet.ClusterStatus, labels membership.LabelRecord, n
 	default:
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionLabelsAccepted)
 		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, said)
+}
+
+// describeApproval shows whether something may be delivered, if the workspace asks for approval.
+func describeApproval(after *fleet.ClusterStatus, o observed, now time.Time) {
+	said := kube.Condition(fleet.ConditionDeliveryApproved, true, string(approvalGiven), "")
+	switch o.approval {
+	case approvalUnneeded:
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionDeliveryApproved)
+		return
+	case approvalAwaited:
+		said = kube.Condition(fleet.ConditionDeliveryApproved, false, membership.ReasonApprovalRequired, o.awaitsApproval())
+	case approvalGiven, approvalInherited:
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, said)
 }

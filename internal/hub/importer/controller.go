@@ -25,6 +25,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -134,7 +135,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // isImported says whether the hub installs the agent of a Cluster.
 func isImported(cluster *fleet.Cluster) bool {
-	return cluster.Spec.KubeConfigSecret != "" && cluster.Labels[fleet.LabelClusterManagement] == "" && cluster.DeletionTimestamp == nil
+	return cluster.Spec.KubeConfigSecret != "" && cluster.Labels[fleet.LabelClusterManagement] == "" && cluster.DeletionTimestamp == nil &&
+		!membership.Revoked(cluster)
 }
 
 // importNow attempts an import and remembers the result.

@@ -42,7 +42,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) er
 	if err := r.observeIdentity(ctx, mc, o); err != nil {
 		return err
 	}
-	if !o.RecordedBeat.IsZero() || o.Report != nil && !beatOf(o.Report.Status.AgentStatus).IsZero() {
+	if !o.Revoked && !o.RecordedBeat.IsZero() || o.Report != nil && !beatOf(o.Report.Status.AgentStatus).IsZero() {
 		r.Liveness.Track(o.Namespace, max(period(mc), minSilence/3), o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
@@ -76,6 +76,9 @@ func period(mc *clusterv1beta1.MemberCluster) time.Duration {
 
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	o := &r.o
+	if o.Revoked {
+		return ctrl.Result{}, r.Report(ctx, record.Departure{})
+	}
 	err := r.PrepareNamespace(ctx, &o.Observed)
 	if err == nil && o.NamespaceState == membership.NamespaceOurs {
 		err = r.ask(ctx, *o, membership.Join(period(r.mc), r.AddressToAsk(&o.Observed)))

@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -28,6 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -96,10 +98,16 @@ func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ controll
 }
 
 // ofNamespace leads from the name of a member namespace to the MemberCluster.
-func (c *Controller) ofNamespace(_ context.Context, o client.Object) []reconcile.Request {
+func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	name, ok := membership.MemberClusterOf(o.GetName())
 	if !ok {
 		return nil
+	}
+	namespace := kube.CoreMetadata("Namespace")
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetName()}, namespace); err == nil {
+		if owner := metav1.GetControllerOf(namespace); owner != nil && owner.Kind == "MemberCluster" {
+			name = owner.Name // of one that was revoked the name of the namespace has more than that
+		}
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }

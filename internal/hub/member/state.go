@@ -73,6 +73,8 @@ func readyToJoinCondition(o observed) result {
 	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
 	reason, message := o.NamespaceProblem()
 	switch problem := identityProblem(o.identity); {
+	case o.Revoked:
+		return o.revoked()
 	case reason != "":
 		return not(reason, message)
 	case problem != "":
@@ -92,8 +94,13 @@ func joinedCondition(o observed, departure record.Departure) result {
 	case !o.Deleted.IsZero():
 		shown := cmp.Or(meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionJoined), &metav1.Condition{})
 		return result{metav1.ConditionTrue, reasonLeaving, departure.MessageAfter(shown.Message)}
+	case o.Revoked:
+		return o.revoked()
 	case joined == nil || joined.Status == metav1.ConditionUnknown:
 		message := fmt.Sprintf("waiting for the member agent: install the chart member-agent on the cluster with config.memberClusterName=%s", o.Name)
+		if o.Epoch > 0 {
+			message += fmt.Sprintf(" and config.memberNamespace=%s, because the member was revoked before", o.Namespace)
+		}
 		if joined != nil && joined.Message != "" {
 			message = joined.Message
 		}
@@ -108,6 +115,8 @@ func joinedCondition(o observed, departure record.Departure) result {
 func healthyCondition(o observed) result {
 	healthy := membership.AgentCondition(o.Report, clusterv1beta1.ConditionHealthy)
 	switch {
+	case o.Revoked:
+		return result{metav1.ConditionUnknown, membership.ReasonRevoked, o.revoked().message}
 	case !o.Seen():
 		return result{metav1.ConditionUnknown, reasonAgentUnseen, "no heartbeat of the member agent has been seen yet"}
 	case o.Lost():
@@ -116,6 +125,13 @@ func healthyCondition(o observed) result {
 		return result{metav1.ConditionFalse, reasonAgentUnhealthy, healthy.Message}
 	}
 	return result{metav1.ConditionTrue, reasonHealthy, "the member agent beats and its API server is well"}
+}
+
+// revoked is what the conditions of a revoked member say.
+func (o observed) revoked() result {
+	return result{metav1.ConditionFalse, membership.ReasonRevoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
+		"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent "+
+		"as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
 }
 
 func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {

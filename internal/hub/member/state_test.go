@@ -56,6 +56,10 @@ func answered(status metav1.ConditionStatus) func(*observed) {
 	return func(o *observed) { o.Report.Status.AgentStatus[0].Conditions[0].Status = status }
 }
 
+func revoked(o *observed) {
+	o.Revoked, o.Report, o.NamespaceState = true, nil, membership.NamespaceAbsent
+}
+
 func deleted(o *observed) { o.Deleted = now.Add(-time.Minute) }
 
 func TestConditions(t *testing.T) {
@@ -73,6 +77,10 @@ func TestConditions(t *testing.T) {
 		says     string
 	}{
 		{"a prepared member is ready to join", readyToJoin, joined(neverSeen), result{status: yes, reason: reasonReadyToJoin}, "ready to join"},
+		{"a revoked member says how to take that back", readyToJoin, joined(revoked), result{status: no, reason: membership.ReasonRevoked}, "kubectl annotate membercluster m muster/revoked-"},
+		{"and has not joined", joinedState, joined(revoked), result{status: no, reason: membership.ReasonRevoked}, "what is on the cluster stays there"},
+		{"and nobody knows its health", healthy, joined(revoked), result{status: unknown, reason: membership.ReasonRevoked}, ""},
+		{"after that the agent has to be told the namespace", joinedState, joined(neverSeen, func(o *observed) { o.Epoch, o.Namespace = 1, "fleet-member-m-x" }), result{status: unknown, reason: reasonJoinUnknown}, "config.memberNamespace=fleet-member-m-x"},
 		{"a namespace of somebody else is in the way", readyToJoin, joined(func(o *observed) { o.NamespaceState = membership.NamespaceTaken }), result{status: no, reason: membership.ReasonNamespaceTaken}, "fleet-member-m exists"},
 		{"a namespace that is going is waited for", readyToJoin, joined(func(o *observed) { o.NamespaceState = membership.NamespaceTerminating }), result{status: no, reason: membership.ReasonNamespaceTerminating}, "made anew"},
 		{"an identity of an unknown kind is named", readyToJoin, joined(func(o *observed) { o.identity.Kind = "Nonsense" }), result{status: no, reason: reasonIdentityInvalid}, `kind is "Nonsense"`},

@@ -30,6 +30,9 @@ func describe(o observed, generation int64, departure record.Departure, now time
 	} else {
 		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionLeftoversRemoved)
 	}
+	if o.Revoked {
+		after.AgentStatus = nil // the next agent is a new one
+	}
 	if o.Report != nil {
 		rollUp(&after, o, generation, now)
 	}

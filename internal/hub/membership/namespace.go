@@ -33,20 +33,19 @@ type Member struct {
 	Name, Workspace string
 	// UID of the record.
 	UID types.UID
-	// Namespace is the member namespace.
+	// Namespace is the member namespace. It is another one in each epoch, which is how often the member was revoked.
 	Namespace string
+	Epoch     int
 }
 
 // OfCluster returns the member behind a Cluster.
 func OfCluster(cluster *fleet.Cluster) Member {
-	return Member{
-		Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID,
-		Namespace: naming.MemberNamespace(cluster.Namespace, cluster.Name),
-	}
+	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID}
+	return m.at(Epoch(cluster))
 }
 
-// DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it. The name is derived and status.namespace only shows that
-// the namespace exists, because an agent of Rancher Fleet may write the status.
+// DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it, and after a revocation while no agent has registered. The
+// name is derived and status.namespace only shows that the namespace may be used, because an agent of Rancher Fleet may write the status.
 func DeliveryNamespace(cluster *fleet.Cluster) string {
 	if cluster.Status.Namespace == "" {
 		return ""
@@ -65,7 +64,8 @@ func ClientID(cluster *fleet.Cluster) string {
 
 // OfMemberCluster returns the member behind a MemberCluster.
 func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
-	return Member{Name: mc.Name, UID: mc.UID, Namespace: naming.MemberClusterNamespace(mc.Name)}
+	m := Member{Name: mc.Name, UID: mc.UID}
+	return m.at(Epoch(mc))
 }
 
 // Of returns the member behind a record, which is a Cluster or a MemberCluster.
@@ -76,15 +76,7 @@ func Of(record client.Object) Member {
 	return OfMemberCluster(record.(*clusterv1beta1.MemberCluster))
 }
 
-// NamespaceOf returns the member namespace of the record with this key; a MemberCluster has no namespace.
-func NamespaceOf(record types.NamespacedName) string {
-	if record.Namespace == "" {
-		return naming.MemberClusterNamespace(record.Name)
-	}
-	return naming.MemberNamespace(record.Namespace, record.Name)
-}
-
-// MemberClusterOf leads from the name of a member namespace back to the name of the MemberCluster.
+// MemberClusterOf leads from the name of a member namespace back to the name of a MemberCluster that was never revoked.
 func MemberClusterOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, naming.MemberClusterNamespace(""))
 }

@@ -18,6 +18,7 @@ const (
 	ReasonIdentityMissing      = "IdentityMissing"
 	ReasonNamespaceTaken       = "NamespaceTaken"
 	ReasonNamespaceTerminating = "NamespaceTerminating"
+	ReasonRevoked              = "Revoked"
 
 	reasonAgentHealthy   = "AgentHealthy"
 	reasonAgentUnhealthy = "AgentUnhealthy"
@@ -46,7 +47,7 @@ const (
 	AgentLost      AgentState = "Lost"
 	// AgentLeft: the agent has left without being asked to, or a MemberCluster's as asked.
 	AgentLeft AgentState = "Left"
-	// AgentRevoked: the identity of an agent that had joined is gone.
+	// AgentRevoked: the identity of an agent that had joined is gone, or the record is revoked.
 	AgentRevoked AgentState = "Revoked"
 	// AgentWithoutNamespace: the namespace of a member that had joined is being deleted, or is somebody else's.
 	AgentWithoutNamespace AgentState = "WithoutNamespace"
@@ -98,7 +99,7 @@ func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentSt
 		return AgentOnline
 	case ready.Reason == ReasonAgentLost:
 		return AgentLost
-	case ready.Reason == ReasonIdentityMissing:
+	case ready.Reason == ReasonIdentityMissing, ready.Reason == ReasonRevoked:
 		return AgentRevoked
 	case record.Agent.LastSeen.IsZero() && ready.Reason == ReasonWaitCheckIn:
 		return AgentAwaited
@@ -134,6 +135,8 @@ func MemberClusterStatus(record *clusterv1beta1.MemberClusterStatus) (s Status) 
 	}
 	switch {
 	case joined == nil:
+	case joined.Reason == ReasonRevoked:
+		s.Agent = AgentRevoked
 	case joined.Status == metav1.ConditionFalse:
 		s.Agent = AgentLeft
 	case joined.Status == metav1.ConditionUnknown, healthy.Reason != ReasonAgentLost && healthy.Status == metav1.ConditionUnknown:

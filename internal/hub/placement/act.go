@@ -53,7 +53,9 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 	each(d.plan.write, func(t target, current *currentWorks) error {
 		return c.writeWorks(ctx, s, d.desiredFor(t.namespace), t, current)
 	})
-	each(o.unlabelled(), func(t target, current *currentWorks) error { return c.labelWorks(ctx, t, current.unlabelled(t.name)) })
+	each(o.unlabelled(), func(t target, current *currentWorks) error {
+		return c.labelWorks(ctx, t, current.unlabelled(t.name, t.epoch))
+	})
 	each(d.plan.remove, func(_ target, current *currentWorks) error { return c.deleteWorks(ctx, current.works) })
 	group.Wait()
 	c.countResults(d.plan, failed)
@@ -67,8 +69,8 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 // unlabelled are the members with Works that lack the labels of their recipient.
 func (o observed) unlabelled() (all []target) {
 	for _, m := range o.members {
-		if current := o.current[m.Namespace]; current != nil && len(current.unlabelled(m.Name)) > 0 {
-			all = append(all, target{name: m.Name, namespace: m.Namespace})
+		if current := o.current[m.Namespace]; current != nil && len(current.unlabelled(m.Name, m.Epoch)) > 0 {
+			all = append(all, target{name: m.Name, namespace: m.Namespace, epoch: m.Epoch})
 		}
 	}
 	return all
@@ -150,7 +152,7 @@ func (c *Controller) checkNamespace(ctx context.Context, t target) error {
 // labelWorks sets the labels of their recipient on Works.
 func (c *Controller) labelWorks(ctx context.Context, t target, works []*placement.Work) error {
 	for _, work := range works {
-		if err := c.patchMetadata(ctx, work, map[string]any{"uid": work.UID, "labels": delivery.RecipientLabels(t.name)}); err != nil {
+		if err := c.patchMetadata(ctx, work, map[string]any{"uid": work.UID, "labels": delivery.RecipientLabels(t.name, t.epoch)}); err != nil {
 			return err
 		}
 	}

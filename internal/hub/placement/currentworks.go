@@ -108,8 +108,8 @@ func removedByHub(work *placement.Work) bool {
 }
 
 // unlabelled returns the Works without the labels of their recipient, which hubs did not set before. Setting them rolls nothing out.
-func (w *currentWorks) unlabelled(member string) (works []*placement.Work) {
-	labels := delivery.RecipientLabels(member)
+func (w *currentWorks) unlabelled(member string, epoch int) (works []*placement.Work) {
+	labels := delivery.RecipientLabels(member, epoch)
 	for _, work := range w.works {
 		for key, value := range labels {
 			if work.DeletionTimestamp == nil && work.Labels[key] != value {

@@ -42,13 +42,15 @@ func unreachable(m *scheduling.Member) bool {
 // ofMemberCluster returns the member of a MemberCluster, whose conditions have what is known of its health.
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *scheduling.Member {
 	m := &scheduling.Member{
-		Name: mc.Name, Namespace: membership.OfMemberCluster(mc).Namespace, Labels: mc.Labels, Taints: mc.Spec.Taints,
-		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil,
+		Name: mc.Name, Namespace: membership.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc), Labels: mc.Labels, Taints: mc.Spec.Taints,
+		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
 		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
 		Namespaces:         mc.Status.Namespaces,
 		MoreNamespaces:     meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected),
 	}
 	switch status := membership.MemberClusterStatus(&mc.Status); {
+	case membership.Revoked(mc):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonRevoked, Message: "the member is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the member is leaving the fleet"}
 	case status.Joined.Status != metav1.ConditionTrue:
@@ -84,8 +86,8 @@ func ofCluster(
 	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, state liveness.State,
 ) *scheduling.Member {
 	m := &scheduling.Member{
-		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster), Labels: cluster.Labels,
-		Leaving:            cluster.DeletionTimestamp != nil,
+		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster), Epoch: membership.Epoch(cluster), Labels: cluster.Labels,
+		Leaving:            cluster.DeletionTimestamp != nil || membership.Revoked(cluster),
 		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
 	}
 	if report != nil {
@@ -93,12 +95,16 @@ func ofCluster(
 		m.MoreNamespaces = meta.IsStatusConditionFalse(report.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 	}
 	switch status := membership.ClusterStatus(&cluster.Status, nil); {
+	case membership.Revoked(cluster):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonRevoked, Message: "the Cluster is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the Cluster is being deleted"}
 	case state == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
 	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "no agent of the Cluster has registered"}
+	case membership.AwaitsApproval(cluster):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
 	case report == nil:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonOldAgent, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
 	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter

@@ -12,6 +12,8 @@ import (
 // target is a member that has the placement or should have it.
 type target struct {
 	name, namespace string
+	// epoch is how often the member was revoked.
+	epoch int
 	// wanted: the member is picked.
 	wanted bool
 	// exists: the member has Works of the placement; upToDate: they are just the desired ones; available: what they brought works.

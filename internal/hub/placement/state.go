@@ -153,7 +153,7 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 		if current == nil && !d.Picked {
 			continue
 		}
-		t := target{name: d.Name, namespace: d.Member.Namespace, wanted: d.Picked, exists: current != nil, unreachable: unreachable(d.Member)}
+		t := target{name: d.Name, namespace: d.Member.Namespace, epoch: d.Member.Epoch, wanted: d.Picked, exists: current != nil, unreachable: unreachable(d.Member)}
 		t.blocked = next.overriddenCondition(t.namespace).status == metav1.ConditionFalse || !d.Member.Admits(o.key.Namespace)
 		if current != nil {
 			outdated, surplus := current.diff(o.key, next.desiredFor(t.namespace))

@@ -136,7 +136,7 @@ func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement
 			DeleteStrategy: d.deleteStrategy},
 	}
 	maps.Copy(work.Annotations, d.overrides)
-	maps.Copy(work.Labels, delivery.RecipientLabels(to.name))
+	maps.Copy(work.Labels, delivery.RecipientLabels(to.name, to.epoch))
 	if of.Namespace != "" {
 		work.Labels[placement.LabelParentNamespace] = of.Namespace
 	}

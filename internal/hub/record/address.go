@@ -119,7 +119,7 @@ func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {
 	if o.Report == nil || o.Address().Asked() {
 		return o.Hub
 	}
-	if o.WaitToMove = c.moves.Wait(o.Namespace, c.Clock.Now()); o.WaitToMove > 0 {
+	if o.WaitToMove = c.moves.Wait(o.key(), c.Clock.Now()); o.WaitToMove > 0 {
 		return o.Report.Spec.Hub
 	}
 	return o.Hub

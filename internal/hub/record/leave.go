@@ -105,9 +105,8 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membership.Membe
 }
 
 func (c *Controller) removeFinalizer(ctx context.Context, record client.Object) error {
-	namespace := membership.Of(record).Namespace
-	c.Liveness.Forget(namespace)
-	c.moves.Forget(namespace)
+	c.Liveness.Forget(membership.Of(record).Namespace)
+	c.moves.Forget(client.ObjectKeyFromObject(record).String())
 	before := kube.Whole(record)
 	controllerutil.RemoveFinalizer(record, c.finalizer)
 	err := kube.Patch(ctx, c.Client, before, record)

@@ -12,7 +12,7 @@ const moveInterval = 20 * time.Millisecond
 // ready for use.
 type MoveLimiter struct {
 	mu sync.Mutex
-	// last is the time that was reserved last; reserved are the times that are still to come, by member namespace.
+	// last is the time that was reserved last; reserved are the times that are still to come, by record.
 	last     time.Time
 	reserved map[string]time.Time
 }

@@ -73,6 +73,9 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 			return ctrl.Result{}, err
 		}
 	}
+	if err := c.revoke(ctx, record); err != nil {
+		return ctrl.Result{}, err
+	}
 	o, err := c.observe(ctx, record)
 	if err == nil {
 		err = r.Observe(ctx, o)
@@ -89,6 +92,8 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 // Observed is what decides on the status and the next step of a record, whatever its kind.
 type Observed struct {
 	membership.Member
+	// Revoked: the access of the member is revoked, and nothing is prepared for it.
+	Revoked bool
 	// Deleted is when the record was deleted; zero if it was not.
 	Deleted time.Time
 	// LeavePolicy is what becomes of what is placed on the member when it leaves; PolicyProblem says what is wrong with what the record asks for.
@@ -106,6 +111,11 @@ type Observed struct {
 	// Hub is where the agent should reach the hub; WaitToMove is how long it has to wait until it may move there.
 	Hub        *clusterv1beta1.HubAddress
 	WaitToMove time.Duration
+}
+
+// key of the record, as text.
+func (o Observed) key() string {
+	return types.NamespacedName{Namespace: o.Workspace, Name: o.Name}.String()
 }
 
 // Lost returns whether the agent is silent, or was when this process started.
@@ -146,7 +156,7 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 
 // observe reads what both kinds of record have, but for the heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
-	o := Observed{Member: membership.Of(record)}
+	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record)}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
@@ -240,7 +250,7 @@ func (c *Controller) OnSettings(list client.ObjectList) handler.EventHandler {
 	all := controller.All(c.Client, list)
 	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q controller.Queue) {
 		for _, request := range all(ctx, e.Object) {
-			q.AddAfter(request, c.moves.Reserve(membership.NamespaceOf(request.NamespacedName), c.Clock.Now()))
+			q.AddAfter(request, c.moves.Reserve(request.String(), c.Clock.Now()))
 		}
 	}}
 }

@@ -30,6 +30,7 @@ const (
 	indexTokenOwner = "registration.tokenAccount"
 	indexStampedKey = "registration.stampedKey"
 	indexRequest    = "registration.request"
+	indexRequester  = "registration.requester"
 	// workers is how many requests are reconciled at once: enough to keep the API server busy while each waits for it.
 	workers = 16
 )
@@ -67,6 +68,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}{
 		{&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Spec.ClientID} }},
 		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Status.ClusterName} }},
+		{&fleet.ClusterRegistration{}, indexRequester, func(o client.Object) []string { return []string{o.GetAnnotations()[fleet.AnnotationRequester]} }},
 		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
 		{&fleet.ClusterRegistrationToken{}, indexStampedKey, stampedKeys},

@@ -152,6 +152,9 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
+	if membership.Revoked(&cluster) {
+		return ctrl.Result{}, c.revokeGranted(ctx, r)
+	}
 	var list fleet.ClusterRegistrationList
 	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexCluster: r.Status.ClusterName}); err != nil {
 		return ctrl.Result{}, err
@@ -173,4 +176,12 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
+}
+
+// revokeGranted withdraws the answer to a granted request for a Cluster that was revoked, and denies the request.
+func (c *Controller) revokeGranted(ctx context.Context, r *fleet.ClusterRegistration) error {
+	if err := c.withdrawAnswer(ctx, r); err != nil {
+		return err
+	}
+	return c.report(ctx, r, observation{}, revoked(r.Namespace, r.Status.ClusterName), nil)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/reconnect"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -40,6 +41,8 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 		workspace:    r.Namespace,
 		name:         r.Name,
 		reason:       r.Status.Reason,
+		cluster:      r.Status.ClusterName,
+		message:      r.Status.Message,
 		approved:     r.Annotations[fleet.AnnotationApproved],
 		created:      r.CreationTimestamp.Time,
 		life:         settings.RequestLifetime,
@@ -85,9 +88,13 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 		} else if err != nil {
 			return err
 		}
+		if r.CreationTimestamp.Before(&token.CreationTimestamp) { // made with an earlier one of that name
+			o.token = tokenMissing
+			return nil
+		}
 	} else {
 		requester := r.Annotations[fleet.AnnotationRequester]
-		account := strings.TrimPrefix(requester, "system:serviceaccount:"+r.Namespace+":")
+		account := strings.TrimPrefix(requester, accountUser(r.Namespace))
 		if o.reconnecting = reconnect.IsAccount(requester, r.Namespace); o.reconnecting {
 			o.tokenAccount = account
 			return nil
@@ -97,9 +104,7 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 			return err
 		}
 		if len(list.Items) == 0 {
-			var err error
-			o.limitedTokens, err = c.limitedTokens(ctx, r.Namespace)
-			return err
+			return c.observeUnnamed(ctx, r, o, account)
 		}
 		token = list.Items[0]
 		o.tokenName = token.Name
@@ -113,6 +118,23 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 		o.token = tokenExpired
 	}
 	return nil
+}
+
+// observeUnnamed looks what is known of a request whose token is unknown: the account that made it may be that of a token which was deleted.
+func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistration, o *observation, account string) (err error) {
+	if requester := r.Annotations[fleet.AnnotationRequester]; requester != "" && account != requester {
+		have := kube.CoreMetadata("ServiceAccount")
+		err := c.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account}, have)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading ServiceAccount %s/%s, which made the request: %w", r.Namespace, account, err)
+		}
+		if err != nil || have.Labels[fleet.LabelManaged] == "true" {
+			o.token, o.tokenName = tokenMissing, account
+			return nil
+		}
+	}
+	o.limitedTokens, err = c.limitedTokens(ctx, r.Namespace)
+	return err
 }
 
 func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
@@ -153,7 +175,8 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	}
 	for i := range list.Items {
 		cluster := &list.Items[i]
-		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: cluster.Status.Namespace != ""}
+		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: membership.Registrable(cluster),
+			revoked: membership.Revoked(cluster)}
 		member := membership.OfCluster(cluster)
 		state, _, err := member.ObserveNamespace(ctx, c.Client)
 		if err == nil && state == membership.NamespaceAbsent { // or somebody else's, which the cache does not have
@@ -182,6 +205,9 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	o.newNameTaken = err == nil
 	return nil
 }
+
+// accountUser begins the user names of the ServiceAccounts of a workspace.
+func accountUser(workspace string) string { return "system:serviceaccount:" + workspace + ":" }
 
 // tokenAccountOf indexes tokens by the ServiceAccount behind them.
 func tokenAccountOf(o client.Object) []string {

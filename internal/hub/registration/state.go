@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -22,7 +23,8 @@ import (
 //	   ├── Pending ─────────────► Granted or Denied, as somebody decides; seven days ──► (deleted)
 //	   └───────────────────────► Granted ─── a newer one is granted, or the Cluster goes ──► (deleted)
 //
-// A state is computed from what is observed, never from the status written before; only Granted is remembered.
+// A state is computed from what is observed, never from the status written before; only Granted is remembered, and that a request was denied because the
+// Cluster is revoked: what was asked before or during a revocation counts no more when that is taken back. A granted request becomes Denied so.
 
 const (
 	// maxClientID bounds the memory of an index; a UID has 36 characters.
@@ -72,8 +74,10 @@ const (
 type clusterView struct {
 	name     string
 	deleting bool
-	// prepared: the hub has set status.namespace.
+	// prepared: the hub has set status.namespace, or would after the grant.
 	prepared bool
+	// revoked: no agent may have the Cluster.
+	revoked bool
 	// namespace is the state of the member namespace, memberNamespace its name.
 	namespace       membership.NamespaceState
 	memberNamespace string
@@ -110,6 +114,8 @@ type observed struct {
 	// reason is that of the status before, approved what somebody says of the request, approvedFor the reason for which the hub has believed an
 	// approval already.
 	reason, approved, approvedFor string
+	// cluster and message are those of the status before.
+	cluster, message string
 	// newer names a newer request for the same clientID.
 	newer string
 	// matches are the Clusters of the workspace with this clientID.
@@ -164,6 +170,8 @@ func evaluate(o observed) decision {
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
+	case len(o.matches) == 1 && o.matches[0].revoked:
+		return revoked(o.workspace, o.matches[0].name)
 	case o.returns() && o.approvedFor != reasonKeyProved: // recorded first: once the account before is deleted, nothing tells that the key was the holder's
 		return decision{state: fleet.RegistrationWaiting, reason: reasonKeyProved, cluster: o.matches[0].name, message: "the request is signed with the key of the Cluster, which it needs no token for"}
 	case o.returns():
@@ -203,6 +211,8 @@ func (o observed) returns() bool {
 // refusal is the decision on a request that is wrong in itself.
 func refusal(o observed) (decision, bool) {
 	switch {
+	case o.reason == membership.ReasonRevoked: // a request of before must not be granted when the revocation is taken back
+		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
 		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
 	case o.clientID == "":
@@ -265,6 +275,13 @@ func failed(d decision, created time.Time, err error, now time.Time) decision {
 	message := kube.Clip(err.Error(), maxFailure)
 	return decision{state: fleet.RegistrationWaiting, reason: reasonFailed, cluster: d.cluster, message: message + "; the hub tries again",
 		quiet: now.Before(created.Add(quietTrouble))}
+}
+
+// revoked denies a request for a Cluster that is revoked.
+func revoked(workspace, cluster string) decision {
+	return decision{state: fleet.RegistrationDenied, reason: membership.ReasonRevoked, cluster: cluster, message: fmt.Sprintf(
+		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let the cluster ask again, which takes a new request",
+		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
 }
 
 func denied(reason, message string) decision {

@@ -30,7 +30,7 @@ type origin struct{ workspace, token string }
 func originOf(r *fleet.ClusterRegistration) origin {
 	o := origin{workspace: r.Namespace, token: r.Labels[fleet.LabelRegistrationToken]}
 	if o.token == "" {
-		o.token = strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
+		o.token = strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], accountUser(r.Namespace))
 	}
 	return o
 }

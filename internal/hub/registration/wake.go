@@ -14,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // onRequest counts requests.
@@ -27,12 +28,13 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 
 // onCluster wakes the requests that wait for a Cluster, the granted one whose agent has just beaten, and those that wait for room for new Clusters.
 func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
-	cluster, gone, beaten := after, after == nil, false
+	cluster, gone, beaten, revoked := after, after == nil, false, false
 	switch {
 	case gone:
 		cluster = before
 		c.tracker.proved.Delete(client.ObjectKeyFromObject(cluster))
 	case before != nil:
+		revoked = membership.Revoked(after) && !membership.Revoked(before)
 		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
 	}
 	if beaten {
@@ -41,13 +43,15 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	if from, room := c.tracker.trackCluster(cluster, gone); room {
 		c.wakeQueued(from, q)
 	}
-	c.wakeCluster(ctx, cluster, beaten || gone, q)
+	c.wakeCluster(ctx, cluster, beaten || gone || revoked, q)
 }
 
 // onToken wakes the requests that were made with a token and are not granted, when the token is changed or gone.
 func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
 	if before != nil && (after == nil || before.Generation != after.Generation) {
 		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: before.Name})
+		account := accountUser(before.Namespace) + naming.TokenServiceAccount(before.Name, string(before.UID))
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexRequester: account})
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 type Member struct {
 	// Name is the MemberCluster's, or <workspace>/<name> of a Cluster.
 	Name string
-	// Namespace is the member namespace.
+	// Namespace is the member namespace, Epoch how often the member was revoked.
 	Namespace string
+	Epoch     int
 	// Labels of the record.
 	Labels map[string]string
 	Taints []clusterv1beta1.Taint
@@ -26,7 +27,7 @@ type Member struct {
 	MoreNamespaces bool
 	// AdmittedNamespaces are those whose ResourcePlacements the member admits; AnyNamespace stands for all.
 	AdmittedNamespaces []string
-	// Leaving: the record is being deleted, and what the agent has applied is left to it.
+	// Leaving: the record is being deleted or revoked, and what the agent has applied is left to it.
 	Leaving bool
 	// Obstacle is why the member gets nothing new; zero if it may.
 	Obstacle Obstacle

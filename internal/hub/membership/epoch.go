@@ -1,0 +1,93 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Kubernetes checks the rights of a watch when it begins and never again. So that a watch which outlives a revocation sees nothing of what is delivered
+// later, nothing is ever delivered into the namespace of a member that was revoked: the record counts its revocations, its epoch, and in each epoch the
+// member has a namespace of its own.
+
+// Revoked returns whether the access of a record's member is revoked. A value that somebody misspelled revokes, too.
+func Revoked(record client.Object) bool {
+	value, set := record.GetAnnotations()[clusterv1beta1.AnnotationRevoked]
+	return set && value != strconv.FormatBool(false)
+}
+
+// Epoch is how often the member of a record was revoked.
+func Epoch(record client.Object) int {
+	epoch, err := strconv.Atoi(record.GetAnnotations()[clusterv1beta1.AnnotationMemberEpoch])
+	if err != nil || epoch < 0 {
+		return 0
+	}
+	return epoch
+}
+
+// BeginEpoch changes a record so that its member has another namespace from then on.
+func BeginEpoch(record client.Object) {
+	annotations := map[string]string{}
+	for key, value := range record.GetAnnotations() {
+		annotations[key] = value
+	}
+	annotations[clusterv1beta1.AnnotationMemberEpoch] = strconv.Itoa(Epoch(record) + 1)
+	record.SetAnnotations(annotations)
+}
+
+// Former returns the member as it was before it was last revoked, and false if it never was.
+func Former(record client.Object) (Member, bool) {
+	m := Of(record)
+	return m.at(max(0, m.Epoch-1)), m.Epoch > 0
+}
+
+// at is the member in an epoch.
+func (m Member) at(epoch int) Member {
+	m.Epoch = epoch
+	if m.Workspace == "" {
+		m.Namespace = naming.MemberClusterNamespaceAt(epoch, m.Name)
+	} else {
+		m.Namespace = naming.MemberNamespaceAt(epoch, m.Workspace, m.Name)
+	}
+	return m
+}
+
+// Registrable returns whether an agent may be granted the identity of a Cluster as far as the hub has prepared it. A Cluster that was revoked shows its
+// namespace only after that.
+func Registrable(cluster *fleet.Cluster) bool {
+	return cluster.Status.Namespace != "" || Epoch(cluster) > 0
+}
+
+// EndAccess takes away at once whatever the identity of a member may do, and the values that it could read. Objects of these names that the hub did not
+// make for the member are left alone.
+func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Reader) error {
+	if m.Workspace == "" {
+		return kube.Delete(ctx, c, Rights{Member: m}.Binding()) // the identity is the admin's
+	}
+	every := Identity{Member: m, Kind: Legacy, Shared: true}
+	if err := kube.Delete(ctx, c, append(every.grants(), m.ContentBinding(""), m.Account(), every.TokenSecret())...); err != nil {
+		return err
+	}
+	values := &metav1.PartialObjectMetadataList{}
+	values.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := live.List(ctx, values, client.InNamespace(m.Namespace), client.MatchingLabels{fleet.LabelManaged: "true"}); err != nil {
+		return fmt.Errorf("listing the Secrets of %s: %w", m.Namespace, err)
+	}
+	for i := range values.Items {
+		secret := &values.Items[i]
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := c.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+	}
+	return nil
+}
