@@ -42,6 +42,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/eventlimit"
+	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
@@ -143,6 +144,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves := &record.MoveLimiter{}
 	agents := agentbundle.New(deps)
+	expressions := expression.NewCache()
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
@@ -151,8 +153,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return liveness.WatchLeases(ctx, mgr.GetCache(), deps.Liveness) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
-		func() error { return token.New(deps).Register(ctx, mgr) },
-		func() error { return registration.New(registration.Deps{Deps: deps, Hub: address}).Register(ctx, mgr) },
+		func() error { return token.New(deps, expressions).Register(ctx, mgr) },
+		func() error {
+			return registration.New(registration.Deps{Deps: deps, Hub: address, Expressions: expressions}).Register(ctx, mgr)
+		},
 		func() error { return cluster.New(deps, moves, address).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves).Register(ctx, mgr) },

@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -27,6 +28,7 @@ import (
 const (
 	indexClientID   = "registration.clientID"
 	indexCluster    = "registration.clusterName"
+	indexAccount    = "registration.account"
 	indexTokenOwner = "registration.tokenAccount"
 	indexStampedKey = "registration.stampedKey"
 	indexRequest    = "registration.request"
@@ -39,6 +41,8 @@ type Deps struct {
 	controller.Deps
 	// Hub returns where the agent of a Cluster should reach the hub.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// Expressions are those of tokens with approval CEL.
+	Expressions *expression.Cache
 }
 
 // Controller reconciles ClusterRegistrations.
@@ -64,6 +68,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		values client.IndexerFunc
 	}{
 		{&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Spec.ClientID} }},
+		{&fleet.ClusterRegistration{}, indexAccount, func(o client.Object) []string { return []string{accountOf(o.(*fleet.ClusterRegistration))} }},
 		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Status.ClusterName} }},
 		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},

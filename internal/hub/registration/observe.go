@@ -67,7 +67,11 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	if err := c.observeClusters(ctx, r, &o); err != nil {
 		return observation{}, err
 	}
-	return o, c.observeLabels(ctx, r, &o)
+	if err := c.observeLabels(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	c.observeExpression(r, &o)
+	return o, nil
 }
 
 // observeToken finds the token by its name in the request, else by the account that the request names.
@@ -84,9 +88,8 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 			return err
 		}
 	} else {
-		account := strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
 		var list fleet.ClusterRegistrationTokenList
-		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: account}); err != nil {
+		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: accountOf(r)}); err != nil {
 			return err
 		}
 		if len(list.Items) == 0 {
@@ -174,6 +177,11 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	}
 	o.newNameTaken = err == nil
 	return nil
+}
+
+// accountOf is the ServiceAccount of the workspace that a request names as its own.
+func accountOf(r *fleet.ClusterRegistration) string {
+	return strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
 }
 
 // tokenAccountOf indexes tokens by the ServiceAccount behind them.

@@ -95,6 +95,10 @@ type observed struct {
 	token            tokenState
 	// tokenProblem is what is wrong with the labels that the token is to stamp; empty if nothing.
 	tokenProblem string
+	// expressionProblem is what is wrong with the token's expression; empty if nothing. expressionTrue: it approves the request, else expressionSays why
+	// not.
+	expressionProblem, expressionSays string
+	expressionTrue                    bool
 	// displacement is the hub's setting.
 	displacement config.Displacement
 	// limits are those of the token.
@@ -155,6 +159,10 @@ func evaluate(o observed) decision {
 	case o.tokenProblem != "":
 		return decision{state: fleet.RegistrationWaiting, reason: "TokenInvalid", message: fmt.Sprintf(
 			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected", o.workspace, o.tokenName, o.tokenProblem)}
+	case o.expressionProblem != "":
+		return decision{state: fleet.RegistrationPending, reason: "TokenInvalid", message: fmt.Sprintf(
+			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected (kubectl -n %s edit clusterregistrationtoken %s)",
+			o.workspace, o.tokenName, o.expressionProblem, o.workspace, o.tokenName)}
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // onRequest counts requests.
@@ -48,6 +49,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
 	if before != nil && (after == nil || before.Generation != after.Generation) {
 		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: before.Name})
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexAccount: naming.TokenServiceAccount(before.Name, string(before.UID))})
 	}
 }
 

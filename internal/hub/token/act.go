@@ -38,6 +38,9 @@ func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrati
 	o := observation{settings: settings, observed: observed{
 		created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired, labelProblem: membership.StampProblem(token.Spec),
 	}}
+	if err := c.expressions.Keep(token); err != nil {
+		o.approvalProblem = "spec.approvalExpression: " + err.Error()
+	}
 	if settings.Missing {
 		o.settingsMissing = config.MissingProblem(c.SystemNamespace)
 	}
