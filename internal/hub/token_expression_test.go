@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,4 +131,37 @@ func TestAnExpressionThatIsWrongIsNamedByTheTokenAndGrantsNothing(t *testing.T) 
 	})
 	edit("native")
 	f.untilState(&r, fleet.RegistrationGranted, "Granted")
+}
+
+func TestAHubThatWantsTokensToEndRefusesOthers(t *testing.T) {
+	f := newAlone(t, "")
+	ctx := context.Background()
+	_, values := f.token("endless", "")
+	waits := f.stampingToken("waits", fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual})
+	r := f.asking(waits, "web")
+	f.untilState(&r, fleet.RegistrationPending, "ApprovalRequired")
+	f.configure(`{"registrationTokenTTL":{"required":true}}`)
+	if message := f.untilToken("endless", "TTLRequired"); !strings.Contains(message, "set spec.ttl, for example 240h") {
+		t.Errorf("the token says %q", message)
+	}
+	f.eventually("its credential is refused", func() error {
+		if _, err := f.ask(values, fleet.ClusterRegistrationSpec{ClientID: "late"}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("asking: %v", err)
+		}
+		return nil
+	})
+	f.untilToken("waits", "TTLRequired")
+	f.approve(&r)
+	f.untilState(&r, fleet.RegistrationWaiting, "TokenInvalid")
+	if !strings.Contains(r.Status.Message, "does not accept tokens without an end") {
+		t.Errorf("a request that was made with such a token before says %q", r.Status.Message)
+	}
+	var token fleet.ClusterRegistrationToken
+	f.eventually("the remedy is taken", func() error {
+		f.check(f.get(&token, f.workspace, "waits"))
+		token.Spec.TTL = &metav1.Duration{Duration: 240 * time.Hour}
+		return f.Update(ctx, &token)
+	})
+	f.untilToken("waits", "Ready")
+	f.token("new", "240h")
 }

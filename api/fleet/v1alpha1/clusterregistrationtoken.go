@@ -111,7 +111,8 @@ func (s ClusterRegistrationTokenSpec) Limited() bool {
 
 // ClusterRegistrationTokenStatus is what the hub answers.
 type ClusterRegistrationTokenStatus struct {
-	// Expires is the time from which on the token no longer registers clusters; absent if it never expires.
+	// Expires is the time from which on the token no longer registers clusters; absent if it never expires. Where the API server of the hub grants
+	// credentials of less life, it is when the values.yaml in the Secret stops working, which the hub renews until the token ends.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 	// SecretName is the Secret with the values.yaml, always named like the token; empty until it exists.
@@ -131,7 +132,8 @@ type ClusterRegistrationTokenStatus struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []string `json:"clusters,omitempty"`
-	// Conditions has one, Ready: whether the values Secret is there and the token can be used, and if not, why. A Muster addition.
+	// Conditions has Ready: whether the values Secret is there and the token can be used, and if not, why; and TTLGranted, which is False where the
+	// API server of the hub grants credentials of less life than spec.ttl, and else absent. A Muster addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

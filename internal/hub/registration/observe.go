@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -105,8 +107,12 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 	if o.limits = limitsOf(&token); o.limits.cluster != "" {
 		o.newName = o.limits.cluster
 	}
-	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl.Duration)) {
+	ttl := ptr.Deref(token.Spec.TTL, metav1.Duration{}).Duration
+	switch {
+	case ttl > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl)):
 		o.token = tokenExpired
+	case ttl <= 0 && c.Config.Current().RegistrationTokenTTLRequired:
+		o.tokenProblem = "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
 	}
 	return nil
 }

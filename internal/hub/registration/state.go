@@ -93,7 +93,7 @@ type observed struct {
 	signatureProblem string
 	tokenName        string
 	token            tokenState
-	// tokenProblem is what is wrong with the labels that the token is to stamp; empty if nothing.
+	// tokenProblem is what is wrong with the labels that the token is to stamp, or with its TTL; empty if nothing.
 	tokenProblem string
 	// expressionProblem is what is wrong with the token's expression; empty if nothing. expressionTrue: it approves the request, else expressionSays why
 	// not.

@@ -102,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		err = c.withdraw(ctx, &token, o)
 	case active:
 		var pending bool
-		pending, err = c.provide(ctx, &token, o, decided)
+		pending, err = c.provide(ctx, &token, &o, decided)
 		if pending {
 			decided.reason, decided.message = "Preparing", "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		decided.reason, decided.message = "Failed", err.Error()+"; the hub tries again"
 	}
-	if err := errors.Join(err, c.report(ctx, &token, decided, now)); err != nil || decided.wake.IsZero() {
+	if err := errors.Join(err, c.report(ctx, &token, o.observed, decided, now)); err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
 	return kube.At(decided.wake, now), nil

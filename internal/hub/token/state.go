@@ -106,3 +106,22 @@ func renewAt(o observed) time.Time {
 	}
 	return o.credentialIssued.Add(o.credentialExpires.Sub(o.credentialIssued) * 2 / 3)
 }
+
+// life is how long what a token has handed out works.
+type life struct {
+	// expires is when values.yaml of the Secret stops working; zero if never.
+	expires time.Time
+	// shortened says that this is before the token ends, and what to do; empty if it is not.
+	shortened string
+}
+
+func lifeOf(o observed, d decision, secret string) life {
+	renew := renewAt(o)
+	if renew.IsZero() || d.state != active && d.state != held {
+		return life{expires: o.expires()}
+	}
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	return life{expires: o.credentialExpires, shortened: fmt.Sprintf(
+		"the hub's API server grants credentials of at most %s (--service-account-max-token-expiration), and spec.ttl is %s: values.yaml in Secret %s works until %s and is renewed there at %s, as long as the token lives, which is until %s; take it from the Secret again for clusters that join later",
+		o.credentialExpires.Sub(o.credentialIssued).Round(time.Minute), o.ttl, secret, at(o.credentialExpires), at(renew), at(o.expires()))}
+}
