@@ -145,22 +145,25 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	moves := &record.MoveLimiter{}
 	agents := agentbundle.New(deps)
 	expressions := expression.NewCache()
+	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
+		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Serve(metrics.Registry))) },
 		func() error { return liveness.WatchLeases(ctx, mgr.GetCache(), deps.Liveness) },
+		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
 		func() error { return token.New(deps, expressions).Register(ctx, mgr) },
 		func() error {
-			return registration.New(registration.Deps{Deps: deps, Hub: address, Expressions: expressions}).Register(ctx, mgr)
+			return registration.New(registration.Deps{Deps: deps, Hub: address, Expressions: expressions, Policies: policies}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves).Register(ctx, mgr) },
-		func() error { return addPlacement(ctx, mgr, deps) },
+		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error { return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote}).Register(ctx, mgr) },
 		func() error { return agents.Register(mgr) },
 		func() error { return group.New(deps).Register(mgr) },
@@ -177,7 +180,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 }
 
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
-func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for any kind: %w", err)
@@ -186,10 +189,8 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
-		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: deps.SystemNamespace}
 	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
-	if err := errors.Join(mgr.Add(manager.RunnableFunc(policies.Start)), mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry)))); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry))); err != nil {
 		return err
 	}
 	return placements.Register(ctx, mgr)

@@ -114,6 +114,11 @@ type ClusterRegistrationStatus struct {
 	// ApprovedGeneration is the metadata.generation of the request then; zero if nobody has. A Muster addition.
 	// +optional
 	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
+	// Conditions has one at most, Attributed, which is False if the hub does not know who made the request, and else absent. A Muster addition.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // ClusterRegistrationList is a list of ClusterRegistrations.

@@ -19,6 +19,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -41,6 +42,8 @@ type Deps struct {
 	controller.Deps
 	// Hub returns where the agent of a Cluster should reach the hub.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// Policies say whether what a request says of who made it can be believed.
+	Policies *admission.Checker
 	// Expressions are those of tokens with approval CEL.
 	Expressions *expression.Cache
 }

@@ -17,7 +17,7 @@ func (c *Controller) observeExpression(r *fleet.ClusterRegistration, o *observat
 		return
 	}
 	o.expressionTrue, o.expressionSays = rule.Approves(expression.Request{
-		Labels: o.grantedLabels(), ClientID: r.Spec.ClientID, Key: o.key, Requester: r.Annotations[fleet.AnnotationRequester], Native: o.native,
+		Labels: o.grantedLabels(), ClientID: r.Spec.ClientID, Key: o.key, Requester: o.requester, Native: o.native,
 	})
 }
 

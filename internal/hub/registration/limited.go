@@ -108,8 +108,10 @@ func covers(approved, reason string) bool {
 	switch approved {
 	case reasonApprovalRequired:
 		return reason == reasonApprovalRequired
+	case reasonNotAttributed:
+		return reason == reasonApprovalRequired || reason == reasonNotAttributed
 	case reasonHolderLost:
-		return reason == reasonApprovalRequired || reason == reasonHolderLost
+		return reason != reasonHolderAlive
 	case reasonHolderAlive:
 		return true
 	}
@@ -124,6 +126,8 @@ func (o observed) approvalNeeded() (reason, why string) {
 		}
 	}
 	switch {
+	case o.attribution.problem != "" && o.limitedTokens:
+		return reasonNotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
 	case o.limits.approval == fleet.ApprovalManual:
 		return reasonApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
 	case o.limits.approval == fleet.ApprovalCEL && !o.expressionTrue:

@@ -29,6 +29,8 @@ type observation struct {
 	// labels are those of the request that the Cluster gets, stamps those that the token puts on it, dropped those that it does not get, with the reason.
 	labels, stamps map[string]string
 	dropped        []string
+	// requester is the user that made the request; "" if that is not known for certain.
+	requester string
 	// key is the fingerprint of the agent's key; "" if it has none.
 	key string
 }
@@ -58,6 +60,9 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 		o.signatureProblem = err.Error()
 	}
 	if err := c.observeToken(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	if err := c.observeAttribution(ctx, r, &o); err != nil {
 		return observation{}, err
 	}
 	if o.clientID == "" { // matches nothing

@@ -103,7 +103,9 @@ type observed struct {
 	displacement config.Displacement
 	// limits are those of the token.
 	limits tokenLimits
-	// limitedTokens: the workspace has tokens with limits. It is known only of requests that name no token.
+	// attribution says whether the token that the request names is the one that it was made with.
+	attribution attribution
+	// limitedTokens: the workspace has tokens with limits. It is known only of requests that are not attributed.
 	limitedTokens bool
 	// reason is that of the status before, approved what somebody says of the request, approvedFor the reason for which the hub has believed an
 	// approval already.
@@ -144,6 +146,9 @@ func decide(o observed, now time.Time) decision {
 		return d
 	}
 	d.wake = end
+	if again := o.attribution.recheck; o.limitedTokens && !again.IsZero() && again.Before(end) {
+		d.wake = again
+	}
 	if report := o.created.Add(quietWait); d.reason == reasonPreparing && now.Before(report) {
 		d.quiet, d.wake = true, report
 	}

@@ -117,6 +117,17 @@ func TestDecide(t *testing.T) {
 		{name: "or if somebody approves", seen: asked(matching(ready), func(o *observed) {
 			o.limits.approval, o.expressionSays, o.approved, o.reason = fleet.ApprovalCEL, "native is false", "true", "ApprovalRequired"
 		}), want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "where nobody knows the token of a request, it waits in a workspace with limited tokens", seen: asked(matching(ready), func(o *observed) {
+			o.attribution, o.limitedTokens = attribution{reason: "PolicyMissing", problem: "the policy has no effect", recheck: start.Add(time.Minute)}, true
+		}), want: decision{state: pending, reason: "NotAttributed", wake: start.Add(time.Minute)}, says: "the policy has no effect; or approve it: kubectl"},
+		{name: "and goes on when somebody approves it", seen: asked(matching(ready), func(o *observed) {
+			o.attribution, o.limitedTokens, o.reason, o.approved = attribution{reason: "PolicyMissing", problem: "the policy has no effect"}, true, "NotAttributed", "true"
+		}), want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "who approved it for its token has not approved that", seen: asked(matching(ready), func(o *observed) {
+			o.attribution, o.limitedTokens, o.reason, o.approvedFor = attribution{problem: "no effect"}, true, "Preparing", "ApprovalRequired"
+		}), want: decision{state: pending, reason: "NotAttributed", wake: start.Add(approvalLife)}},
+		{name: "where no token has a limit it is granted", seen: asked(matching(ready), func(o *observed) { o.attribution = attribution{problem: "no effect", recheck: start.Add(time.Minute)} }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "an expression that is true displaces nobody", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.limits.approval, o.expressionTrue = fleet.ApprovalCEL, true }),
 			want: decision{state: pending, reason: "HolderAlive", wake: start.Add(approvalLife)}},
 		{name: "an expression that is wrong grants nothing, also what somebody approves", seen: asked(matching(ready), func(o *observed) {
