@@ -34,6 +34,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
@@ -158,7 +159,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return deps.Config.Register(mgr) },
 		func() error { return token.New(deps, expressions).Register(ctx, mgr) },
 		func() error {
-			return registration.New(registration.Deps{Deps: deps, Hub: address, Expressions: expressions, Policies: policies}).Register(ctx, mgr)
+			return registration.New(registration.Deps{Deps: deps, Hub: address, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig())}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
@@ -177,6 +178,15 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		}
 	}
 	return nil
+}
+
+// ownCAs names the CA certificates by which the hub itself knows its API server; none if it trusts those of the system.
+func ownCAs(restConfig *rest.Config) []string {
+	restConfig = rest.CopyConfig(restConfig)
+	if err := rest.LoadTLSFiles(restConfig); err != nil {
+		return nil // no connection can be made then
+	}
+	return credential.CADigests(restConfig.CAData)
 }
 
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.

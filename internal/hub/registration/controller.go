@@ -42,6 +42,8 @@ type Deps struct {
 	controller.Deps
 	// Hub returns where the agent of a Cluster should reach the hub.
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
+	// OwnCAs are the digests of the CA certificates by which the hub itself knows its API server.
+	OwnCAs []string
 	// Policies say whether what a request says of who made it can be believed.
 	Policies *admission.Checker
 	// Expressions are those of tokens with approval CEL.

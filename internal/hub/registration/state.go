@@ -91,8 +91,10 @@ type observed struct {
 	keyProblem, labelProblem string
 	// signatureProblem is what is wrong with the agent's key and the signature by it; empty if nothing, or if there is none.
 	signatureProblem string
-	tokenName        string
-	token            tokenState
+	// hubCAProblem is why the request is one for another hub; empty if it is not.
+	hubCAProblem string
+	tokenName    string
+	token        tokenState
 	// tokenProblem is what is wrong with the labels that the token is to stamp, or with its TTL; empty if nothing.
 	tokenProblem string
 	// expressionProblem is what is wrong with the token's expression; empty if nothing. expressionTrue: it approves the request, else expressionSays why
@@ -210,6 +212,8 @@ func refusal(o observed) (decision, bool) {
 		return denied("InvalidAnswerKey", o.keyProblem), true
 	case o.signatureProblem != "":
 		return denied("InvalidSignature", o.signatureProblem+": only the agent that has the key can ask with it"), true
+	case o.hubCAProblem != "":
+		return denied("OtherHub", o.hubCAProblem), true
 	case o.token == tokenMissing:
 		return denied("TokenNotFound", fmt.Sprintf("ClusterRegistrationToken %s/%s does not exist any more: create another one and give its values to the agent's chart", o.workspace, o.tokenName)), true
 	case o.token == tokenExpired:

@@ -82,6 +82,8 @@ func TestDecide(t *testing.T) {
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "a key that is none is refused", seen: asked(func(o *observed) { o.keyProblem = "no key" }),
 			want: decision{state: deniedAs, reason: "InvalidAnswerKey", wake: start.Add(time.Hour)}, says: "no key"},
+		{name: "a request for another hub is refused", seen: asked(matching(ready), func(o *observed) { o.hubCAProblem = "made for another hub" }),
+			want: decision{state: deniedAs, reason: "OtherHub", wake: start.Add(time.Hour)}, says: "made for another hub"},
 		{name: "a token that is gone is refused", seen: asked(matching(ready), func(o *observed) { o.token = tokenMissing }),
 			want: decision{state: deniedAs, reason: "TokenNotFound", wake: start.Add(time.Hour)}, says: "clusters/t does not exist"},
 		{name: "a token that has expired is refused", seen: asked(matching(ready), func(o *observed) { o.token = tokenExpired }),
