@@ -50,6 +50,8 @@ type Claim struct {
 	Workspace, ClientID, Nonce, Token string
 	// AnswerKey is spec.answerKey, without which the answer to a copy of the request can be opened by nobody else.
 	AnswerKey []byte
+	// HubCAs is spec.hubCAs, without which the request serves on another hub that is reached through somebody in between.
+	HubCAs []string `json:",omitempty"`
 }
 
 func (c Claim) text() []byte {
@@ -57,7 +59,7 @@ func (c Claim) text() []byte {
 	if err != nil {
 		panic(err) // strings and bytes can be encoded
 	}
-	return append([]byte("muster registration 1\n"), text...)
+	return append([]byte("muster registration 2\n"), text...)
 }
 
 // VerifyClaim returns an error unless the claim was signed with the private half of a key.

@@ -11,7 +11,7 @@ func TestASignatureIsOfOneRequestAndOneKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim := Claim{Workspace: "clusters", ClientID: "id", Nonce: "n", Token: "t", AnswerKey: []byte("k")}
+	claim := Claim{Workspace: "clusters", ClientID: "id", Nonce: "n", Token: "t", AnswerKey: []byte("k"), HubCAs: []string{"a", "b"}}
 	signature := again.Sign(claim)
 	if err := VerifyClaim(key.Public(), signature, claim); err != nil {
 		t.Errorf("a key that was stored signs otherwise: %v", err)
@@ -28,12 +28,14 @@ func TestASignatureIsOfOneRequestAndOneKey(t *testing.T) {
 		"a key that is short": {key.Public()[1:], signature, claim},
 		"no signature":        {key.Public(), nil, claim},
 		"a cut signature":     {key.Public(), signature[1:], claim},
-		"another workspace":   {key.Public(), signature, Claim{"other", "id", "n", "t", []byte("k")}},
-		"another client ID":   {key.Public(), signature, Claim{"clusters", "x", "n", "t", []byte("k")}},
-		"another nonce":       {key.Public(), signature, Claim{"clusters", "id", "x", "t", []byte("k")}},
-		"another token":       {key.Public(), signature, Claim{"clusters", "id", "n", "x", []byte("k")}},
-		"another answer key":  {key.Public(), signature, Claim{"clusters", "id", "n", "t", []byte("x")}},
-		"fields run together": {key.Public(), signature, Claim{"clustersid", "", "n", "t", []byte("k")}},
+		"another workspace":   {key.Public(), signature, Claim{"other", "id", "n", "t", []byte("k"), []string{"a", "b"}}},
+		"another client ID":   {key.Public(), signature, Claim{"clusters", "x", "n", "t", []byte("k"), []string{"a", "b"}}},
+		"another nonce":       {key.Public(), signature, Claim{"clusters", "id", "x", "t", []byte("k"), []string{"a", "b"}}},
+		"another token":       {key.Public(), signature, Claim{"clusters", "id", "n", "x", []byte("k"), []string{"a", "b"}}},
+		"another answer key":  {key.Public(), signature, Claim{"clusters", "id", "n", "t", []byte("x"), []string{"a", "b"}}},
+		"another hub":         {key.Public(), signature, Claim{"clusters", "id", "n", "t", []byte("k"), []string{"a"}}},
+		"any hub":             {key.Public(), signature, Claim{"clusters", "id", "n", "t", []byte("k"), nil}},
+		"fields run together": {key.Public(), signature, Claim{"clustersid", "", "n", "t", []byte("k"), []string{"a", "b"}}},
 	} {
 		if VerifyClaim(c.public, c.signature, c.claim) == nil {
 			t.Errorf("%s is accepted", name)

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -71,4 +72,20 @@ func CAHash(bundle []byte) string {
 	}
 	sum := sha256.Sum224([]byte(encoded))
 	return hex.EncodeToString(sum[:])
+}
+
+// CADigests names each certificate of a CA bundle by its SHA-256 digest in hexadecimal form, as openssl does, in order. A bundle that cannot be read has
+// none.
+func CADigests(bundle []byte) []string {
+	certificates, err := ParseCertificates(bundle)
+	if err != nil {
+		return nil
+	}
+	digests := make([]string, len(certificates))
+	for i, certificate := range certificates {
+		sum := sha256.Sum256(certificate.Raw)
+		digests[i] = hex.EncodeToString(sum[:])
+	}
+	slices.Sort(digests)
+	return slices.Compact(digests)
 }

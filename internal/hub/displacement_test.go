@@ -3,6 +3,8 @@ package hub_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -140,4 +142,49 @@ func TestATokenForAClusterDisplacesItsAgent(t *testing.T) {
 	cluster := f.untilReady(naming.Cluster("web"), "Ready")
 	bound := f.stampingToken("for-web", fleet.ClusterRegistrationTokenSpec{ClusterName: cluster.Name})
 	f.granted(bound, "web", nil)
+}
+
+// TestARequestForAnotherHubRegistersNothing plays somebody between an agent and another hub, who passes what the agent signed for that on to this one.
+func TestARequestForAnotherHubRegistersNothing(t *testing.T) {
+	f := newAlone(t, "")
+	ca, err := credential.ParseCA(string(f.cluster.Config.CAData))
+	f.check(err)
+	settings, err := json.Marshal(map[string]string{"apiServerCA": string(ca)})
+	f.check(err)
+	f.configure(string(settings))
+	_, values := f.token("new-token", "")
+	f.eventually("the hub tells its CA", func() error {
+		if values = f.values("new-token"); values["apiServerCA"] == "" {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	own, other := credential.CADigests(ca), []string{strings.Repeat("0f", 32)}
+	ask := func(clientID string, signedFor, sent []string) fleet.ClusterRegistration {
+		key, answer := f.keyOf(clientID), answerKey(t)
+		spec := f.signed(key, values, clientID, answer)
+		spec.HubCAs = sent
+		spec.Signature = key.Sign(credential.Claim{Workspace: f.workspace, ClientID: clientID, Nonce: spec.ClientRandom, Token: values["tokenName"], AnswerKey: answer.Public(), HubCAs: signedFor})
+		return f.mustAsk(values, spec)
+	}
+	r := ask("relayed", other, other)
+	f.untilState(&r, fleet.RegistrationDenied, "OtherHub")
+	for _, says := range []string{other[0][:12] + "...", own[0][:12] + "...", "values.yaml of a token of this hub"} {
+		if !strings.Contains(r.Status.Message, says) {
+			t.Errorf("%q is missing in %q", says, r.Status.Message)
+		}
+	}
+	for name, sent := range map[string][]string{"rewritten": own, "stripped": nil} {
+		r = ask(name, other, sent)
+		f.untilState(&r, fleet.RegistrationDenied, "InvalidSignature")
+	}
+	if n := len(f.clusters()); n != 0 {
+		t.Errorf("there are %d Clusters", n)
+	}
+	for name, sent := range map[string][]string{"direct": own, "by-a-proxy": nil} {
+		r = ask(name, sent, sent)
+		f.untilState(&r, fleet.RegistrationGranted, "Granted")
+	}
+	f.join(values, map[string]any{"clientID": "strict", "agentTLSMode": "strict"})
+	f.untilReady(naming.Cluster("strict"), "Ready")
 }

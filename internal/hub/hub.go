@@ -34,6 +34,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
@@ -42,6 +43,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/eventlimit"
+	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
@@ -144,22 +146,28 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves, again := &record.MoveLimiter{}, reconnect.New(deps)
 	agents := agentbundle.New(deps)
+	expressions := expression.NewCache()
+	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
+		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Serve(metrics.Registry))) },
 		func() error { return liveness.WatchLeases(ctx, mgr.GetCache(), deps.Liveness) },
+		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
-		func() error { return token.New(deps).Register(ctx, mgr) },
+		func() error { return token.New(deps, expressions).Register(ctx, mgr) },
 		func() error {
-			return registration.New(registration.Deps{Deps: deps, Hub: address, Reconnect: again.Token}).Register(ctx, mgr)
+			return registration.New(registration.Deps{
+				Deps: deps, Hub: address, Reconnect: again.Token, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
+			}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address, again.Token).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves).Register(ctx, mgr) },
-		func() error { return addPlacement(ctx, mgr, deps) },
+		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error { return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote}).Register(ctx, mgr) },
 		func() error { return agents.Register(mgr) },
 		func() error { return group.New(deps).Register(mgr) },
@@ -175,8 +183,17 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	return nil
 }
 
+// ownCAs names the CA certificates by which the hub itself knows its API server; none if it trusts those of the system.
+func ownCAs(restConfig *rest.Config) []string {
+	restConfig = rest.CopyConfig(restConfig)
+	if err := rest.LoadTLSFiles(restConfig); err != nil {
+		return nil // no connection can be made then
+	}
+	return credential.CADigests(restConfig.CAData)
+}
+
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
-func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for any kind: %w", err)
@@ -185,10 +202,8 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
-		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: deps.SystemNamespace}
 	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
-	if err := errors.Join(mgr.Add(manager.RunnableFunc(policies.Start)), mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry)))); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry))); err != nil {
 		return err
 	}
 	return placements.Register(ctx, mgr)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -280,6 +281,47 @@ func TestAnAgentOfAClusterIsNoMembersIdentity(t *testing.T) {
 		t.Errorf("it says %q", c.Message)
 	}
 	f.refused("it reads the report of the member", f.as(bearer).Get(context.Background(), types.NamespacedName{Namespace: m.namespaceName(), Name: m.name}, &clusterv1beta1.InternalMemberCluster{}))
+}
+
+// TestNobodyElsesAccountIsAMembersIdentity tries, as a careless admin, identities that RBAC takes and that many or somebody else have.
+func TestNobodyElsesAccountIsAMembersIdentity(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	agent := f.join(values, map[string]any{"clientID": "taken"})
+	f.untilReady(naming.Cluster("taken"), "Ready")
+	_, namespace := agent.credential()
+	user := func(namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:" + namespace + ":" + name}
+	}
+	for name, c := range map[string]struct {
+		identity     rbacv1.Subject
+		reason, says string
+	}{
+		"group":          {rbacv1.Subject{Kind: "Group", Name: "admins"}, "IdentityInvalid", "Group admins, in which there may be many: name a ServiceAccount or a User"},
+		"hub":            {rbacv1.Subject{Kind: "ServiceAccount", Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount}, "IdentityInvalid", "of the hub itself"},
+		"hub-as-user":    {user(naming.SystemNamespace, naming.HubServiceAccount), "IdentityInvalid", "of the hub itself"},
+		"kube":           {rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "namespace-controller"}, "IdentityInvalid", "of Kubernetes or of"},
+		"incomplete":     {rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:kube"}, "IdentityInvalid", "names no ServiceAccount"},
+		"agent-as-user":  {user(namespace, naming.MemberServiceAccount), "IdentityInUse", "is the identity of Cluster " + f.workspace + "/" + naming.Cluster("taken")},
+		"absent-as-user": {user("fleet-system", "absent-"+f.workspace), "IdentityMissing", "kubectl create serviceaccount absent-" + f.workspace + " -n fleet-system"},
+	} {
+		m := f.register(name, func(mc *clusterv1beta1.MemberCluster) { mc.Spec.Identity = c.identity })
+		var said *metav1.Condition
+		f.eventually(name+" is refused", func() error {
+			record := m.record()
+			if said = meta.FindStatusCondition(record.Status.Conditions, "ReadyToJoin"); said == nil || said.Status != metav1.ConditionFalse || said.Reason != c.reason || !strings.Contains(said.Message, c.says) {
+				return fmt.Errorf("it says %+v", said)
+			}
+			return nil
+		})
+		var bindings rbacv1.RoleBindingList
+		f.check(f.List(context.Background(), &bindings, client.InNamespace(m.namespaceName())))
+		for _, b := range bindings.Items {
+			if c.reason != "IdentityMissing" && len(b.Subjects) > 0 {
+				t.Errorf("%s: RoleBinding %s gives rights to %v", name, b.Name, b.Subjects)
+			}
+		}
+	}
 }
 
 // TestAnAgentThatHidesItsVersionKeepsNoWideRights: it renews its Lease, which only Muster's does.

@@ -53,7 +53,14 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	AgentKey []byte `json:"agentKey,omitempty"`
-	// Signature by AgentKey covers the namespace, clientID, clientRandom, the label with the token's name, and answerKey. A Muster addition.
+	// HubCAs are the SHA-256 digests, in hexadecimal form, of the only CA certificates by which the agent knows the hub: with agentTLSMode strict
+	// those that it was given, else none. A request that names none of the hub's is denied, because it was made for another hub. A Muster addition.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=64
+	HubCAs []string `json:"hubCAs,omitempty"`
+	// Signature by AgentKey covers the namespace, clientID, clientRandom, the label with the token's name, answerKey and hubCAs. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Signature []byte `json:"signature,omitempty"`
@@ -114,6 +121,11 @@ type ClusterRegistrationStatus struct {
 	// ApprovedGeneration is the metadata.generation of the request then; zero if nobody has. A Muster addition.
 	// +optional
 	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
+	// Conditions has one at most, Attributed, which is False if the hub does not know who made the request, and else absent. A Muster addition.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // ClusterRegistrationList is a list of ClusterRegistrations.

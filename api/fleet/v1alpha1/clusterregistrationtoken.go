@@ -29,6 +29,8 @@ type ClusterRegistrationToken struct {
 }
 
 // ClusterRegistrationTokenSpec is what the user asks for.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.approval) && self.approval == 'CEL') == (has(self.approvalExpression) && size(self.approvalExpression) > 0)",message="approval CEL and approvalExpression go together: set both or neither"
 type ClusterRegistrationTokenSpec struct {
 	// TTL is how long the token is valid from its creation on, as a Go duration string such as `240h`
 	// (units ns, us, µs, ms, s, m, h). Null or a value <= 0 means that it never expires.
@@ -75,11 +77,18 @@ type ClusterRegistrationTokenSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxRegistrations *int32 `json:"maxRegistrations,omitempty"`
-	// Approval says whether a request with this token is granted by itself (Automatic, the default), or waits until somebody who has the verb
-	// approve on clusterregistrations annotates the request with muster/approved=true (Manual). A Muster addition.
+	// Approval says whether a request with this token is granted by itself (Automatic, the default), waits until somebody who has the verb
+	// approve on clusterregistrations annotates the request with muster/approved=true (Manual), or is granted by itself if approvalExpression is true
+	// of it and waits else (CEL). A Muster addition.
 	// +optional
-	// +kubebuilder:validation:Enum=Automatic;Manual
+	// +kubebuilder:validation:Enum=Automatic;Manual;CEL
 	Approval TokenApproval `json:"approval,omitempty"`
+	// ApprovalExpression is a CEL expression that returns a bool, for approval CEL. Its variables: labels (a map; those that the Cluster has when the
+	// request is granted), clientID, key (the fingerprint of the agent's key, "" if it has none), requester (the name of the user that made the
+	// request, "" if that is not known for certain) and native (whether Muster's agent asks). Empty by default. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ApprovalExpression string `json:"approvalExpression,omitempty"`
 }
 
 // TokenApproval says who grants the requests with a token.
@@ -91,16 +100,19 @@ const (
 	ApprovalAutomatic TokenApproval = "Automatic"
 	// ApprovalManual: somebody with the right to approve does.
 	ApprovalManual TokenApproval = "Manual"
+	// ApprovalCEL: the hub does if spec.approvalExpression is true, else somebody with the right to approve.
+	ApprovalCEL TokenApproval = "CEL"
 )
 
 // Limited returns whether the token registers less than any cluster without being asked.
 func (s ClusterRegistrationTokenSpec) Limited() bool {
-	return s.ClusterName != "" || s.ClientID != "" || s.MaxRegistrations != nil || s.Approval == ApprovalManual
+	return s.ClusterName != "" || s.ClientID != "" || s.MaxRegistrations != nil || s.Approval == ApprovalManual || s.Approval == ApprovalCEL
 }
 
 // ClusterRegistrationTokenStatus is what the hub answers.
 type ClusterRegistrationTokenStatus struct {
-	// Expires is the time from which on the token no longer registers clusters; absent if it never expires.
+	// Expires is the time from which on the token no longer registers clusters; absent if it never expires. Where the API server of the hub grants
+	// credentials of less life, it is when the values.yaml in the Secret stops working, which the hub renews until the token ends.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 	// SecretName is the Secret with the values.yaml, always named like the token; empty until it exists.
@@ -120,7 +132,8 @@ type ClusterRegistrationTokenStatus struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []string `json:"clusters,omitempty"`
-	// Conditions has one, Ready: whether the values Secret is there and the token can be used, and if not, why. A Muster addition.
+	// Conditions has Ready: whether the values Secret is there and the token can be used, and if not, why; and TTLGranted, which is False where the
+	// API server of the hub grants credentials of less life than spec.ttl, and else absent. A Muster addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -115,6 +115,10 @@ const (
 const (
 	// ConditionReady is the condition that the Status columns show.
 	ConditionReady = "Ready"
+	// ConditionTTLGranted on a ClusterRegistrationToken is False if the API server grants credentials of less life than spec.ttl; else it is absent.
+	ConditionTTLGranted = "TTLGranted"
+	// ConditionAttributed on a ClusterRegistration is False if the hub does not know who made it; else it is absent.
+	ConditionAttributed = "Attributed"
 	// ConditionProcessed on a Bundle or ClusterGroup says whether the hub could make sense of it.
 	ConditionProcessed = "Processed"
 	// ConditionSupported on a Bundle is False if it uses a field that Muster does not implement, and names it; on a kind that Muster does nothing

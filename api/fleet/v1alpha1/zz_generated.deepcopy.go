@@ -939,6 +939,11 @@ func (in *ClusterRegistrationSpec) DeepCopyInto(out *ClusterRegistrationSpec) {
 		*out = make([]byte, len(*in))
 		copy(*out, *in)
 	}
+	if in.HubCAs != nil {
+		in, out := &in.HubCAs, &out.HubCAs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Signature != nil {
 		in, out := &in.Signature, &out.Signature
 		*out = make([]byte, len(*in))
@@ -971,6 +976,11 @@ func (in *ClusterRegistrationStatus) DeepCopyInto(out *ClusterRegistrationStatus
 	if in.DroppedLabels != nil {
 		in, out := &in.DroppedLabels, &out.DroppedLabels
 		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.Conditions != nil {
+		in, out := &in.Conditions, &out.Conditions
+		*out = make([]Condition, len(*in))
 		copy(*out, *in)
 	}
 }

@@ -19,6 +19,8 @@ const (
 	// randomLetters and randomLength are the form of upstream's clientRandom.
 	randomLetters = "bcdfghjklmnpqrstvwxz2456789"
 	randomLength  = 54
+	// maxHubCAs is that of spec.hubCAs.
+	maxHubCAs = 8
 	// callTimeout bounds each request that is not a watch.
 	callTimeout = 10 * time.Second
 )
@@ -42,13 +44,27 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 	if subject := j.Bootstrap.Claims.Subject; subject != "" {
 		request.Annotations = map[string]string{fleet.AnnotationRequester: subject}
 	}
+	request.Spec.HubCAs = j.hubCAs()
 	if j.Key != nil {
 		request.Spec.AgentKey = j.Key.Public()
 		request.Spec.Signature = j.Key.Sign(credential.Claim{
 			Workspace: request.Namespace, ClientID: clientID, Nonce: request.Spec.ClientRandom, Token: request.Labels[fleet.LabelRegistrationToken], AnswerKey: key.Public(),
+			HubCAs: request.Spec.HubCAs,
 		})
 	}
 	return request
+}
+
+// hubCAs names the authorities by which alone the agent knows the hub. Where it trusts others, too, somebody in between may have shown a certificate of
+// theirs, and a bundle of many names no hub: then there are none.
+func (j *Joiner) hubCAs() []string {
+	if j.Config.Mode != hubclient.TLSStrict {
+		return nil
+	}
+	if digests := credential.CADigests(j.Bootstrap.CA); len(digests) <= maxHubCAs {
+		return digests
+	}
+	return nil
 }
 
 func random() string {

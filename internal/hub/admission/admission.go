@@ -32,7 +32,7 @@ const PlacementAuthor = "muster-placement-author"
 // validating are the validating policies of the chart, whose bindings have the same name.
 var validating = []string{
 	"muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-epoch", "muster-member-identity", "muster-member-metadata", PlacementAuthor, "muster-registration-approval",
-	"muster-registration-token",
+	RegistrationToken,
 }
 
 // ReasonMissing is the reason of events and conditions about a missing policy.
@@ -41,8 +41,10 @@ const ReasonMissing = "PolicyMissing"
 const (
 	// effectLife is how long a proof of effect counts, absenceLife a proof of none: the policy may just have been installed.
 	effectLife, absenceLife = time.Minute, 5 * time.Second
-	// forged is an author that does not exist.
+	// forged is a user that does not exist, as whom nobody may write anything.
 	forged = "system:muster:nobody"
+	// maxError bounds the text of an error in a message.
+	maxError = 512
 )
 
 // Checker checks the policies, and remembers the result for a while.
@@ -60,9 +62,12 @@ type Checker struct {
 	checked bool
 	problem string
 	until   time.Time
+	// requests is the newest answer of Requests, absence how long it counts if the policy has no effect.
+	requests Attribution
+	absence  time.Duration
 }
 
-// Start warns of missing policies when the hub begins to lead.
+// Start warns of missing policies, and of those without an effect, when the hub begins to lead.
 func (c *Checker) Start(ctx context.Context) error {
 	problem, err := c.Authors(ctx)
 	if err != nil {
@@ -81,8 +86,12 @@ func (c *Checker) Start(ctx context.Context) error {
 			}
 		}
 	}
-	if len(missing) > 0 && problem == "" {
+	switch {
+	case problem != "":
+	case len(missing) > 0:
 		c.warn(fmt.Sprintf("%s is missing: bring it back with helm upgrade of the chart fleet", strings.Join(missing, ", ")))
+	default:
+		c.Requests(ctx) // warns if that policy has no effect
 	}
 	return nil
 }

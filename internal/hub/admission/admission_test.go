@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
@@ -29,7 +31,7 @@ import (
 func checked(t *testing.T, answer *func(client.Object) error) (*Checker, *clocktesting.FakePassiveClock, *events.FakeRecorder, *int) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := placement.AddToScheme(scheme); err != nil {
+	if err := errors.Join(placement.AddToScheme(scheme), fleet.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	tries := 0
@@ -48,6 +50,14 @@ func checked(t *testing.T, answer *func(client.Object) error) (*Checker, *clockt
 	})
 	clock, recorder := clocktesting.NewFakePassiveClock(time.Now()), events.NewFakeRecorder(10)
 	return &Checker{Client: c, Live: c, Clock: clock, Recorder: recorder, Log: logr.Discard(), Namespace: "system"}, clock, recorder, &tries
+}
+
+// present has every policy, since an hour ago.
+type present struct{ client.Reader }
+
+func (present) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	o.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-time.Hour)))
+	return nil
 }
 
 func TestAPolicyIsBelievedInWhenAForgeryFails(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +32,7 @@ type reconciliation struct {
 
 func (r *reconciliation) Observe(ctx context.Context, member record.Observed) error {
 	mc, o := r.mc, &r.o
-	*o = observed{Observed: member, identity: mc.Spec.Identity, before: mc.Status, leftovers: leftovers(mc)}
+	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc)}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
 	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == membership.ReasonAgentLost
 	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {
@@ -51,16 +50,20 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) er
 
 // observeIdentity reads whether the identity that the record asks for may be used.
 func (c *Controller) observeIdentity(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
-	if identityProblem(o.identity) != "" {
+	if identityProblem(o.identity, o.systemNamespace) != "" {
 		return nil
 	}
-	if o.identityHolder, err = c.identityHolder(ctx, mc); err != nil || mc.DeletionTimestamp != nil || o.identity.Kind != rbacv1.ServiceAccountKind {
+	if o.identityHolder, err = c.identityHolder(ctx, mc); err != nil || mc.DeletionTimestamp != nil {
 		return err
 	}
+	key, isAccount := accountOf(o.identity)
+	if !isAccount {
+		return nil
+	}
 	account := kube.CoreMetadata("ServiceAccount")
-	err = c.Live.Get(ctx, types.NamespacedName{Namespace: o.identity.Namespace, Name: o.identity.Name}, account)
+	err = c.Live.Get(ctx, key, account)
 	if o.accountMissing = apierrors.IsNotFound(err); err != nil && !o.accountMissing {
-		return fmt.Errorf("reading ServiceAccount %s/%s: %w", o.identity.Namespace, o.identity.Name, err)
+		return fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
 	o.identityHolder = cmp.Or(o.identityHolder, agentOf(account))
 	return nil

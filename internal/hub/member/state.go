@@ -43,6 +43,8 @@ const (
 type observed struct {
 	record.Observed
 	identity rbacv1.Subject
+	// systemNamespace is the hub's own.
+	systemNamespace string
 	// leftovers says which finalizers of KubeFleet's hub are on the record, "" if there are none.
 	leftovers string
 	// accountMissing: the identity is a ServiceAccount that does not exist.
@@ -72,7 +74,8 @@ func leftovers(mc *clusterv1beta1.MemberCluster) string {
 func readyToJoinCondition(o observed) result {
 	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
 	reason, message := o.NamespaceProblem()
-	switch problem := identityProblem(o.identity); {
+	account, _ := accountOf(o.identity)
+	switch problem := identityProblem(o.identity, o.systemNamespace); {
 	case o.Revoked:
 		return o.revoked()
 	case reason != "":
@@ -82,7 +85,7 @@ func readyToJoinCondition(o observed) result {
 	case o.identityHolder != "":
 		return not(reasonIdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
 	case o.accountMissing:
-		return not(membership.ReasonIdentityMissing, fmt.Sprintf("ServiceAccount %s/%s does not exist: kubectl create serviceaccount %s -n %s", o.identity.Namespace, o.identity.Name, o.identity.Name, o.identity.Namespace))
+		return not(membership.ReasonIdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
 	}
 	return result{metav1.ConditionTrue, reasonReadyToJoin, "Member cluster is ready to join the fleet"}
 }
@@ -142,7 +145,9 @@ func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {
 }
 
 // usable returns whether the identity may be given rights.
-func (o observed) usable() bool { return identityProblem(o.identity) == "" && o.identityHolder == "" }
+func (o observed) usable() bool {
+	return identityProblem(o.identity, o.systemNamespace) == "" && o.identityHolder == ""
+}
 
 // native returns whether Muster's own agent acts for the member. A renewed Lease proves that whatever the report says. While a member is lost its next
 // agent may be of another kind.

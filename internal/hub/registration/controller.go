@@ -19,7 +19,9 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -27,10 +29,10 @@ import (
 const (
 	indexClientID   = "registration.clientID"
 	indexCluster    = "registration.clusterName"
+	indexAccount    = "registration.account"
 	indexTokenOwner = "registration.tokenAccount"
 	indexStampedKey = "registration.stampedKey"
 	indexRequest    = "registration.request"
-	indexRequester  = "registration.requester"
 	// workers is how many requests are reconciled at once: enough to keep the API server busy while each waits for it.
 	workers = 16
 )
@@ -42,6 +44,12 @@ type Deps struct {
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
 	// Reconnect returns a token with which agents of a workspace may ask to be members again; "" if there is none.
 	Reconnect func(ctx context.Context, workspace string) string
+	// OwnCAs are the digests of the CA certificates by which the hub itself knows its API server.
+	OwnCAs []string
+	// Policies say whether what a request says of who made it can be believed.
+	Policies *admission.Checker
+	// Expressions are those of tokens with approval CEL.
+	Expressions *expression.Cache
 }
 
 // Controller reconciles ClusterRegistrations.
@@ -67,8 +75,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		values client.IndexerFunc
 	}{
 		{&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Spec.ClientID} }},
+		{&fleet.ClusterRegistration{}, indexAccount, func(o client.Object) []string { return []string{accountOf(o.(*fleet.ClusterRegistration))} }},
 		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Status.ClusterName} }},
-		{&fleet.ClusterRegistration{}, indexRequester, func(o client.Object) []string { return []string{o.GetAnnotations()[fleet.AnnotationRequester]} }},
 		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
 		{&fleet.ClusterRegistrationToken{}, indexStampedKey, stampedKeys},

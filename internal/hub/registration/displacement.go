@@ -50,6 +50,7 @@ func observeKey(r *fleet.ClusterRegistration) (fingerprint string, err error) {
 	}
 	err = credential.VerifyClaim(r.Spec.AgentKey, r.Spec.Signature, credential.Claim{
 		Workspace: r.Namespace, ClientID: r.Spec.ClientID, Nonce: r.Spec.ClientRandom, Token: r.Labels[fleet.LabelRegistrationToken], AnswerKey: r.Spec.AnswerKey,
+		HubCAs: r.Spec.HubCAs,
 	})
 	return credential.Fingerprint(r.Spec.AgentKey), err
 }

@@ -20,8 +20,6 @@ import (
 
 // createCluster makes the Cluster that the request asks for. The Cluster's events wake the request again.
 func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistration, o observation, name string) error {
-	labels := membership.LabelRecord{}.Restamp(o.labels, o.stamps)
-	labels[fleet.LabelCluster] = name
 	annotations, err := o.record().Store(map[string]string{fleet.AnnotationCreatedByToken: originOf(r).token})
 	if err != nil {
 		return err
@@ -30,7 +28,7 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 		annotations[fleet.AnnotationAgentKey] = o.key
 	}
 	cluster := &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: labels, Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: o.grantedLabels(), Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster}},
 		Spec:       fleet.ClusterSpec{ClientID: r.Spec.ClientID},
 	}
 	if err := c.Client.Create(ctx, cluster, kube.FieldOwner); apierrors.IsAlreadyExists(err) {

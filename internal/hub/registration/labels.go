@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -99,7 +100,7 @@ func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistra
 	if token := o.registrationToken; token != nil {
 		o.stamps = token.Spec.Labels
 		rule.allowed, rule.stamps = token.Spec.AllowedLabelKeys, o.stamps
-		if o.tokenProblem = membership.StampProblem(token.Spec); o.tokenProblem != "" {
+		if o.tokenProblem = cmp.Or(o.tokenProblem, membership.StampProblem(token.Spec)); o.tokenProblem != "" {
 			return nil
 		}
 	}

@@ -34,13 +34,13 @@ type tokenLimits struct {
 	// most is how many different Clusters the token registers; zero if any number. used are those that it has registered.
 	most int
 	used []string
-	// approval: somebody has to approve each request.
-	approval bool
+	// approval says who approves each request.
+	approval fleet.TokenApproval
 }
 
 func limitsOf(token *fleet.ClusterRegistrationToken) tokenLimits {
 	l := tokenLimits{cluster: token.Spec.ClusterName, clientID: token.Spec.ClientID, most: int(ptr.Deref(token.Spec.MaxRegistrations, 0)),
-		used: token.Status.Clusters, approval: token.Spec.Approval == fleet.ApprovalManual}
+		used: token.Status.Clusters, approval: token.Spec.Approval}
 	if owner := metav1.GetControllerOf(token); owner != nil && owner.Kind == "Cluster" {
 		l.cluster, l.mustExist = owner.Name, true
 	}
@@ -108,8 +108,10 @@ func covers(approved, reason string) bool {
 	switch approved {
 	case reasonApprovalRequired:
 		return reason == reasonApprovalRequired
+	case reasonNotAttributed:
+		return reason == reasonApprovalRequired || reason == reasonNotAttributed
 	case reasonHolderLost:
-		return reason == reasonApprovalRequired || reason == reasonHolderLost
+		return reason != reasonHolderAlive
 	case reasonHolderAlive:
 		return true
 	}
@@ -123,8 +125,13 @@ func (o observed) approvalNeeded() (reason, why string) {
 			return reason, why
 		}
 	}
-	if o.limits.approval {
+	switch {
+	case o.attribution.problem != "" && o.limitedTokens:
+		return reasonNotAttributed, fmt.Sprintf("workspace %s has tokens that do not register just any cluster, and with which token this request was made is not known: %s; or approve it", o.workspace, o.attribution.problem)
+	case o.limits.approval == fleet.ApprovalManual:
 		return reasonApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval", o.workspace, o.tokenName)
+	case o.limits.approval == fleet.ApprovalCEL && !o.expressionTrue:
+		return reasonApprovalRequired, fmt.Sprintf("ClusterRegistrationToken %s/%s asks for approval, because its spec.approvalExpression %s", o.workspace, o.tokenName, o.expressionSays)
 	}
 	return "", ""
 }

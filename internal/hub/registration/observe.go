@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,8 @@ type observation struct {
 	// labels are those of the request that the Cluster gets, stamps those that the token puts on it, dropped those that it does not get, with the reason.
 	labels, stamps map[string]string
 	dropped        []string
+	// requester is the user that made the request; "" if that is not known for certain.
+	requester string
 	// key is the fingerprint of the agent's key; "" if it has none.
 	key string
 }
@@ -63,6 +66,9 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	if err := c.observeToken(ctx, r, &o); err != nil {
 		return observation{}, err
 	}
+	if err := c.observeAttribution(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
 	if o.clientID == "" { // matches nothing
 		return o, nil
 	}
@@ -72,7 +78,12 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	if err := c.observeClusters(ctx, r, &o); err != nil {
 		return observation{}, err
 	}
-	return o, c.observeLabels(ctx, r, &o)
+	o.hubCAProblem = c.hubCAProblem(r, o.match)
+	if err := c.observeLabels(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	c.observeExpression(r, &o)
+	return o, nil
 }
 
 // observeToken finds the token by its name in the request, else by the account that the request names.
@@ -93,18 +104,16 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 			return nil
 		}
 	} else {
-		requester := r.Annotations[fleet.AnnotationRequester]
-		account := strings.TrimPrefix(requester, accountUser(r.Namespace))
-		if o.reconnecting = reconnect.IsAccount(requester, r.Namespace); o.reconnecting {
-			o.tokenAccount = account
+		if o.reconnecting = reconnect.IsAccount(r.Annotations[fleet.AnnotationRequester], r.Namespace); o.reconnecting {
+			o.tokenAccount = accountOf(r)
 			return nil
 		}
 		var list fleet.ClusterRegistrationTokenList
-		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: account}); err != nil {
+		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: accountOf(r)}); err != nil {
 			return err
 		}
 		if len(list.Items) == 0 {
-			return c.observeUnnamed(ctx, r, o, account)
+			return c.observeUnnamed(ctx, r, o)
 		}
 		token = list.Items[0]
 		o.tokenName = token.Name
@@ -114,14 +123,19 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 	if o.limits = limitsOf(&token); o.limits.cluster != "" {
 		o.newName = o.limits.cluster
 	}
-	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl.Duration)) {
+	ttl := ptr.Deref(token.Spec.TTL, metav1.Duration{}).Duration
+	switch {
+	case ttl > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl)):
 		o.token = tokenExpired
+	case ttl <= 0 && c.Config.Current().RegistrationTokenTTLRequired:
+		o.tokenProblem = "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
 	}
 	return nil
 }
 
 // observeUnnamed looks what is known of a request whose token is unknown: the account that made it may be that of a token which was deleted.
-func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistration, o *observation, account string) (err error) {
+func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistration, o *observation) (err error) {
+	account := accountOf(r)
 	if requester := r.Annotations[fleet.AnnotationRequester]; requester != "" && account != requester {
 		have := kube.CoreMetadata("ServiceAccount")
 		err := c.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account}, have)
@@ -206,8 +220,10 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	return nil
 }
 
-// accountUser begins the user names of the ServiceAccounts of a workspace.
-func accountUser(workspace string) string { return "system:serviceaccount:" + workspace + ":" }
+// accountOf is the ServiceAccount of the workspace that a request names as its own.
+func accountOf(r *fleet.ClusterRegistration) string {
+	return strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
+}
 
 // tokenAccountOf indexes tokens by the ServiceAccount behind them.
 func tokenAccountOf(o client.Object) []string {

@@ -99,17 +99,25 @@ type observed struct {
 	keyProblem, labelProblem string
 	// signatureProblem is what is wrong with the agent's key and the signature by it; empty if nothing, or if there is none.
 	signatureProblem string
-	tokenName        string
-	token            tokenState
-	// tokenProblem is what is wrong with the labels that the token is to stamp; empty if nothing.
+	// hubCAProblem is why the request is one for another hub; empty if it is not.
+	hubCAProblem string
+	tokenName    string
+	token        tokenState
+	// tokenProblem is what is wrong with the labels that the token is to stamp, or with its TTL; empty if nothing.
 	tokenProblem string
+	// expressionProblem is what is wrong with the token's expression; empty if nothing. expressionTrue: it approves the request, else expressionSays why
+	// not.
+	expressionProblem, expressionSays string
+	expressionTrue                    bool
 	// displacement is the hub's setting.
 	displacement config.Displacement
 	// reconnecting: the request is made with the account by which agents come back whose credential has run out.
 	reconnecting bool
 	// limits are those of the token.
 	limits tokenLimits
-	// limitedTokens: the workspace has tokens with limits. It is known only of requests that name no token.
+	// attribution says whether the token that the request names is the one that it was made with.
+	attribution attribution
+	// limitedTokens: the workspace has tokens with limits. It is known only of requests that are not attributed.
 	limitedTokens bool
 	// reason is that of the status before, approved what somebody says of the request, approvedFor the reason for which the hub has believed an
 	// approval already.
@@ -152,6 +160,9 @@ func decide(o observed, now time.Time) decision {
 		return d
 	}
 	d.wake = end
+	if again := o.attribution.recheck; o.limitedTokens && !again.IsZero() && again.Before(end) {
+		d.wake = again
+	}
 	if report := o.created.Add(quietWait); d.reason == reasonPreparing && now.Before(report) {
 		d.quiet, d.wake = true, report
 	}
@@ -167,6 +178,10 @@ func evaluate(o observed) decision {
 	case o.tokenProblem != "":
 		return decision{state: fleet.RegistrationWaiting, reason: "TokenInvalid", message: fmt.Sprintf(
 			"ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected", o.workspace, o.tokenName, o.tokenProblem)}
+	case o.expressionProblem != "":
+		return decision{state: fleet.RegistrationPending, reason: "TokenInvalid", message: fmt.Sprintf(
+			"spec.approvalExpression of ClusterRegistrationToken %s/%s cannot be used: %s; registration goes on when that is corrected (kubectl -n %s edit clusterregistrationtoken %s)",
+			o.workspace, o.tokenName, o.expressionProblem, o.workspace, o.tokenName)}
 	case len(o.matches) > 1:
 		return decision{state: fleet.RegistrationConflict, reason: "AmbiguousClientID", message: fmt.Sprintf(
 			"Clusters %s have the same spec.clientID: change or delete all but one", strings.Join(names(o.matches), " and "))}
@@ -223,6 +238,8 @@ func refusal(o observed) (decision, bool) {
 		return denied("InvalidAnswerKey", o.keyProblem), true
 	case o.signatureProblem != "":
 		return denied("InvalidSignature", o.signatureProblem+": only the agent that has the key can ask with it"), true
+	case o.hubCAProblem != "":
+		return denied("OtherHub", o.hubCAProblem), true
 	case o.returns():
 		return decision{}, false
 	case o.reconnecting:

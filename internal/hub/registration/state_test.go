@@ -92,6 +92,8 @@ func TestDecide(t *testing.T) {
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "a key that is none is refused", seen: asked(func(o *observed) { o.keyProblem = "no key" }),
 			want: decision{state: deniedAs, reason: "InvalidAnswerKey", wake: start.Add(time.Hour)}, says: "no key"},
+		{name: "a request for another hub is refused", seen: asked(matching(ready), func(o *observed) { o.hubCAProblem = "made for another hub" }),
+			want: decision{state: deniedAs, reason: "OtherHub", wake: start.Add(time.Hour)}, says: "made for another hub"},
 		{name: "a token that is gone is refused", seen: asked(matching(ready), func(o *observed) { o.token = tokenMissing }),
 			want: decision{state: deniedAs, reason: "TokenNotFound", wake: start.Add(time.Hour)}, says: "clusters/t does not exist"},
 		{name: "a token that has expired is refused", seen: asked(matching(ready), func(o *observed) { o.token = tokenExpired }),
@@ -116,21 +118,58 @@ func TestDecide(t *testing.T) {
 			want: decision{state: deniedAs, reason: "TokenUsedUp", wake: start.Add(time.Hour)}, says: "has registered its 1 Clusters"},
 		{name: "but again what it has registered", seen: asked(matching(ready), func(o *observed) { o.limits.most, o.limits.used = 1, []string{"c"} }),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
-		{name: "a token with approval waits", seen: asked(func(o *observed) { o.limits.approval, o.name = true, "request-x" }),
+		{name: "a token with approval waits", seen: asked(func(o *observed) { o.limits.approval, o.name = fleet.ApprovalManual, "request-x" }),
 			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}, says: "kubectl -n clusters annotate clusterregistration request-x muster/approved=true"},
-		{name: "and creates nothing for a request that came approved", seen: asked(func(o *observed) { o.limits.approval, o.approved = true, "true" }),
+		{name: "a token whose expression is false waits and quotes it", seen: asked(func(o *observed) {
+			o.limits.approval, o.expressionSays = fleet.ApprovalCEL, "native is false for this request"
+		}),
+			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}, says: "its spec.approvalExpression native is false for this request: kubectl -n clusters annotate"},
+		{name: "and goes on by itself if it is true", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.expressionTrue = fleet.ApprovalCEL, true }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "or if somebody approves", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.expressionSays, o.approved, o.reason = fleet.ApprovalCEL, "native is false", "true", "ApprovalRequired"
+		}), want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "where nobody knows the token of a request, it waits in a workspace with limited tokens", seen: asked(matching(ready), func(o *observed) {
+			o.attribution, o.limitedTokens = attribution{reason: "PolicyMissing", problem: "the policy has no effect", recheck: start.Add(time.Minute)}, true
+		}), want: decision{state: pending, reason: "NotAttributed", wake: start.Add(time.Minute)}, says: "the policy has no effect; or approve it: kubectl"},
+		{name: "and goes on when somebody approves it", seen: asked(matching(ready), func(o *observed) {
+			o.attribution, o.limitedTokens, o.reason, o.approved = attribution{reason: "PolicyMissing", problem: "the policy has no effect"}, true, "NotAttributed", "true"
+		}), want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "who approved it for its token has not approved that", seen: asked(matching(ready), func(o *observed) {
+			o.attribution, o.limitedTokens, o.reason, o.approvedFor = attribution{problem: "no effect"}, true, "Preparing", "ApprovalRequired"
+		}), want: decision{state: pending, reason: "NotAttributed", wake: start.Add(approvalLife)}},
+		{name: "where no token has a limit it is granted", seen: asked(matching(ready), func(o *observed) { o.attribution = attribution{problem: "no effect", recheck: start.Add(time.Minute)} }),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "an expression that is true displaces nobody", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.limits.approval, o.expressionTrue = fleet.ApprovalCEL, true }),
+			want: decision{state: pending, reason: "HolderAlive", wake: start.Add(approvalLife)}},
+		{name: "an expression that is wrong grants nothing, also what somebody approves", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.expressionProblem, o.approved, o.reason = fleet.ApprovalCEL, "it returns int", "true", "TokenInvalid"
+		}), want: decision{state: pending, reason: "TokenInvalid", wake: start.Add(approvalLife)}, says: "ClusterRegistrationToken clusters/t cannot be used: it returns int"},
+		{name: "and creates nothing for a request that came approved", seen: asked(func(o *observed) { o.limits.approval, o.approved = fleet.ApprovalManual, "true" }),
 			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}, says: "muster/approved- and then"},
-		{name: "nor later", seen: asked(func(o *observed) { o.limits.approval, o.approved, o.reason = true, "true", "ApprovedTooEarly" }),
+		{name: "nor later", seen: asked(func(o *observed) {
+			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "true", "ApprovedTooEarly"
+		}),
 			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}},
-		{name: "what is approved after the hub asked is granted", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "true", "ApprovalRequired" }),
+		{name: "what is approved after the hub asked is granted", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "true", "ApprovalRequired"
+		}),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
-		{name: "and stays approved", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approvedFor, o.reason = true, "ApprovalRequired", "Preparing" }),
+		{name: "and stays approved", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.approvedFor, o.reason = fleet.ApprovalManual, "ApprovalRequired", "Preparing"
+		}),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
-		{name: "what is denied is refused", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "false", "ApprovalRequired" }),
+		{name: "what is denied is refused", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "false", "ApprovalRequired"
+		}),
 			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
-		{name: "and stays so", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "false", "NotApproved" }),
+		{name: "and stays so", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "false", "NotApproved"
+		}),
 			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
-		{name: "an approval that is neither is named", seen: asked(matching(ready), func(o *observed) { o.limits.approval, o.approved, o.reason = true, "yes", "ApprovalRequired" }),
+		{name: "an approval that is neither is named", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "yes", "ApprovalRequired"
+		}),
 			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}, says: "neither true nor false"},
 		{name: "an upstream agent of which nobody knows the token is refused where tokens have limits", seen: asked(matching(ready), func(o *observed) { o.token, o.native, o.limitedTokens = tokenUnnamed, false, true }),
 			want: decision{state: deniedAs, reason: "TokenUnknown", wake: start.Add(time.Hour)}},
@@ -156,7 +195,9 @@ func TestDecide(t *testing.T) {
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "who approved that a lost agent is replaced has not approved it of one that is alive", seen: asked(matching(with(func(c *clusterView) { c.holder = holderAlive })), func(o *observed) { o.reason, o.approved = "HolderLost", "true" }),
 			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}, says: "has an agent that is alive"},
-		{name: "nor who approved a new cluster", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) { o.limits.approval, o.approvedFor, o.approved = true, "ApprovalRequired", "true" }),
+		{name: "nor who approved a new cluster", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) {
+			o.limits.approval, o.approvedFor, o.approved = fleet.ApprovalManual, "ApprovalRequired", "true"
+		}),
 			want: decision{state: pending, reason: "ApprovedTooEarly", wake: start.Add(approvalLife)}},
 		{name: "but who approved it of one that is alive, of one that was lost since", seen: asked(matching(with(func(c *clusterView) { c.holder = holderLost })), func(o *observed) { o.reason, o.approved = "HolderAlive", "true" }),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
@@ -168,9 +209,9 @@ func TestDecide(t *testing.T) {
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "a newer request supersedes", seen: asked(matching(ready), func(o *observed) { o.newer = "request-2" }),
 			want: decision{state: deniedAs, reason: "Superseded", wake: start.Add(time.Hour)}, says: "clusters/request-2"},
-		{name: "what waits for approval is kept longer", seen: asked(func(o *observed) { o.limits.approval = true }), after: time.Hour,
+		{name: "what waits for approval is kept longer", seen: asked(func(o *observed) { o.limits.approval = fleet.ApprovalManual }), after: time.Hour,
 			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}},
-		{name: "but not for ever", seen: asked(func(o *observed) { o.limits.approval = true }), after: approvalLife, want: decision{action: remove}},
+		{name: "but not for ever", seen: asked(func(o *observed) { o.limits.approval = fleet.ApprovalManual }), after: approvalLife, want: decision{action: remove}},
 		{name: "after an hour an unfinished request is removed", seen: asked(func(o *observed) { o.newNameTaken = true }), after: time.Hour, want: decision{action: remove}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

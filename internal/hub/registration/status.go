@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,12 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 		Message:       d.message,
 		Answer:        answer,
 		DroppedLabels: o.dropped,
+		Conditions:    slices.Clone(r.Status.Conditions),
+	}
+	if said := o.attribution.condition(); said == nil {
+		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionAttributed)
+	} else {
+		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), *said)
 	}
 	if d.reason == reasonKeyProved {
 		after.Status.ApprovedReason, after.Status.ApprovedGeneration = reasonKeyProved, r.Generation

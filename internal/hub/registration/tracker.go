@@ -1,7 +1,6 @@
 package registration
 
 import (
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +29,7 @@ type origin struct{ workspace, token string }
 func originOf(r *fleet.ClusterRegistration) origin {
 	o := origin{workspace: r.Namespace, token: r.Labels[fleet.LabelRegistrationToken]}
 	if o.token == "" {
-		o.token = strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], accountUser(r.Namespace))
+		o.token = accountOf(r)
 	}
 	return o
 }

@@ -50,8 +50,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
 	if before != nil && (after == nil || before.Generation != after.Generation) {
 		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: before.Name})
-		account := accountUser(before.Namespace) + naming.TokenServiceAccount(before.Name, string(before.UID))
-		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexRequester: account})
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexAccount: naming.TokenServiceAccount(before.Name, string(before.UID))})
 	}
 }
 

@@ -38,6 +38,9 @@ func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrati
 	o := observation{settings: settings, observed: observed{
 		created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired, labelProblem: membership.StampProblem(token.Spec),
 	}}
+	if err := c.expressions.Keep(token); err != nil {
+		o.approvalProblem = "spec.approvalExpression: " + err.Error()
+	}
 	if settings.Missing {
 		o.settingsMissing = config.MissingProblem(c.SystemNamespace)
 	}
@@ -82,7 +85,7 @@ func (c *Controller) read(ctx context.Context, namespace, name string, into clie
 }
 
 // provide makes the account, its rights and the values Secret. The result is true until Kubernetes has issued the account's token.
-func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o observation, d decision) (bool, error) {
+func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, d decision) (bool, error) {
 	account := desiredAccount(token)
 	role, binding := desiredAccess(token)
 	if d.issue && !o.expires().IsZero() {
@@ -115,6 +118,9 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	if d.issue {
 		if bearer, err = c.issue(ctx, account, o.expires()); err != nil || bearer == "" {
 			return err == nil, err
+		}
+		if claims, err := credential.ReadClaims(bearer); err == nil {
+			o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
 		}
 	}
 	text, err := renderValues(token, o.settings, c.SystemNamespace, bearer)
@@ -170,7 +176,7 @@ func count(token *fleet.ClusterRegistrationToken, registrations []fleet.ClusterR
 	}
 }
 
-func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistrationToken, d decision, now time.Time) error {
+func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistrationToken, o observed, d decision, now time.Time) error {
 	var registrations fleet.ClusterRegistrationList
 	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}); err != nil {
 		return err
@@ -178,17 +184,23 @@ func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistratio
 	ready := d.reason == "Ready"
 	after := token.DeepCopy()
 	count(after, registrations.Items)
-	after.Status.Expires = nil
 	switch {
 	case ready:
 		after.Status.SecretName = token.Name
 	case d.state != held:
 		after.Status.SecretName = ""
 	}
-	if ttl := token.Spec.TTL; ttl != nil && ttl.Duration > 0 {
-		after.Status.Expires = &metav1.Time{Time: token.CreationTimestamp.Add(ttl.Duration).Truncate(time.Second)}
+	life := lifeOf(o, d, token.Name)
+	after.Status.Expires = nil
+	if !life.expires.IsZero() {
+		after.Status.Expires = &metav1.Time{Time: life.expires.Truncate(time.Second)}
 	}
 	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionReady, ready, d.reason, d.message))
+	if life.shortened != "" {
+		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, now, kube.Condition(fleet.ConditionTTLGranted, false, "LifeShortened", life.shortened))
+	} else {
+		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionTTLGranted)
+	}
 	if err := kube.PatchStatus(ctx, c.Client, token, after); err != nil {
 		return err
 	}

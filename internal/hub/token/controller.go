@@ -23,6 +23,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -39,11 +40,13 @@ const (
 type Controller struct {
 	controller.Deps
 	expected kube.Expectations
+	// expressions are those of tokens with approval CEL.
+	expressions *expression.Cache
 }
 
-// New returns a controller.
-func New(deps controller.Deps) *Controller {
-	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}}
+// New returns a controller, which fills the cache of expressions.
+func New(deps controller.Deps, expressions *expression.Cache) *Controller {
+	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, expressions: expressions}
 }
 
 // Register adds the controller to the manager.
@@ -75,6 +78,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var token fleet.ClusterRegistrationToken
 	if err := c.Client.Get(ctx, request.NamespacedName, &token); apierrors.IsNotFound(err) {
 		c.expected.Forget(request.NamespacedName)
+		c.expressions.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -98,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		err = c.withdraw(ctx, &token, o)
 	case active:
 		var pending bool
-		pending, err = c.provide(ctx, &token, o, decided)
+		pending, err = c.provide(ctx, &token, &o, decided)
 		if pending {
 			decided.reason, decided.message = "Preparing", "waiting for Kubernetes to fill in the account's token: that does the token controller of the hub cluster's kube-controller-manager; if it does not come, see that it runs and what it logs"
 		}
@@ -110,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		decided.reason, decided.message = "Failed", err.Error()+"; the hub tries again"
 	}
-	if err := errors.Join(err, c.report(ctx, &token, decided, now)); err != nil || decided.wake.IsZero() {
+	if err := errors.Join(err, c.report(ctx, &token, o.observed, decided, now)); err != nil || decided.wake.IsZero() {
 		return ctrl.Result{}, err
 	}
 	return kube.At(decided.wake, now), nil

@@ -11,7 +11,7 @@ import (
 //	Active ───────────► Expired ──────────► (deleted)
 //	   ▲
 //	   ▼ something stands in the way
-//	Refused, or Held while the hub's address is unknown or the labels are invalid: objects that exist stay
+//	Refused, or Held while the hub's address is unknown, or the labels or the expression are invalid: objects that exist stay
 type state string
 
 const (
@@ -39,6 +39,8 @@ type observed struct {
 	settingsMissing string
 	// labelProblem is what is wrong with spec.labels or spec.allowedLabelKeys; empty if nothing.
 	labelProblem string
+	// approvalProblem is what is wrong with spec.approvalExpression; empty if nothing.
+	approvalProblem string
 	// foreignSecret says that a Secret of the token's name exists which the hub did not make.
 	foreignSecret bool
 	// credentialValid says that the values Secret holds a token of the account as it is now.
@@ -76,6 +78,8 @@ func decide(o observed, now time.Time) decision {
 			message: fmt.Sprintf("expired at %s; create another ClusterRegistrationToken for new clusters, registered ones are not affected", expires.UTC().Format(time.RFC3339))}
 	case o.labelProblem != "":
 		return decision{state: held, reason: "InvalidLabels", wake: expires, message: o.labelProblem + "; nothing registers with this token before that is corrected"}
+	case o.approvalProblem != "":
+		return decision{state: held, reason: "InvalidApprovalExpression", wake: expires, message: o.approvalProblem + "; nothing registers with this token before that is corrected"}
 	case o.settingsMissing != "":
 		return decision{state: held, reason: "SettingsMissing", wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing}
 	case o.foreignSecret:
@@ -101,4 +105,23 @@ func renewAt(o observed) time.Time {
 		return time.Time{}
 	}
 	return o.credentialIssued.Add(o.credentialExpires.Sub(o.credentialIssued) * 2 / 3)
+}
+
+// life is how long what a token has handed out works.
+type life struct {
+	// expires is when values.yaml of the Secret stops working; zero if never.
+	expires time.Time
+	// shortened says that this is before the token ends, and what to do; empty if it is not.
+	shortened string
+}
+
+func lifeOf(o observed, d decision, secret string) life {
+	renew := renewAt(o)
+	if renew.IsZero() || d.state != active && d.state != held {
+		return life{expires: o.expires()}
+	}
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	return life{expires: o.credentialExpires, shortened: fmt.Sprintf(
+		"the hub's API server grants credentials of at most %s (--service-account-max-token-expiration), and spec.ttl is %s: values.yaml in Secret %s works until %s and is renewed there at %s, as long as the token lives, which is until %s; take it from the Secret again for clusters that join later",
+		o.credentialExpires.Sub(o.credentialIssued).Round(time.Minute), o.ttl, secret, at(o.credentialExpires), at(renew), at(o.expires()))}
 }

@@ -36,6 +36,8 @@ func TestDecide(t *testing.T) {
 		{"a day later it is deleted", observed{created: start, ttl: ttl}, ends.Add(24 * time.Hour), decision{state: removed}},
 		{"without settings nothing is handed out", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, start,
 			decision{state: held, reason: "SettingsMissing", wake: ends, message: "no values.yaml is made or changed: they are gone"}},
+		{"an expression that is wrong is named at once", observed{created: start, ttl: ttl, approvalProblem: "spec.approvalExpression: it returns int"}, start,
+			decision{state: held, reason: "InvalidApprovalExpression", wake: ends, message: "spec.approvalExpression: it returns int; nothing registers with this token before that is corrected"}},
 		{"but a token still ends", observed{created: start, ttl: ttl, settingsMissing: "they are gone"}, ends.Add(24 * time.Hour), decision{state: removed}},
 		{"a Secret of somebody else is never overwritten", observed{created: start, foreignSecret: true}, start,
 			decision{state: refused, reason: "SecretNameTaken", wake: start.Add(30 * time.Second), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}},

@@ -1,0 +1,98 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// RegistrationToken is the name of the policy that a ClusterRegistration names the token and the user that it was made with, and of its binding.
+const RegistrationToken = "muster-registration-token"
+
+// ReasonUnchecked is the reason of conditions about a policy of which the hub could not find out whether it has an effect.
+const ReasonUnchecked = "PolicyUnchecked"
+
+// maxAbsenceLife bounds how long the absence of an effect counts. It begins with absenceLife and doubles.
+const maxAbsenceLife = 5 * time.Minute
+
+// Attribution says whether what ClusterRegistrations say of who made them can be believed.
+type Attribution struct {
+	// Reason and Problem say why not; empty if it can be.
+	Reason, Problem string
+	// Since is when the policy began; of an older request nobody knows who made it.
+	Since time.Time
+	// Until is when it is looked for again.
+	Until time.Time
+}
+
+// Requests returns whether the token and the user that a ClusterRegistration names can be believed.
+func (c *Checker) Requests(ctx context.Context) Attribution {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, before := c.Clock.Now(), c.requests
+	if now.Before(before.Until) {
+		return before
+	}
+	after := Attribution{Until: now.Add(effectLife)}
+	effective, err := c.refusesForgedRequest(ctx)
+	if err == nil && effective {
+		after.Since, err = c.inForceSince(ctx, RegistrationToken)
+	}
+	switch {
+	case err != nil:
+		after.Reason = ReasonUnchecked
+		after.Problem = fmt.Sprintf("the hub cannot find out whether the admission policy %s has an effect, and tries again: %s", RegistrationToken, kube.Clip(err.Error(), maxError))
+	case !effective:
+		after.Reason = ReasonMissing
+		after.Problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who makes a request to register: "+
+			"bring it back with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", RegistrationToken)
+	}
+	if after.Problem == "" {
+		c.absence = 0
+		if before.Problem != "" {
+			c.Log.Info("Admission policy has an effect again", "name", RegistrationToken)
+		}
+	} else {
+		c.absence = min(max(2*c.absence, absenceLife), maxAbsenceLife)
+		after.Until = now.Add(c.absence)
+		if before.Problem != after.Problem {
+			c.warn(after.Problem)
+		}
+	}
+	c.requests = after
+	return after
+}
+
+// refusesForgedRequest says whether the policy refuses a request in the name of somebody else.
+func (c *Checker) refusesForgedRequest(ctx context.Context) (bool, error) {
+	forgery := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.Namespace, Name: "muster-admission-check", Annotations: map[string]string{fleet.AnnotationRequester: forged},
+	}}
+	err := c.Client.Create(ctx, forgery, client.DryRunAll, kube.FieldOwner)
+	if err != nil && strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", RegistrationToken)) {
+		return true, nil
+	}
+	return false, err
+}
+
+// inForceSince returns when the newer one of a policy and its binding was made.
+func (c *Checker) inForceSince(ctx context.Context, policy string) (since time.Time, err error) {
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		object := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+		if err := c.Live.Get(ctx, client.ObjectKey{Name: policy}, object); err != nil {
+			return time.Time{}, fmt.Errorf("reading %s %s: %w", kind, policy, err)
+		}
+		if made := object.GetCreationTimestamp().Time; made.After(since) {
+			since = made
+		}
+	}
+	return since, nil
+}

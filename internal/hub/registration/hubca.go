@@ -1,0 +1,34 @@
+package registration
+
+import (
+	"fmt"
+	"slices"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// shownDigest is how many characters of a digest a message shows.
+const shownDigest = 12
+
+// hubCAProblem says that a request was made for another hub, whose CA the agent names; empty if not, or if the hub cannot know: an agent names none if it
+// trusts others, too, and where the hub tells its members no CA each of them is given one by whoever installs it, which may be that of a proxy.
+func (c *Controller) hubCAProblem(r *fleet.ClusterRegistration, cluster *fleet.Cluster) string {
+	told := credential.CADigests([]byte(c.Config.Current().APIServerCA))
+	if cluster != nil {
+		if address := c.Hub(cluster); address != nil {
+			told = append(told, credential.CADigests([]byte(address.APIServerCA))...)
+		}
+	}
+	named := r.Spec.HubCAs
+	if len(named) == 0 || len(told) == 0 {
+		return ""
+	}
+	if own := slices.Concat(told, c.OwnCAs); slices.ContainsFunc(named, func(digest string) bool { return slices.Contains(own, digest) }) {
+		return ""
+	}
+	return fmt.Sprintf("the agent knows its hub by the CA certificate %s (SHA-256), and this hub's is %s: the request was made for another hub, or the agent has an old CA, or that of a proxy. "+
+		"Give the agent the values.yaml of a token of this hub, or add its CA to apiServerCA of the chart fleet, or set agentTLSMode: system-store in the values of the agent's chart",
+		kube.Clip(named[0], shownDigest), kube.Clip(told[0], shownDigest))
+}
