@@ -33,9 +33,11 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
@@ -75,7 +77,9 @@ type Options struct {
 // NewScheme returns the kinds that the hub reads and writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme, musterv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}
@@ -143,6 +147,12 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves := &record.MoveLimiter{}
 	agents := agentbundle.New(deps)
+	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
+		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: deps.SystemNamespace}
+	entries, err := addAudit(ctx, mgr, deps)
+	if err != nil {
+		return err
+	}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
@@ -152,11 +162,13 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
 		func() error { return token.New(deps).Register(ctx, mgr) },
-		func() error { return registration.New(registration.Deps{Deps: deps, Hub: address}).Register(ctx, mgr) },
+		func() error {
+			return registration.New(registration.Deps{Deps: deps, Hub: address, Audit: entries, Policies: policies}).Register(ctx, mgr)
+		},
 		func() error { return cluster.New(deps, moves, address).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
-		func() error { return member.New(deps, moves).Register(ctx, mgr) },
-		func() error { return addPlacement(ctx, mgr, deps) },
+		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
+		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error { return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote}).Register(ctx, mgr) },
 		func() error { return agents.Register(mgr) },
 		func() error { return group.New(deps).Register(mgr) },
@@ -173,7 +185,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 }
 
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
-func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for any kind: %w", err)
@@ -182,8 +194,6 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
-		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: deps.SystemNamespace}
 	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
 	if err := errors.Join(mgr.Add(manager.RunnableFunc(policies.Start)), mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry)))); err != nil {
 		return err
@@ -191,9 +201,17 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	return placements.Register(ctx, mgr)
 }
 
+// addAudit adds the deletion of old AuditEntries and returns their writer, which is nil if their kind is not served.
+func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps) (*audit.Writer, error) {
+	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
+		return nil, err
+	}
+	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config}, audit.New(deps).Register(mgr)
+}
+
 // addInventory adds the inventory if its kind is served.
 func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
-	if served, err := servesProfiles(ctx, mgr); err != nil || !served {
+	if served, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "No inventory"); err != nil || !served {
 		return err
 	}
 	return inventory.New(deps).Register(ctx, mgr)
@@ -247,13 +265,12 @@ func requireCRDs(mapper meta.RESTMapper) error {
 	return nil
 }
 
-// servesProfiles says whether the hub cluster has the kind ClusterProfile, and in the log what it means if not.
-func servesProfiles(ctx context.Context, mgr manager.Manager) (bool, error) {
-	gvk := inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+// serves says whether the hub cluster has a kind without which the hub runs as well, and in the log what it means if not.
+func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind, without string) (bool, error) {
 	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		logr.FromContextOrDiscard(ctx).Info("No inventory: the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
-			"; to have one install the fleet-crd chart and restart the hub")
+		logr.FromContextOrDiscard(ctx).Info(without + ": the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
+			"; to have it install the fleet-crd chart and restart the hub")
 		return false, nil
 	}
 	if err != nil {
