@@ -254,6 +254,9 @@ func TestColumns(t *testing.T) {
 		"fleet.cattle.io_clustergroups.yaml": {
 			"Clusters-Ready .status.display.readyClusters", "Bundles-Ready .status.display.readyBundles", `Status .status.conditions[?(@.type=="Ready")].message`,
 		},
+		"muster-fleet.github.io_auditentries.yaml": {
+			"Time .spec.time", "Reason .spec.reason", "Object .spec.object.name", "Who .spec.who", "Token .spec.token", "Key .spec.key", "Message .spec.message",
+		},
 		"cluster.kubernetes-fleet.io_internalmemberclusters.yaml": {"Age .metadata.creationTimestamp"},
 		"cluster.kubernetes-fleet.io_memberclusters.yaml": {
 			`Joined .status.conditions[?(@.type=="Joined")].status`, "Age .metadata.creationTimestamp",

@@ -32,6 +32,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"forceDeleteWaitTime":             "15m",
 		"manageAgent":                     true,
 		"registrationTokenTTL":            map[string]any{"required": false},
+		"audit":                           map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
 		"inventory":                       map[string]any{"namespace": "fleet-inventory", "clusterSet": "default"},
 		"bundleNamespaceMappings":         "consent",
 		"bundleNamespaceMappingsToLocal":  false,

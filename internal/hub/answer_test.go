@@ -78,7 +78,7 @@ func TestAnswerOfALegacyAgentGoesWithItsClusterOrItsRequest(t *testing.T) {
 // The probe is refused when it has begun.
 func (f fixture) forbid(operation admissionv1.OperationType, group, resource, allowed string, probe func() error, namespaces ...string) (permit func()) {
 	f.t.Helper()
-	name := "forbid-" + resource + "-" + f.workspace
+	name := "forbid-" + strings.ReplaceAll(resource, "/", "-") + "-" + f.workspace
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{operation},

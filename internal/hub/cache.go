@@ -13,8 +13,10 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -51,8 +53,11 @@ func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
 
 // lean drops what no part of the hub reads. The cache's options cannot name the kind, because a kind that they name has to be served.
 func lean(o any) (any, error) {
-	if profile, ok := o.(*inventoryv1alpha1.ClusterProfile); ok {
-		inventory.Lean(profile)
+	switch object := o.(type) {
+	case *inventoryv1alpha1.ClusterProfile:
+		inventory.Lean(object)
+	case *musterv1alpha1.AuditEntry:
+		audit.Slim(object)
 	}
 	return cache.TransformStripManagedFields()(o)
 }

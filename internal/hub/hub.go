@@ -33,10 +33,12 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
@@ -78,7 +80,9 @@ type Options struct {
 // NewScheme returns the kinds that the hub reads and writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme, musterv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}
@@ -149,6 +153,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	expressions := expression.NewCache()
 	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
 		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
+	entries, err := addAudit(ctx, mgr, deps)
+	if err != nil {
+		return err
+	}
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
@@ -161,12 +169,12 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return token.New(deps, expressions).Register(ctx, mgr) },
 		func() error {
 			return registration.New(registration.Deps{
-				Deps: deps, Hub: address, Reconnect: again.Token, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
+				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
 			}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address, again.Token).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
-		func() error { return member.New(deps, moves).Register(ctx, mgr) },
+		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error { return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote}).Register(ctx, mgr) },
 		func() error { return agents.Register(mgr) },
@@ -209,9 +217,17 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 	return placements.Register(ctx, mgr)
 }
 
+// addAudit adds the deletion of old AuditEntries and returns their writer, which is nil if their kind is not served.
+func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps) (*audit.Writer, error) {
+	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
+		return nil, err
+	}
+	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config}, audit.New(deps).Register(mgr)
+}
+
 // addInventory adds the inventory if its kind is served.
 func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
-	if served, err := servesProfiles(ctx, mgr); err != nil || !served {
+	if served, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "No inventory"); err != nil || !served {
 		return err
 	}
 	return inventory.New(deps).Register(ctx, mgr)
@@ -265,13 +281,12 @@ func requireCRDs(mapper meta.RESTMapper) error {
 	return nil
 }
 
-// servesProfiles says whether the hub cluster has the kind ClusterProfile, and in the log what it means if not.
-func servesProfiles(ctx context.Context, mgr manager.Manager) (bool, error) {
-	gvk := inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
+// serves says whether the hub cluster has a kind without which the hub runs as well, and in the log what it means if not.
+func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind, without string) (bool, error) {
 	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
-		logr.FromContextOrDiscard(ctx).Info("No inventory: the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
-			"; to have one install the fleet-crd chart and restart the hub")
+		logr.FromContextOrDiscard(ctx).Info(without + ": the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
+			"; to have it install the fleet-crd chart and restart the hub")
 		return false, nil
 	}
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -63,94 +62,9 @@ func TestUpstreamAgentsOfBothGenerationsJoinAndBeat(t *testing.T) {
 	}
 }
 
-// TestNoIdentityReachesAnotherMember tries every verb on what belongs to somebody else, with the identities of two members, of an
-// upstream agent and of a registration token.
-func TestNoIdentityReachesAnotherMember(t *testing.T) {
-	f := newFixture(t)
-	_, values := f.token("new-token", "")
-	a, b := f.join(values, map[string]any{"clientID": "a"}), f.join(values, map[string]any{"clientID": "b"})
-	f.untilReady(naming.Cluster("a"), "Ready")
-	f.untilReady(naming.Cluster("b"), "Ready")
-	bearerA, namespaceA := a.credential()
-	bearerB, namespaceB := b.credential()
-	legacy := f.legacyJoin(values, "legacy")
-	f.eventually("the upstream agent beats", func() error { return legacy.beat(time.Now()) })
-	reports := map[string]string{namespaceA: naming.Cluster("a"), namespaceB: naming.Cluster("b")}
-	for who, try := range map[string]struct {
-		bearer  string
-		own     string
-		cluster string
-	}{
-		"member a":          {bearerA, namespaceA, "a"},
-		"member b":          {bearerB, namespaceB, "b"},
-		"upstream agent":    {legacy.answer["token"], legacy.answer["deploymentNamespace"], "legacy"},
-		"bootstrap token":   {values["token"], "", ""},
-		"nobody (no token)": {"", "", ""},
-	} {
-		c := f.as(try.bearer)
-		for namespace, report := range reports {
-			if namespace != try.own {
-				f.tryAll(who+" on "+namespace, c, namespace, report)
-			}
-		}
-		for _, id := range []string{"a", "b", "legacy"} {
-			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: naming.Cluster(id)}}
-			f.refused(who+" reads Cluster "+id, c.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster))
-			f.refused(who+" patches Cluster "+id, c.Patch(context.Background(), cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))))
-			if who != "upstream agent" || id != try.cluster {
-				f.refused(who+" patches the status of Cluster "+id, c.Status().Patch(context.Background(), cluster, client.RawPatch("application/merge-patch+json", []byte(`{"status":{}}`))))
-			}
-		}
-		f.refused(who+" lists Clusters", c.List(context.Background(), &fleet.ClusterList{}))
-		f.refused(who+" lists registrations", c.List(context.Background(), &fleet.ClusterRegistrationList{}, client.InNamespace(f.workspace)))
-		f.refused(who+" lists tokens", c.List(context.Background(), &fleet.ClusterRegistrationTokenList{}, client.InNamespace(f.workspace)))
-		f.refused(who+" lists Secrets of the workspace", c.List(context.Background(), &corev1.SecretList{}, client.InNamespace(f.workspace)))
-		f.refused(who+" lists answers", c.List(context.Background(), &corev1.SecretList{}, client.InNamespace(values["systemRegistrationNamespace"])))
-		f.refused(who+" lists reports everywhere", c.List(context.Background(), &clusterv1beta1.InternalMemberClusterList{}))
-		f.refused(who+" lists namespaces", c.List(context.Background(), &corev1.NamespaceList{}))
-	}
-	own := f.as(bearerA)
-	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceA, Name: reports[namespaceA]}}
-	f.check(own.Get(context.Background(), client.ObjectKeyFromObject(report), report))
-	f.refused("a member changes its own spec", own.Update(context.Background(), report))
-	f.refused("a member makes a Lease", own.Create(context.Background(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceA, Name: "another"}}))
-	f.refused("a member reads Secrets", own.List(context.Background(), &corev1.SecretList{}, client.InNamespace(namespaceA)))
-	f.refused("a member gets a token of another account", issue(own, namespaceA, "default"))
-	f.refused("a member with a key gets a token of its own account", issue(own, namespaceA, naming.MemberServiceAccount))
-}
-
 func issue(c client.Client, namespace, account string) error {
 	_, err := kube.RequestToken(context.Background(), c.SubResource("token"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, time.Hour)
 	return err
-}
-
-// tryAll tries every verb on every kind of object in somebody else's member namespace.
-func (f fixture) tryAll(what string, c client.Client, namespace, report string) {
-	f.t.Helper()
-	ctx := context.Background()
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
-	for _, o := range []client.Object{
-		&coordinationv1.Lease{ObjectMeta: meta(naming.HeartbeatLease)},
-		&clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(report), Spec: clusterv1beta1.InternalMemberClusterSpec{State: "Join"}},
-		&corev1.ServiceAccount{ObjectMeta: meta(naming.MemberServiceAccount)},
-		&corev1.Secret{ObjectMeta: meta("agent-token")},
-		&placement.Work{ObjectMeta: meta("crp-work")},
-		&rbacv1.RoleBinding{ObjectMeta: meta("muster-member"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "muster-member", APIGroup: rbacv1.GroupName}},
-		&fleet.BundleDeployment{ObjectMeta: meta("x")},
-		&placement.Work{ObjectMeta: meta("x")},
-	} {
-		what := fmt.Sprintf("%s: %T", what, o)
-		empty := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))
-		f.refused(what+" get", c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)))
-		f.refused(what+" create", c.Create(ctx, o.DeepCopyObject().(client.Object)))
-		f.refused(what+" update", c.Update(ctx, o.DeepCopyObject().(client.Object)))
-		f.refused(what+" patch", c.Patch(ctx, o.DeepCopyObject().(client.Object), empty))
-		f.refused(what+" delete", c.Delete(ctx, o.DeepCopyObject().(client.Object)))
-		f.refused(what+" delete all", c.DeleteAllOf(ctx, o.DeepCopyObject().(client.Object), client.InNamespace(namespace)))
-	}
-	f.refused(what+": token", issue(c, namespace, naming.MemberServiceAccount))
-	f.refused(what+": report's status", c.Status().Patch(ctx, &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta(report)},
-		client.RawPatch("application/merge-patch+json", []byte(`{"status":{"agentVersion":"evil"}}`))))
 }
 
 func (f fixture) refused(what string, err error) {

@@ -364,7 +364,6 @@ func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing
 	m.check(m.answer(metav1.ConditionTrue, ""))
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 
-	m.tryAll("a KubeFleet agent in another's namespace", m.agent, other.namespaceName(), other.name)
 	m.refused("it lists the works of another", m.agent.List(ctx, &placement.WorkList{}, client.InNamespace(other.namespaceName())))
 	m.refused("it lists all works", m.agent.List(ctx, &placement.WorkList{}))
 	m.refused("it makes a work", m.agent.Create(ctx, &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: "own"}}))

@@ -25,6 +25,7 @@ import (
 	"github.com/muster-fleet/muster/api/crds"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -34,7 +35,7 @@ import (
 var scheme = sync.OnceValue(func() *runtime.Scheme {
 	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventory.AddToScheme, muster.AddToScheme,
 	} {
 		if err := add(all); err != nil {
 			panic(err) // two types of one name

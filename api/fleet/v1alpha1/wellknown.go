@@ -35,6 +35,8 @@ const (
 	AnnotationEarlierError = "muster/earlier-error"
 	// AnnotationRequester on a ClusterRegistration is the user that the agent acts as.
 	AnnotationRequester = "muster/requester"
+	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved, as an admission policy of the hub's chart says.
+	AnnotationApprovedBy = "muster/approved-by"
 	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it.
 	AnnotationAgentKey = "muster/agent-key"
 	// AnnotationAcceptCredential on a Cluster with the condition Cloned is the sequence of the older credential whose agent is to keep the Cluster.

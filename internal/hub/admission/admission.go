@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -31,8 +32,8 @@ const PlacementAuthor = "muster-placement-author"
 
 // validating are the validating policies of the chart, whose bindings have the same name.
 var validating = []string{
-	"muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-epoch", "muster-member-identity", "muster-member-metadata", PlacementAuthor, "muster-registration-approval",
-	RegistrationToken,
+	"muster-audit", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-epoch", "muster-member-identity", "muster-member-metadata", PlacementAuthor,
+	"muster-registration-approval", RegistrationToken,
 }
 
 // ReasonMissing is the reason of events and conditions about a missing policy.
@@ -65,6 +66,53 @@ type Checker struct {
 	// requests is the newest answer of Requests, absence how long it counts if the policy has no effect.
 	requests Attribution
 	absence  time.Duration
+	// inForce has for each policy that was asked for whether it is there, and until when that counts.
+	inForce map[string]presence
+}
+
+type presence struct {
+	there bool
+	until time.Time
+}
+
+// InForce says whether a validating policy of the chart, and its binding, are there. One that cannot be asked for is not believed to be.
+func (c *Checker) InForce(ctx context.Context, name string) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Clock.Now()
+	if known := c.inForce[name]; now.Before(known.until) {
+		return known.there
+	}
+	missing, err := c.missing(ctx, name)
+	if err != nil {
+		c.Log.Error(err, "Reading an admission policy failed", "name", name)
+	}
+	known := presence{there: err == nil && len(missing) == 0, until: now.Add(effectLife)}
+	if !known.there {
+		known.until = now.Add(absenceLife)
+	}
+	if c.inForce == nil {
+		c.inForce = map[string]presence{}
+	}
+	c.inForce[name] = known
+	return known.there
+}
+
+// missing returns which of a policy and its binding are not there.
+func (c *Checker) missing(ctx context.Context, name string) (missing []string, err error) {
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		object := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+		switch getErr := c.Live.Get(ctx, client.ObjectKey{Name: name}, object); {
+		case apierrors.IsNotFound(getErr) || meta.IsNoMatchError(getErr):
+			missing = append(missing, kind+" "+name)
+		case getErr != nil:
+			err = errors.Join(err, fmt.Errorf("reading %s %s: %w", kind, name, getErr))
+		}
+	}
+	return missing, err
 }
 
 // Start warns of missing policies, and of those without an effect, when the hub begins to lead.
@@ -75,16 +123,11 @@ func (c *Checker) Start(ctx context.Context) error {
 	}
 	var missing []string
 	for _, name := range validating {
-		for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
-			object := kube.Metadata(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
-			err := c.Live.Get(ctx, client.ObjectKey{Name: name}, object)
-			switch {
-			case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-				missing = append(missing, kind+" "+name)
-			case err != nil:
-				c.Log.Error(err, "Reading an admission policy failed", "kind", kind, "name", name)
-			}
+		of, err := c.missing(ctx, name)
+		if err != nil {
+			c.Log.Error(err, "Reading an admission policy failed", "name", name)
 		}
+		missing = append(missing, of...)
 	}
 	switch {
 	case problem != "":

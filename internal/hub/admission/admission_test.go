@@ -154,3 +154,38 @@ func TestTheChartHasThePoliciesThatAreLookedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestAPolicyIsInForceWithItsBinding(t *testing.T) {
+	there, reads := map[string]bool{}, 0
+	var failure error
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			reads++
+			if failure != nil || there[o.GetObjectKind().GroupVersionKind().Kind+" "+key.Name] {
+				return failure
+			}
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		},
+	})
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	checker := &Checker{Live: c, Clock: clock, Log: logr.Discard()}
+	expect := func(what string, want bool, readsBy int) {
+		t.Helper()
+		if got := checker.InForce(context.Background(), "a"); got != want || reads != readsBy {
+			t.Errorf("%s: in force %t after %d reads", what, got, reads)
+		}
+	}
+	there["ValidatingAdmissionPolicy a"] = true
+	expect("without a binding", false, 2)
+	there["ValidatingAdmissionPolicyBinding a"] = true
+	expect("just after that", false, 2)
+	clock.SetTime(clock.Now().Add(absenceLife))
+	expect("with a binding", true, 4)
+	expect("just after that", true, 4)
+	failure = errors.New("no answer")
+	clock.SetTime(clock.Now().Add(effectLife))
+	expect("not to be asked for", false, 6)
+	if (*Checker)(nil).InForce(context.Background(), "a") {
+		t.Error("without a checker it is in force")
+	}
+}

@@ -38,6 +38,8 @@ type Config struct {
 	RegistrationTokenTTLRequired bool
 	// Registration bounds what requests may cost.
 	Registration Registration
+	// Audit says which AuditEntries are kept.
+	Audit Audit
 	// ManageAgent lets the hub keep the agents of Clusters up to date.
 	ManageAgent bool
 	// Agent is how the hub installs agents.
@@ -88,6 +90,7 @@ func Default() Config {
 		PlacementAuthorRights: AuthorRightsEnforce,
 		Registration: Registration{Displacement: DisplaceApproved, RequestLifetime: time.Hour, NewClusterLifetime: 24 * time.Hour,
 			MaxWaitingPerToken: 100, MaxWaitingPerWorkspace: 1000, MaxQueuedPerToken: 10_000, MaxNewClustersPerToken: 2000},
+		Audit: Audit{MaxAge: 90 * 24 * time.Hour, MaxEntries: 1000},
 		Agent: Agent{TLSMode: TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute},
 	}
 }
@@ -114,6 +117,7 @@ type wire struct {
 		Required bool `json:"required"`
 	} `json:"registrationTokenTTL"`
 	Registration wireRegistration `json:"registration"`
+	Audit        wireAudit        `json:"audit"`
 	ManageAgent  *bool            `json:"manageAgent"`
 	wireAgent    `json:",inline"`
 	Inventory    inventory `json:"inventory"`
@@ -187,10 +191,7 @@ func Parse(text string) (Config, error) {
 	if problem := in.Inventory.problem(); problem != "" {
 		return Config{}, errors.New(problem)
 	}
-	if parsed.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
-		return Config{}, err
-	}
-	if parsed.Registration, err = in.Registration.parse(parsed.Registration); err != nil {
+	if err := in.parseBounds(&parsed); err != nil {
 		return Config{}, err
 	}
 	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
@@ -210,6 +211,18 @@ func Parse(text string) (Config, error) {
 	parsed.Agent = in.parse(in.AgentTLSMode)
 	parsed.ManageAgent = in.ManageAgent == nil || *in.ManageAgent
 	return parsed, nil
+}
+
+// parseBounds reads what is allowed to authors and requests, and what is kept of the audit.
+func (in wire) parseBounds(into *Config) (err error) {
+	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
+		return err
+	}
+	if into.Registration, err = in.Registration.parse(into.Registration); err != nil {
+		return err
+	}
+	into.Audit, err = in.Audit.parse(into.Audit)
+	return err
 }
 
 // The values of bundleNamespaceMappings.

@@ -43,6 +43,8 @@ func TestParse(t *testing.T) {
 	off.InventoryNamespace = ""
 	bounded := Default()
 	bounded.Registration = Registration{Displacement: DisplaceLost, RequestLifetime: 2 * time.Hour, MaxWaitingPerToken: 1, MaxWaitingPerWorkspace: 2, MaxQueuedPerToken: 3}
+	kept := Default()
+	kept.Audit = Audit{MaxAge: 24 * time.Hour}
 	trusting := Default()
 	trusting.PlacementAuthorRights = AuthorRightsNamespaced
 	local := Default()
@@ -81,6 +83,9 @@ func TestParse(t *testing.T) {
 		{name: "mappings that are neither are refused", text: `{"bundleNamespaceMappings":"closed"}`, problem: `bundleNamespaceMappings "closed": want consent or open`},
 		{name: "what registering may cost; 0 is no bound", want: bounded, text: `{"registration":{"requestLifetime":"2h","newClusterLifetime":"0",
 			"maxWaitingPerToken":1,"maxWaitingPerWorkspace":2,"maxQueuedPerToken":3,"maxNewClustersPerToken":0,"displacement":"lost"}}`},
+		{name: "which audit entries are kept; 0 is none", want: kept, text: `{"audit":{"maxAge":"24h","maxEntries":0}}`},
+		{name: "a number of entries below zero is refused", text: `{"audit":{"maxEntries":-1}}`, problem: "audit.maxEntries -1: want 0"},
+		{name: "an age in which nobody sees an entry is refused", text: `{"audit":{"maxAge":"90s"}}`, problem: "audit.maxAge 1m30s: want 0"},
 		{name: "a displacement that is none is refused", text: `{"registration":{"displacement":"never"}}`, problem: "registration.displacement \"never\": want approved, lost or any"},
 		{name: "a request is kept for as long as a legacy agent waits", text: `{"registration":{"requestLifetime":"1m"}}`, problem: "registration.requestLifetime 1m0s: want at least 30m0s"},
 		{name: "so is a new Cluster", text: `{"registration":{"newClusterLifetime":"1m"}}`, problem: "registration.newClusterLifetime 1m0s: want 0 or at least 30m0s"},

@@ -32,7 +32,7 @@ type reconciliation struct {
 
 func (r *reconciliation) Observe(ctx context.Context, member record.Observed) error {
 	mc, o := r.mc, &r.o
-	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc)}
+	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc), generation: mc.Generation}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
 	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == membership.ReasonAgentLost
 	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {
@@ -145,6 +145,7 @@ func (c *Controller) differingRights(ctx context.Context, o observed) (differ []
 		return nil, err
 	} else if haveBinding.UID == "" || !equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) || !labelled(&haveBinding) {
 		differ = append(differ, binding)
+		return differ, c.auditRights(ctx, o, &haveBinding)
 	}
 	return differ, nil
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -44,11 +45,12 @@ const (
 // Controller reconciles MemberClusters.
 type Controller struct {
 	*record.Controller
+	entries *audit.Writer
 }
 
-// New returns a controller.
-func New(deps controller.Deps, moves *record.MoveLimiter) *Controller {
-	return &Controller{record.New(deps, moves, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
+// New returns a controller, which writes to the audit to whom it gives rights.
+func New(deps controller.Deps, moves *record.MoveLimiter, entries *audit.Writer) *Controller {
+	return &Controller{record.New(deps, moves, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete), entries}
 }
 
 // Register adds the controller to the manager.

@@ -52,6 +52,8 @@ type observed struct {
 	// identityHolder is another member that has the identity already, "" if there is none.
 	identityHolder string
 	before         clusterv1beta1.MemberClusterStatus
+	// generation of the record.
+	generation int64
 }
 
 // result is what one condition says.

@@ -68,6 +68,11 @@ func IssuedFor(account client.Object, r *fleet.ClusterRegistration) bool {
 	return account.GetAnnotations()[annotationRegistrationUID] == string(r.UID)
 }
 
+// IssuedForUID returns the UID of the request that a member's ServiceAccount was made for.
+func IssuedForUID(account client.Object) types.UID {
+	return types.UID(account.GetAnnotations()[annotationRegistrationUID])
+}
+
 // ReadAccount reads the metadata of the member's ServiceAccount, which has no UID if there is none.
 func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.PartialObjectMetadata, error) {
 	account := kube.CoreMetadata("ServiceAccount")

@@ -2,7 +2,7 @@
 //
 // It owns the status of ClusterRegistrations, the objects of an answer (the right to read it and, for upstream agents, the Secret),
 // the creation of Clusters that no admin predefined, the labels that a token stamps on its Clusters and the annotation that lists them, and the
-// replacement of a member's identity. Its invariants: a request is granted once; the right to read an answer is there before the answer; a credential
+// replacement of a member's identity. Through package audit it writes what it granted and displaced, and what somebody approved or denied. Its invariants: a request is granted once; the right to read an answer is there before the answer; a credential
 // exists only after everything it may do, and after the labels of its token; nobody with one token can keep another's agents from joining.
 package registration
 
@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/admission"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -46,7 +47,9 @@ type Deps struct {
 	Reconnect func(ctx context.Context, workspace string) string
 	// OwnCAs are the digests of the CA certificates by which the hub itself knows its API server.
 	OwnCAs []string
-	// Policies say whether what a request says of who made it can be believed.
+	// Audit writes what was granted, displaced, approved and denied.
+	Audit *audit.Writer
+	// Policies say whether what a request says of who made or approved it can be believed.
 	Policies *admission.Checker
 	// Expressions are those of tokens with approval CEL.
 	Expressions *expression.Cache
@@ -136,7 +139,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	var answer []byte
-	if decided.action == createCluster || decided.action == grant {
+	err = c.auditVerdict(ctx, &r, o, decided)
+	if err == nil && (decided.action == createCluster || decided.action == grant) {
 		decided, err = c.takeUse(ctx, o, decided)
 	}
 	if err == nil {

@@ -46,6 +46,9 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 
 // grant issues the credential and answers, and returns what to report. All writes can be repeated.
 func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
+	if err := c.auditDisplacement(ctx, r, o); err != nil {
+		return d, nil, err
+	}
 	if !o.returns() { // else the labels of the token before stay
 		if err := c.stamp(ctx, &o); err != nil {
 			return d, nil, err
@@ -89,6 +92,9 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 		sealed, err = c.seal(ctx, r, account, answer)
 	} else {
 		err = kube.Ensure(ctx, c.Client, c.legacyAnswer(r, o.tokenAccount, answer)...)
+	}
+	if err == nil {
+		err = c.auditGrant(ctx, r, o)
 	}
 	if err == nil {
 		c.tracker.proved.Delete(client.ObjectKeyFromObject(o.match))

@@ -22,7 +22,7 @@ var neverPlacedKinds = []schema.GroupKind{
 
 // neverPlacedGroups hold the fleet itself, and reviews. A group that begins with a dot stands for all that end so.
 var neverPlacedGroups = []string{
-	"fleet.cattle.io", "management.cattle.io", ".kubernetes-fleet.io", "multicluster.x-k8s.io", "metrics.k8s.io", ".metrics.k8s.io",
+	"fleet.cattle.io", "management.cattle.io", ".kubernetes-fleet.io", "multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
 	"authentication.k8s.io", "authorization.k8s.io",
 }
 
