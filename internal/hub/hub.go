@@ -172,7 +172,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
 			}).Register(ctx, mgr)
 		},
-		func() error { return cluster.New(deps, moves, address, again.Token).Register(mgr) },
+		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },

@@ -79,9 +79,10 @@ type IssuedCredential struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Sequence int64 `json:"sequence"`
-	// Issued and Expires are by the hub's clock.
+	// Issued is when the credential was issued, by the hub's clock.
 	// +required
 	Issued metav1.Time `json:"issued"`
+	// Expires is when the credential ends, by the hub's clock.
 	// +required
 	Expires metav1.Time `json:"expires"`
 	// Sealed is the token, encrypted to the key of the agent that the hub has pinned; absent once the agent uses it.

@@ -24,6 +24,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -55,9 +56,9 @@ type Controller struct {
 
 // New returns a controller; hub is where the agent of a Cluster should reach the hub, reconnect a token with which agents of a workspace may ask to be
 // members again.
-func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string) *Controller {
+func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{
-		Controller: record.New(deps, moves, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, reconnect: reconnect, began: sync.OnceValue(deps.Clock.Now),
+		Controller: record.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, reconnect: reconnect, began: sync.OnceValue(deps.Clock.Now),
 	}
 }
 

@@ -79,7 +79,7 @@ func TestOnlyAClusterThatTheHubMadeAndNobodyEverUsedExpires(t *testing.T) {
 			if c.early {
 				now = now.Add(-time.Second)
 			}
-			controller := New(controller.Deps{Client: cl, Live: cl, Clock: clocktesting.NewFakeClock(now), Recorder: events.NewFakeRecorder(9), Config: config.New(cl, events.NewFakeRecorder(9), "default")}, nil, nil, nil)
+			controller := New(controller.Deps{Client: cl, Live: cl, Clock: clocktesting.NewFakeClock(now), Recorder: events.NewFakeRecorder(9), Config: config.New(cl, events.NewFakeRecorder(9), "default")}, nil, nil, nil, nil)
 			again, err := controller.expire(ctx, known, observed{before: known.Status, managed: known.Spec.KubeConfigSecret != ""})
 			check(err)
 			if c.early != !again.IsZero() {

@@ -28,7 +28,7 @@ func (c *Controller) auditRights(ctx context.Context, o observed, before *rbacv1
 		return nil
 	}
 	fact.Namespace = c.SystemNamespace
-	return c.entries.Write(ctx, *fact)
+	return c.Audit.Write(ctx, *fact)
 }
 
 // rightsFact is what the audit says when the identity of a record gets the rights that others had, if any; nil if nobody's rights change.

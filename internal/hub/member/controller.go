@@ -45,12 +45,11 @@ const (
 // Controller reconciles MemberClusters.
 type Controller struct {
 	*record.Controller
-	entries *audit.Writer
 }
 
 // New returns a controller, which writes to the audit to whom it gives rights.
 func New(deps controller.Deps, moves *record.MoveLimiter, entries *audit.Writer) *Controller {
-	return &Controller{record.New(deps, moves, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete), entries}
+	return &Controller{record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
 }
 
 // Register adds the controller to the manager.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -35,12 +36,14 @@ type Controller struct {
 	finalizer   string
 	leavePolicy clusterv1beta1.LeavePolicy
 	expected    kube.Expectations
+	// Audit writes who was let in and who was revoked.
+	Audit *audit.Writer
 }
 
 // New returns what the controller of one kind embeds: both kinds share the limiter, and each has a finalizer and a policy for leaving, which an
 // annotation overrides.
-func New(deps controller.Deps, moves *MoveLimiter, finalizer string, policy clusterv1beta1.LeavePolicy) *Controller {
-	return &Controller{Deps: deps, moves: moves, finalizer: finalizer, leavePolicy: policy, expected: kube.Expectations{Clock: deps.Clock}}
+func New(deps controller.Deps, moves *MoveLimiter, entries *audit.Writer, finalizer string, policy clusterv1beta1.LeavePolicy) *Controller {
+	return &Controller{Deps: deps, moves: moves, Audit: entries, finalizer: finalizer, leavePolicy: policy, expected: kube.Expectations{Clock: deps.Clock}}
 }
 
 // Reconciliation is one reconcile of a record, with what is particular to its kind.

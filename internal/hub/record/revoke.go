@@ -3,11 +3,14 @@ package record
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -43,6 +46,21 @@ func (c *Controller) revoke(ctx context.Context, record client.Object) error {
 	return former.Release(ctx, c.Client, c.Live)
 }
 
+// revoked is what the audit says of a revocation. Nobody is attributed, because the API server does not write down who annotates a record.
+func (c *Controller) revoked(record client.Object, member membership.Member) audit.Fact {
+	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membership.Epoch(record))}, Spec: muster.AuditEntrySpec{
+		Reason: muster.AuditRevoked,
+		Object: muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
+		Key:    record.GetAnnotations()[fleet.AnnotationAgentKey],
+		Message: fmt.Sprintf("%s was revoked: all access to namespace %s ends; who decided that is not known, because the API server does not attribute a record to anybody",
+			kube.Describe(c.Client.Scheme(), record), member.Namespace),
+	}}
+	if fact.Namespace == "" {
+		fact.Namespace, fact.Spec.Object.Kind = c.SystemNamespace, "MemberCluster"
+	}
+	return fact
+}
+
 // beginEpoch has the member of a revoked record use another namespace from now on, if it may have used the present one, and says whether. The epoch is
 // written before anything is deleted, so that a hub that is killed in between goes on with the same namespace.
 func (c *Controller) beginEpoch(ctx context.Context, record client.Object) (bool, error) {
@@ -58,6 +76,9 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object) (bool
 	}
 	before := kube.Whole(record)
 	membership.BeginEpoch(record)
+	if err := c.Audit.Write(ctx, c.revoked(record, member)); err != nil {
+		return false, err
+	}
 	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
 		return false, fmt.Errorf("revoking %s: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}

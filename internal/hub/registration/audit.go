@@ -60,6 +60,10 @@ func requester(r *fleet.ClusterRegistration) string {
 func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
 	fact := c.fact(r, o, muster.AuditGranted)
 	fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted: its agent (%s) is Cluster %s/%s", r.Name, kindOf(o), r.Namespace, o.match.Name)
+	if o.returns() {
+		fact.Spec.Reason = muster.AuditRenewalGap
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted without a token that is good: it is signed with the key of Cluster %s/%s, whose credential has run out", r.Name, r.Namespace, o.match.Name)
+	}
 	c.by(ctx, &fact, policyRequester, requester(r), "asked")
 	return c.Audit.Write(ctx, fact)
 }
