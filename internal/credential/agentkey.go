@@ -91,10 +91,10 @@ func (r Renewal) info() []byte {
 	return fmt.Appendf(nil, "muster renewal %s %d", r.AccountUID, r.Sequence)
 }
 
-// ValidAgentKey returns an error unless tokens can be sealed to the key.
-func ValidAgentKey(agentKey []byte) error {
+// ValidAgentKey says whether tokens can be sealed to the key.
+func ValidAgentKey(agentKey []byte) bool {
 	_, err := SealTokens(agentKey, Renewal{}, Tokens{})
-	return err
+	return err == nil
 }
 
 // Tokens are what a renewal consists of.

@@ -132,7 +132,7 @@ func TestNothingIsDeliveredToAMemberBeforeSomebodyApprovesIt(t *testing.T) {
 	f.check(approveCluster(approver, record, "false"))
 	says(corev1.ConditionFalse)
 	f.bundle("last", "defaultNamespace: default"+configMap+everywhere)
-	first.deployment("last", func(d fleet.BundleDeployment) error { return nil })
+	first.deployment("last", func(fleet.BundleDeployment) error { return nil })
 	if err := f.get(&fleet.BundleDeployment{}, namespace, "last"); !apierrors.IsNotFound(err) {
 		t.Errorf("a Cluster that gets nothing new got it: %v", err)
 	}

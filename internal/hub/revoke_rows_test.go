@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,15 +167,10 @@ func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	f.eventually("the Work is applied again", func() error {
 		var works placement.WorkList
 		f.check(f.List(context.Background(), &works, client.InNamespace(after)))
-		for _, work := range works.Items {
-			for _, c := range work.Status.Conditions {
-				if c.Type == placement.ConditionApplied && c.Status == metav1.ConditionTrue {
-					return nil
-				}
-			}
-			return fmt.Errorf("it has the conditions %+v", work.Status.Conditions)
+		if len(works.Items) != 1 || !meta.IsStatusConditionTrue(works.Items[0].Status.Conditions, placement.ConditionApplied) {
+			return fmt.Errorf("there are %+v", works.Items)
 		}
-		return fmt.Errorf("there is none")
+		return nil
 	})
 	f.untilReady(e.name, "Ready")
 	e.untilBundle("app", fleet.ConditionReady, corev1.ConditionTrue)

@@ -117,7 +117,7 @@ func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.Inte
 // agent of Rancher Fleet. An annotation that is there stays, also an empty one: somebody has approved an agent without a key then.
 func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o *observed) error {
 	_, pinned := cluster.Annotations[fleet.AnnotationAgentKey]
-	if pinned || o.agent != membership.Native || o.Report == nil || credential.ValidAgentKey(o.Report.Status.AgentKey) != nil {
+	if pinned || o.agent != membership.Native || o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
 		return nil
 	}
 	o.key = credential.Fingerprint(o.Report.Status.AgentKey)

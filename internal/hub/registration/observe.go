@@ -138,11 +138,11 @@ func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistr
 	account := accountOf(r)
 	if requester := r.Annotations[fleet.AnnotationRequester]; requester != "" && account != requester {
 		have := kube.CoreMetadata("ServiceAccount")
-		err := c.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account}, have)
-		if client.IgnoreNotFound(err) != nil {
+		err := client.IgnoreNotFound(c.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account}, have))
+		if err != nil {
 			return fmt.Errorf("reading ServiceAccount %s/%s, which made the request: %w", r.Namespace, account, err)
 		}
-		if err != nil || have.Labels[fleet.LabelManaged] == "true" {
+		if have.UID == "" || have.Labels[fleet.LabelManaged] == "true" {
 			o.token, o.tokenName = tokenMissing, account
 			return nil
 		}
