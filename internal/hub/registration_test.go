@@ -144,8 +144,8 @@ func TestAnswerIsReadableByItsTokenOnlyAndOnlyUntilTheAgentHasProvedItself(t *te
 	if answer.ClusterName != naming.Cluster("a") || answer.ClusterNamespace != f.workspace || answer.SystemNamespace != naming.SystemNamespace {
 		t.Errorf("answer is %+v", answer)
 	}
-	if left := time.Until(answer.Expires); left < 29*24*time.Hour || left > 31*24*time.Hour {
-		t.Errorf("the credential lives %s, want 30 days", left)
+	if left := time.Until(answer.Expires); left < 6*24*time.Hour || left > 8*24*time.Hour {
+		t.Errorf("the credential lives %s, want 7 days", left)
 	}
 	if err := f.as(others["token"]).Get(context.Background(), client.ObjectKeyFromObject(&r), &r); !apierrors.IsForbidden(err) {
 		t.Errorf("another token reads the request: %v", err)

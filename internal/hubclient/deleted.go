@@ -16,7 +16,6 @@ var ErrExists = errors.New("the BundleDeployment is there")
 // ConfirmDeleted makes sure that the hub has deleted a BundleDeployment and nothing else: the hub serves the kind and takes new ones, knows no
 // object of the name, by a read that no cache answers, and the member namespace is the one of the report's UID and stays. Every other answer,
 // that the kind is not served included, is an error: then nothing is known about the BundleDeployment. The version is the hub's at that time.
-// The namespace cannot be read, but nothing can be created in one that is being deleted, not even in a dry run.
 func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, name string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -37,7 +36,7 @@ func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, name stri
 	if err := m.stays(ctx, report); err != nil {
 		return "", err
 	}
-	if err := m.takesMore(ctx); err != nil {
+	if err := m.namespaceStays(ctx); err != nil {
 		return "", err
 	}
 	// Without a version to start from, the API server asks its storage.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,7 +93,7 @@ func (m *Member) PatchStatus(ctx context.Context, resource schema.GroupVersionRe
 }
 
 // Removable makes sure that an object of this kind which is deleted in the member namespace was deleted by itself, and not with its whole kind or
-// with the member. The identity of a MemberCluster may not request tokens, but may read its namespace.
+// with the member.
 func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.GroupVersionResource) error {
 	if err := m.Serves(ctx, kind); err != nil {
 		return err
@@ -103,14 +103,18 @@ func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.Gr
 	if err := m.stays(ctx, report); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(m.Namespace, naming.MemberClusterNamespace("")) {
-		return m.takesMore(ctx)
-	}
+	return m.namespaceStays(ctx)
+}
+
+// namespaceStays makes sure that the member namespace is not being deleted.
+func (m *Member) namespaceStays(ctx context.Context) error {
 	var namespace corev1.Namespace
-	if err := m.core.Get().Resource("namespaces").Name(m.Namespace).Do(ctx).Into(&namespace); err != nil {
+	switch err := m.core.Get().Resource("namespaces").Name(m.Namespace).Do(ctx).Into(&namespace); {
+	case apierrors.IsForbidden(err): // by a hub of an earlier version, which lets its members request tokens
+		return m.takesMore(ctx)
+	case err != nil:
 		return fmt.Errorf("reading the member namespace %s: %w", m.Namespace, err)
-	}
-	if namespace.DeletionTimestamp != nil {
+	case namespace.DeletionTimestamp != nil:
 		return fmt.Errorf("the member namespace %s is being deleted", m.Namespace)
 	}
 	return nil
