@@ -24,7 +24,7 @@ const (
 	AuditDenied AuditReason = "Denied"
 	// AuditRevoked: somebody took an identity away.
 	AuditRevoked AuditReason = "Revoked"
-	// AuditRenewalGap: a credential was not renewed when it was due, or an old one was presented again.
+	// AuditRenewalGap: an agent whose credential had run out came back by its key.
 	AuditRenewalGap AuditReason = "RenewalGap"
 )
 

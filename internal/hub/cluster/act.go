@@ -88,6 +88,7 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	expires, err := r.expire(ctx, r.cluster, r.o)
+	err = errors.Join(err, r.o.renewalFailure) // which is tried again, and which the record need not wait for
 	if wait := r.o.wait(r.Clock.Now()); err != nil || wait > 0 || expires.IsZero() {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -114,12 +115,11 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 		period = asked
 	}
 	asked := o.asks(period, c.AddressToAsk(&o.Observed))
-	var err error
-	if asked.Credential, err = c.issueCredential(ctx, o); err != nil {
-		return err
+	asked.Credential, o.renewalFailure = c.issueCredential(ctx, o)
+	err := membership.Ask(ctx, c.Client, o.Report, asked)
+	if o.renewalFailure == nil {
+		o.renewAt = o.renewalDue(c.Config.Current().AgentTokenLifetime, c.began())
 	}
-	err = membership.Ask(ctx, c.Client, o.Report, asked)
-	o.renewAt = o.renewalDue(c.Config.Current().AgentTokenLifetime, c.began())
 	return err
 }
 

@@ -33,6 +33,8 @@ const (
 	// renewEvery is how often a credential is renewed; a short-lived one so many times in its life.
 	renewEvery      = 24 * time.Hour
 	renewalsPerLife = 7
+	// minLife is the shortest life that the TokenRequest API grants.
+	minLife = 10 * time.Minute
 	// maxCatchUp is how long renewals that fell due while no hub ran are spread.
 	maxCatchUp = time.Hour
 	// supersededFor is how long the report has to name an older credential: an agent that is being replaced may write its report a moment after its
@@ -44,6 +46,17 @@ const (
 
 // renewalInterval is the time between two renewals of a credential that lives so long.
 func renewalInterval(life time.Duration) time.Duration { return min(renewEvery, life/renewalsPerLife) }
+
+// life is how long a credential lives: as asked, unless the API server grants less. Of the credential of the registration only the agent says how long.
+func (o observed) life(asked time.Duration) time.Duration {
+	granted := asked
+	if issued, used := o.issued(), o.used(); issued != nil {
+		granted = issued.Expires.Sub(issued.Issued.Time)
+	} else if used != nil && used.Expires != nil {
+		granted = used.Expires.Sub(o.account.created)
+	}
+	return max(min(asked, granted), minLife)
+}
 
 // issued returns the newest credential that the hub has issued for the account; nil if none but that of the registration.
 func (o observed) issued() *clusterv1beta1.IssuedCredential {
@@ -69,7 +82,7 @@ func (o observed) renewable() bool {
 
 // renewalDue is when the next credential is to be issued; zero if the hub renews none. Renewals are spread over a tenth of the interval, and those that fell
 // due before this hub began over the time after that, so that never all members are renewed at once.
-func (o observed) renewalDue(life time.Duration, began time.Time) time.Time {
+func (o observed) renewalDue(asked time.Duration, began time.Time) time.Time {
 	if !o.renewable() {
 		return time.Time{}
 	}
@@ -77,7 +90,7 @@ func (o observed) renewalDue(life time.Duration, began time.Time) time.Time {
 	if issued := o.issued(); issued != nil {
 		last = issued.Issued.Time
 	}
-	interval := renewalInterval(life)
+	interval := renewalInterval(o.life(asked))
 	due := last.Add(interval - time.Duration(spread(o.Namespace)*float64(interval)/10))
 	if due.Before(began) {
 		due = began.Add(time.Duration(spread(o.Namespace) * float64(min(maxCatchUp, interval/4))))
@@ -93,6 +106,7 @@ func spread(name string) float64 {
 }
 
 // issueCredential returns the credential for the report: a new one if that is due, without the sealed token once the status shows that the agent uses it.
+// After an error it is the one that is there.
 func (c *Controller) issueCredential(ctx context.Context, o *observed) (*clusterv1beta1.IssuedCredential, error) {
 	current, life, now := o.issued(), c.Config.Current().AgentTokenLifetime, c.Clock.Now()
 	due := o.renewalDue(life, c.began())
@@ -106,14 +120,14 @@ func (c *Controller) issueCredential(ctx context.Context, o *observed) (*cluster
 	}
 	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), o.Account(), life)
 	if err != nil {
-		return nil, err
+		return current, err
 	}
 	claims, err := credential.ReadClaims(token)
 	if err != nil {
-		return nil, err
+		return current, err
 	}
 	if claims.AccountUID != string(o.account.uid) {
-		return nil, fmt.Errorf("renewing the credential of %s: the account was replaced meanwhile", o.Namespace)
+		return current, fmt.Errorf("renewing the credential of %s: the account was replaced meanwhile", o.Namespace)
 	}
 	next := &clusterv1beta1.IssuedCredential{
 		AccountUID: claims.AccountUID, Sequence: o.credential().Sequence + 1,
@@ -125,7 +139,7 @@ func (c *Controller) issueCredential(ctx context.Context, o *observed) (*cluster
 	next.Sealed, err = credential.SealTokens(o.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence},
 		credential.Tokens{Token: token, Reconnect: c.reconnect(ctx, o.Workspace)})
 	if err != nil {
-		return nil, fmt.Errorf("renewing the credential of %s: %w", o.Namespace, err)
+		return current, fmt.Errorf("renewing the credential of %s: %w", o.Namespace, err)
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Credential renewed", "sequence", next.Sequence, "expires", claims.Expires)
 	return next, nil

@@ -34,7 +34,7 @@ func keyed(t *testing.T, change ...func(*observed)) observed {
 // issuedAt is a member to which the hub has issued a credential.
 func issuedAt(at time.Time, sequence int64) func(*observed) {
 	return func(o *observed) {
-		o.Report.Spec.Credential = &clusterv1beta1.IssuedCredential{AccountUID: "uid", Sequence: sequence, Issued: metav1.NewTime(at)}
+		o.Report.Spec.Credential = &clusterv1beta1.IssuedCredential{AccountUID: "uid", Sequence: sequence, Issued: metav1.NewTime(at), Expires: metav1.NewTime(at.Add(7 * 24 * time.Hour))}
 	}
 }
 
@@ -62,13 +62,25 @@ func TestWhenTheHubRenewsACredential(t *testing.T) {
 		"what was issued to an account before does not count": {change: func(o *observed) { issuedAt(now, 3)(o); o.Report.Spec.Credential.AccountUID = "before" }, life: week, began: long, after: now.Add(-3 * time.Hour), until: now},
 		"what fell due without a hub is spread over an hour":  {life: week, began: now, after: now, until: now.Add(time.Hour)},
 		"and over a quarter of a shorter interval":            {life: 70 * time.Minute, began: now, after: now, until: now.Add(150 * time.Second)},
-		"not while the agent is lost":                         {change: func(o *observed) { o.Liveness.State = liveness.Lost }, life: week, never: true},
-		"not of an agent without a key":                       {change: func(o *observed) { o.key, o.Report.Status.AgentKey = "", nil }, life: week, never: true},
-		"not to a key that is not pinned":                     {change: func(o *observed) { o.Report.Status.AgentKey = make([]byte, 32) }, life: week, never: true},
-		"not of a Rancher Fleet agent":                        {change: func(o *observed) { o.agent, o.account.issuedTo = membership.Legacy, membership.Legacy }, life: week, never: true},
-		"not of its credential in the hands of ours":          {change: func(o *observed) { o.account.issuedTo, o.account.shared = membership.Legacy, true }, life: week, never: true},
-		"not after an older one was in use":                   {change: func(o *observed) { uses(1, 2)(o); o.superseded = true }, life: week, never: true},
-		"not without a report":                                {change: func(o *observed) { o.Report = nil }, life: week, never: true},
+		"as often as the life asks for that the API server grants": {change: func(o *observed) {
+			issuedAt(now, 3)(o)
+			o.Report.Spec.Credential.Expires = metav1.NewTime(now.Add(70 * time.Minute))
+		}, life: week, began: long, after: now.Add(9 * time.Minute), until: now.Add(10 * time.Minute)},
+		"as often as the agent says of the credential of its registration": {change: func(o *observed) {
+			o.account.created = now
+			o.Report.Status.Credential.Expires = ptr.To(metav1.NewTime(now.Add(70 * time.Minute)))
+		}, life: week, began: long, after: now.Add(9 * time.Minute), until: now.Add(10 * time.Minute)},
+		"but not without a pause, whatever the agent says": {change: func(o *observed) {
+			o.account.created = now
+			o.Report.Status.Credential.Expires = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
+		}, life: week, began: long, after: now.Add(75 * time.Second), until: now.Add(90 * time.Second)},
+		"not while the agent is lost":                {change: func(o *observed) { o.Liveness.State = liveness.Lost }, life: week, never: true},
+		"not of an agent without a key":              {change: func(o *observed) { o.key, o.Report.Status.AgentKey = "", nil }, life: week, never: true},
+		"not to a key that is not pinned":            {change: func(o *observed) { o.Report.Status.AgentKey = make([]byte, 32) }, life: week, never: true},
+		"not of a Rancher Fleet agent":               {change: func(o *observed) { o.agent, o.account.issuedTo = membership.Legacy, membership.Legacy }, life: week, never: true},
+		"not of its credential in the hands of ours": {change: func(o *observed) { o.account.issuedTo, o.account.shared = membership.Legacy, true }, life: week, never: true},
+		"not after an older one was in use":          {change: func(o *observed) { uses(1, 2)(o); o.superseded = true }, life: week, never: true},
+		"not without a report":                       {change: func(o *observed) { o.Report = nil }, life: week, never: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := keyed(t)

@@ -68,7 +68,9 @@ type observed struct {
 	settleAt   time.Time
 	// renewAt is when the next credential is due; zero if the hub renews none.
 	renewAt time.Time
-	before  fleet.ClusterStatus
+	// renewalFailure is why the credential that is due was not issued.
+	renewalFailure error
+	before         fleet.ClusterStatus
 	// recorded is the agent's state by the status before.
 	recorded membership.AgentState
 }
