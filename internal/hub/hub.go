@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -298,21 +300,36 @@ func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKin
 // bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.
 func bootstrap(c client.Client, systemNamespace string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		roles, err := membership.ClusterRoles()
-		if err != nil {
-			return err
-		}
-		if err := kube.Ensure(ctx, c, roles...); err != nil {
-			return err
-		}
-		for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.MemberSystemNamespace} {
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmt.Errorf("creating namespace %s: %w", name, err)
+		// An API server that is restarted at this moment must not end the hub.
+		for backoff := (wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}); ; {
+			err := makeOwn(ctx, c, systemNamespace)
+			if !utilnet.IsConnectionRefused(err) && !utilnet.IsConnectionReset(err) {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(backoff.Step()):
 			}
 		}
-		return nil
 	}
+}
+
+func makeOwn(ctx context.Context, c client.Client, systemNamespace string) error {
+	roles, err := membership.ClusterRoles()
+	if err != nil {
+		return err
+	}
+	if err := kube.Ensure(ctx, c, roles...); err != nil {
+		return err
+	}
+	for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.MemberSystemNamespace} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // addProbes serves /healthz while the process lives and /readyz once its caches are filled.
