@@ -65,8 +65,8 @@ func TestATenantCannotMakeARequestInTheNameOfSomebodyElse(t *testing.T) {
 		"user": fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleet.AnnotationRequester, account), "nobody": fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, fleet.AnnotationRequester),
 		"token": fmt.Sprintf(`{"metadata":{"labels":{%q:"open"}}}`, fleet.LabelRegistrationToken),
 	} {
-		if err := tenant.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsInvalid(err) {
-			t.Errorf("changing the %s afterwards: %v", what, err)
+		if err := tenant.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			t.Errorf("changing the %s afterwards: %v", what, err) // two policies refuse it, in any order
 		}
 	}
 	r := f.mustAsk(values, f.signed(f.keyOf("web"), values, "web", answerKey(t)))

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // ErrExists says that a BundleDeployment is there.
@@ -15,36 +16,57 @@ var ErrExists = errors.New("the BundleDeployment is there")
 
 // ConfirmDeleted makes sure that the hub has deleted a BundleDeployment and nothing else: the hub serves the kind and takes new ones, knows no
 // object of the name, by a read that no cache answers, and the member namespace is the one of the report's UID and stays. Every other answer,
-// that the kind is not served included, is an error: then nothing is known about the BundleDeployment. The version is the hub's at that time.
-func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, name string) (version string, err error) {
+// that the kind is not served included, is an error: then nothing is known about the BundleDeployment. A hub that was restored is one that is behind
+// the version which the BundleDeployment once had, or that did not have it at that version.
+func (m *Member) ConfirmDeleted(ctx context.Context, report types.UID, name, had string) (restored bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := m.Serves(ctx, BundleDeployments); err != nil {
-		return "", err
+		return false, err
 	}
 	deployments, err := m.Deployments()
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	found, err := deployments.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil && found.DeletionTimestamp == nil:
-		return "", ErrExists
+		return false, ErrExists
 	case err != nil && !isMissing(err, name):
-		return "", fmt.Errorf("reading BundleDeployment %s/%s: %w", m.Namespace, name, err)
+		return false, fmt.Errorf("reading BundleDeployment %s/%s: %w", m.Namespace, name, err)
 	}
 	if err := m.stays(ctx, report); err != nil {
-		return "", err
+		return false, err
 	}
 	if err := m.namespaceStays(ctx); err != nil {
-		return "", err
+		return false, err
 	}
+	return m.restored(ctx, deployments, name, had)
+}
+
+// restored says whether the hub has another history than the one in which a BundleDeployment had a version. A hub that was restored passes the version
+// sooner or later; then it tells as long as its etcd keeps that version, which is five to ten minutes.
+func (m *Member) restored(ctx context.Context, deployments *Deployments, name, had string) (bool, error) {
 	// Without a version to start from, the API server asks its storage.
-	list, err := deployments.List(ctx, metav1.ListOptions{Limit: 1})
+	now, err := deployments.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
-		return "", fmt.Errorf("listing the BundleDeployments of %s: %w", m.Namespace, err)
+		return false, fmt.Errorf("listing the BundleDeployments of %s: %w", m.Namespace, err)
 	}
-	return list.ResourceVersion, nil
+	switch order, err := resourceversion.CompareResourceVersion(now.ResourceVersion, had); {
+	case err != nil:
+		return false, nil //nolint:nilerr // what cannot be compared says nothing
+	case order < 0:
+		return true, nil
+	}
+	then, err := deployments.List(ctx, metav1.ListOptions{
+		ResourceVersion: had, ResourceVersionMatch: metav1.ResourceVersionMatchExact, FieldSelector: "metadata.name=" + name})
+	switch {
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("listing BundleDeployment %s/%s at version %s: %w", m.Namespace, name, had, err)
+	}
+	return len(then.Items) == 0, nil
 }
 
 // isMissing says whether an error is the API server's answer that there is no object of that name. An API server that does not serve the kind answers

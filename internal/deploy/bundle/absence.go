@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/muster-fleet/muster/internal/agent/deployer"
-	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -92,10 +91,10 @@ func (d *Deployer) pauses() Pauses {
 
 // confirm asks the hub whether a BundleDeployment was deleted, and returns whether the release may be removed.
 func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool {
-	version, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), name)
+	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), name, of.release.HubVersion)
 	now := d.Clock.Now()
 	of.absence.asked = now
-	if err == nil && applied.Older(version, of.release.HubVersion) {
+	if err == nil && restored {
 		of.absence.restored = true
 		return false
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -143,26 +144,40 @@ func TestHubThatServesNoKindOfTheFleetTakesNothingAway(t *testing.T) {
 	r.untilGone(r.configMap("web"))
 }
 
+// deployOn lets a rig deploy on another control plane than its hub, by the rig of a member there.
+func (r *rig) deployOn(member *rig) {
+	r.downstream, r.agent, r.target = member.cluster, member.agent, member.target
+}
+
 func TestReleaseThatARestoredHubDoesNotKnowIsKeptAndNamed(t *testing.T) {
 	const hub = "restored-hub"
-	r := newRigOn(t, hub)
 	member := newRig(t)
-	r.downstream, r.agent, r.target = member.cluster, member.agent, member.target
+	r, away := newRigOn(t, hub), newRigOn(t, hub)
+	r.deployOn(member)
+	away.deployOn(newRigOn(t, shared))
 	r.place("old", fleet.BundleDeploymentOptions{}, configMap("old", "one"))
-	first := r.start()
+	first, leaving := r.start(), away.start()
 	r.until("old", fleet.StateReady)
 	restore := testkube.Snapshot(t, hub)
+	version := away.deploy("new", fleet.BundleDeploymentOptions{}, configMap("new", "one")).ResourceVersion
+	leaving.stop()
 	r.deploy("new", fleet.BundleDeploymentOptions{}, configMap("new", "one"))
-	before := r.uids("old", "new")
+	before, beforeAway := r.uids("old", "new"), away.uids("new")
 	restore()
 	r.says(first, `"new"`, `"to"="Kept"`)
 	first.stop()
-	// Its versions grow past those of before.
 	for range 30 {
 		r.place("grows", fleet.BundleDeploymentOptions{}, configMap("grows", time.Now().String()))
 	}
-	second := r.start()
+	if now := r.get("grows").ResourceVersion; !applied.Older(version, now) {
+		t.Fatalf("the restored hub is at version %s only, and was at %s", now, version)
+	}
+	second, back := r.start(), away.start()
 	r.says(second, `"new"`, `"to"="Kept"`)
+	away.says(back, `"new"`, `"to"="Kept"`)
+	if after := away.uids("new"); fmt.Sprint(after) != fmt.Sprint(beforeAway) {
+		t.Errorf("of the member that was away, the object is %v, and was %v", after, beforeAway)
+	}
 	r.until("grows", fleet.StateReady)
 	r.until("old", fleet.StateReady)
 	if after := r.uids("old", "new"); fmt.Sprint(after) != fmt.Sprint(before) {

@@ -65,23 +65,23 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 		return d.correct(going, of, s)
 	case Watching:
 		if decision.Wake.IsZero() {
-			return d.setMember(going, name, of)
+			return d.setMember(going, name, of, s.deployment.ResourceVersion)
 		}
 	case Gone, Held, Unsupported, Waiting, Failed:
 	}
 	return nil
 }
 
-// setMember labels a release as this member's, so that the release is known when its BundleDeployment is deleted.
-func (d *Deployer) setMember(ctx context.Context, name string, of *delivery) error {
+// setMember labels a release as this member's, so that the release is known when its BundleDeployment, which has that version, is deleted.
+func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, version string) error {
 	if of.release.Member == d.Member && !of.release.HubRestored || of.release.Agent {
 		return nil
 	}
-	if err := d.Cluster.SetMember(ctx, *of.release, d.owner(name, of)); err != nil {
+	if err := d.Cluster.SetMember(ctx, *of.release, d.owner(name, of), version); err != nil {
 		return err
 	}
 	labelled := *of.release
-	labelled.Member, labelled.HubRestored = d.Member, false
+	labelled.Member, labelled.HubVersion, labelled.HubRestored = d.Member, version, false
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of.release = &labelled

@@ -38,14 +38,14 @@ func (r Request) upgradeLabels() map[string]string {
 	return labels
 }
 
-// SetMember labels the history of a release as this member's, also if an earlier member deployed it, and as known to the hub.
-func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner) error {
+// SetMember labels the history of a release as this member's, also if an earlier member deployed it, and as known to the hub at a version.
+func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner, version string) error {
 	free, err := c.reserve(ctx, s.ID(), s.History, Owner{Bundle: o.Bundle, Workspace: o.Workspace})
 	if err != nil {
 		return err
 	}
 	defer free()
-	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubRestored: nil})
+	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubVersion: version, labelHubRestored: nil})
 }
 
 // MarkHubRestored labels the history of a release that a restored hub does not know.
