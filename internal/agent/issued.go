@@ -54,7 +54,7 @@ func (i *issuedCredentials) run(ctx context.Context) {
 // accept it before that.
 func (i *issuedCredentials) adopt(ctx context.Context) error {
 	issued, before := i.current.Load(), *i.credential.Load()
-	if issued == nil || len(issued.Sealed) == 0 || issued.AccountUID != before.Account() || issued.Sequence <= before.Sequence {
+	if !adoptable(issued, before.Account(), before.Sequence) {
 		return nil
 	}
 	tokens, err := i.key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
@@ -82,6 +82,12 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(tokens.Token).Expires)
 	}
 	return err
+}
+
+// adoptable says whether an agent takes an issued credential in the place of the one that it has. It does not if its own is older than the one that was in use
+// when this one was issued: then the hub has to learn that there are two agents with the same key, or that this one was restored from a backup.
+func adoptable(issued *clusterv1beta1.IssuedCredential, account string, sequence int64) bool {
+	return issued != nil && len(issued.Sealed) > 0 && issued.AccountUID == account && issued.Sequence > sequence && sequence >= issued.After
 }
 
 // credentialInUse is the credential as it is reported; nil if its token does not say of which account it is.

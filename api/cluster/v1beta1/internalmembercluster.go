@@ -79,6 +79,10 @@ type IssuedCredential struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Sequence int64 `json:"sequence"`
+	// After is the sequence of the credential that the agent used when this one was issued; 0 is that of the registration. An agent that uses an older one is
+	// a copy, or was restored from a backup, and leaves this one alone.
+	// +optional
+	After int64 `json:"after,omitempty"`
 	// Issued is when the credential was issued, by the hub's clock.
 	// +required
 	Issued metav1.Time `json:"issued"`

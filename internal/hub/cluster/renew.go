@@ -130,7 +130,7 @@ func (c *Controller) issueCredential(ctx context.Context, o *observed) (*cluster
 		return current, fmt.Errorf("renewing the credential of %s: the account was replaced meanwhile", o.Namespace)
 	}
 	next := &clusterv1beta1.IssuedCredential{
-		AccountUID: claims.AccountUID, Sequence: o.credential().Sequence + 1,
+		AccountUID: claims.AccountUID, Sequence: o.credential().Sequence + 1, After: o.credential().Sequence,
 		Issued: metav1.NewTime(now.Truncate(time.Second)), Expires: metav1.NewTime(claims.Expires),
 	}
 	if current != nil {
