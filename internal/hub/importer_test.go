@@ -342,10 +342,10 @@ func TestANewKubeconfigIsNoticed(t *testing.T) {
 	if after.Status.Import.ClusterID != i.clusterID || after.Status.Import.SecretHash == before.Status.Import.SecretHash {
 		t.Errorf("a new credential for the same cluster led to %+v", after.Status.Import)
 	}
-	generation := deployment.Generation
+	installed := deployment.DeepCopy()
 	i.check(i.remoteGet(&deployment, "fleet-agent"))
-	if deployment.Generation != generation {
-		t.Error("a new credential for the same cluster restarted an agent that is well")
+	if deployment.Generation != installed.Generation {
+		t.Errorf("a new credential for the same cluster restarted an agent that is well: %s", cmp.Diff(installed.Spec, deployment.Spec))
 	}
 
 	i.check(i.remote.Delete(context.Background(), &deployment))
