@@ -13,19 +13,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // approve annotates a request as an admin does.
 func (f fixture) approve(r *fleet.ClusterRegistration) {
 	f.t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, fleet.AnnotationApproved)
-	f.check(f.Patch(context.Background(), r.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+	f.check(f.decide(f, r, "true"))
 }
 
 // keyOf is the key of the agent with a client ID, the same each time.
@@ -88,6 +87,38 @@ func TestAHolderThatIsAliveIsNotDisplaced(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAClusterWhoseIdentityIsGoneIsStillItsAgents plays thieves who wait for the moment in which a Cluster has no account: that of the same agent is replaced
+// whenever the agent registers anew, or somebody deletes it.
+func TestAClusterWhoseIdentityIsGoneIsStillItsAgents(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	holder := f.join(values, map[string]any{"clientID": "web"})
+	cluster := f.untilReady(naming.Cluster("web"), "Ready")
+	denied := f.mustAsk(values, f.signed(f.keyOf("denied"), values, "web", answerKey(t)))
+	f.untilState(&denied, fleet.RegistrationPending, "HolderAlive")
+	f.check(f.decide(f, &denied, "false"))
+	f.untilState(&denied, fleet.RegistrationDenied, "NotApproved")
+	thief := f.mustAsk(values, f.signed(f.keyOf("thief"), values, "web", answerKey(t)))
+	f.untilState(&thief, fleet.RegistrationPending, "HolderAlive")
+	legacy := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "web", ClientRandom: "r4nd0m"})
+	f.untilState(&legacy, fleet.RegistrationPending, "HolderAlive")
+
+	holder.stop()
+	f.check(f.Delete(context.Background(), membership.OfCluster(&cluster).Account()))
+	f.untilReady(cluster.Name, "IdentityMissing")
+	f.untilState(&thief, fleet.RegistrationPending, "HolderLost")
+	f.untilState(&legacy, fleet.RegistrationPending, "HolderLost")
+	holder.bootstrap(values)
+	holder.start()
+	is := f.untilReady(cluster.Name, "Ready")
+	if own := cluster.Annotations[fleet.AnnotationAgentKey]; is.Annotations[fleet.AnnotationAgentKey] != own {
+		t.Errorf("the key of the Cluster is %s, and was %s", is.Annotations[fleet.AnnotationAgentKey], own)
+	}
+	f.untilState(&thief, fleet.RegistrationPending, "HolderAlive")
+	f.untilState(&legacy, fleet.RegistrationPending, "HolderAlive")
+	f.untilState(&denied, fleet.RegistrationDenied, "NotApproved")
 }
 
 // TestAnAgentThatLostItsCredentialIsKnownByItsKey deletes what an agent has but its key, and gives it a token again.

@@ -321,7 +321,14 @@ func TestANewKubeconfigIsNoticed(t *testing.T) {
 	i.begin()
 	i.imported("my-cluster", "Imported")
 	i.runAgent()
-	before := i.untilReady("my-cluster", "Ready")
+	i.untilReady("my-cluster", "Ready")
+	// Until its first report, which comes after its first beat, the hub does not know that the agent calls the right address.
+	before := i.imported("my-cluster", "Imported", func(c *fleet.Cluster) error {
+		if c.Status.APIServerURL == "" {
+			return fmt.Errorf("the agent has not reported")
+		}
+		return nil
+	})
 	renewed := func(kubeconfig []byte) string {
 		t.Helper()
 		secret := i.secret("my-cluster-kubeconfig", kubeconfig)

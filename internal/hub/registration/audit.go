@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -112,7 +113,7 @@ func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistrat
 		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was approved", r.Name, needed)
 	case d.state == fleet.RegistrationDenied && d.reason == reasonNotApproved && o.reason != reasonNotApproved:
 		fact = c.fact(r, o, muster.AuditDenied)
-		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was denied", r.Name, o.reason)
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited (%s), was denied", r.Name, cmp.Or(o.reason, "unseen"))
 	default:
 		return nil
 	}

@@ -15,16 +15,17 @@ const (
 	reasonHolderLost  = "HolderLost"
 )
 
-// holder is the agent that has the identity of a Cluster, as far as a request is concerned.
+// holder is the agent that a Cluster belongs to, as far as a request is concerned. A pinned key is the holder's also while there is no identity: that is deleted
+// before the same agent gets another one, or was deleted by somebody.
 type holder string
 
 const (
-	// noHolder: the Cluster has no identity, or that of this very request.
+	// noHolder: the Cluster has no identity, and no other key is pinned to it; or it has that of this very request.
 	noHolder holder = ""
-	// sameHolder: the request is signed with the key that is pinned to the Cluster.
+	// sameHolder: the request is signed with the key that is pinned to the Cluster, which has an identity.
 	sameHolder  holder = "Same"
 	holderAlive holder = "Alive"
-	// holderLost: another agent has the identity, and is lost or has left.
+	// holderLost: the Cluster is another agent's, which is lost, has left, or has no identity any more.
 	holderLost holder = "Lost"
 )
 
@@ -58,12 +59,13 @@ func observeKey(r *fleet.ClusterRegistration) (fingerprint string, err error) {
 // observeHolder finds which agent has the identity of a Cluster.
 func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistration, cluster *fleet.Cluster, key string) (holder, error) {
 	account, err := membership.OfCluster(cluster).ReadAccount(ctx, c.Client)
+	pinned := cluster.Annotations[fleet.AnnotationAgentKey]
 	switch {
 	case err != nil:
 		return noHolder, err
-	case account.UID == "", membership.IssuedFor(account, r):
+	case membership.IssuedFor(account, r), account.UID == "" && (pinned == "" || pinned == key):
 		return noHolder, nil
-	case key != "" && key == cluster.Annotations[fleet.AnnotationAgentKey]:
+	case key != "" && key == pinned:
 		return sameHolder, nil
 	}
 	switch membership.ClusterStatus(&cluster.Status, nil).Agent {

@@ -88,8 +88,6 @@ func (o observed) unapproved() (decision, bool) {
 	switch asked := covers(o.reason, reason); {
 	case o.isApproved(reason):
 		return decision{}, false
-	case o.approved == "false" && (asked || o.reason == reasonNotApproved):
-		return denied(reasonNotApproved, "somebody who may approve requests has denied this one"), true
 	case o.approved == "":
 		return pending(reason, fmt.Sprintf("%s: %s=true (or =false to deny it)", why, command))
 	case asked:

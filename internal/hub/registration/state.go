@@ -230,6 +230,8 @@ func refusal(o observed) (decision, bool) {
 		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
 		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
+	case o.approved == "false": // whatever becomes of the agent that had the Cluster
+		return denied(reasonNotApproved, "somebody who may approve requests has denied this one"), true
 	case o.clientID == "":
 		return denied("ClientIDMissing", "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
 	case len(o.clientID) > maxClientID:

@@ -167,6 +167,12 @@ func TestDecide(t *testing.T) {
 			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "false", "NotApproved"
 		}),
 			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
+		{name: "also when nobody has the Cluster any more", seen: asked(matching(ready), func(o *observed) { o.approved, o.reason = "false", "HolderAlive" }),
+			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
+		{name: "also if it is the agent that comes back by its key", seen: asked(matching(with(func(c *clusterView) { c.holder, c.reconnect = sameHolder, true })), func(o *observed) {
+			o.token, o.reconnecting, o.approved = tokenUnnamed, true, "false"
+		}),
+			want: decision{state: deniedAs, reason: "NotApproved", wake: start.Add(time.Hour)}},
 		{name: "an approval that is neither is named", seen: asked(matching(ready), func(o *observed) {
 			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "yes", "ApprovalRequired"
 		}),
