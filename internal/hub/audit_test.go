@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -322,7 +323,13 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		}
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: naming.MemberClusterRoleBinding(m.name)}}
-	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	f.eventually("the status is of the new identity", func() error {
+		now := m.record()
+		if ready := meta.FindStatusCondition(now.Status.Conditions, "ReadyToJoin"); ready.ObservedGeneration != now.Generation {
+			return fmt.Errorf("it is %+v of generation %d", ready, now.Generation)
+		}
+		return nil
+	})
 	f.check(f.get(binding, binding.Namespace, binding.Name))
 	before := binding.UID
 	f.check(f.Delete(context.Background(), binding))

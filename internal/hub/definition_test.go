@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,20 +103,17 @@ func TestKindsWhoseDefinitionsWereDeletedAreWrittenAgainWithoutARestart(t *testi
 			t.Errorf("%T %s is being deleted", kept, kept.GetName())
 		}
 	}
-	f.nothingLeft()
+	f.notForced(m)
 }
 
 const worksDefinition = "works.placement.kubernetes-fleet.io"
 
-// nothingLeft makes sure that no member is recorded as removed without its agent's answer.
-func (f fixture) nothingLeft() {
+// notForced makes sure that a member is not recorded as removed without its agent's answer.
+func (f fixture) notForced(m *registered) {
 	f.t.Helper()
-	var list corev1.ConfigMapList
-	f.check(f.List(context.Background(), &list, client.InNamespace(naming.SystemNamespace)))
-	for _, c := range list.Items {
-		if strings.HasPrefix(c.Name, "left-") {
-			f.t.Errorf("there is ConfigMap %s: %v", c.Name, c.Data)
-		}
+	var left corev1.ConfigMap
+	if err := f.get(&left, naming.SystemNamespace, "left-"+m.name); !apierrors.IsNotFound(err) {
+		f.t.Errorf("reading ConfigMap left-%s: %v: %v", m.name, err, left.Data)
 	}
 }
 
@@ -173,7 +171,7 @@ func TestDeletedDefinitionOfRecordsBundlesAndPlacementsRemovesNothing(t *testing
 			t.Errorf("%T %s was removed", o, o.GetName())
 		}
 	}
-	f.nothingLeft()
+	f.notForced(m)
 }
 
 // redefine lets go all objects that wait for the hub because their definitions were deleted, as its message says, and installs the definitions for the next test.

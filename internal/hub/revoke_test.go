@@ -150,6 +150,8 @@ func TestARevokedMemberSeesNothingMore(t *testing.T) {
 	}
 	f.bundle("between", "defaultNamespace: default"+configMap+everywhere)
 	again := f.mustAsk(values, f.signed(f.keyOf("web"), values, "web", answerKey(t)))
+	f.untilState(&again, fleet.RegistrationPending, "HolderLost") // it has another key
+	f.approve(&again)
 	f.untilState(&again, fleet.RegistrationGranted, "Granted")
 	var now fleet.Cluster
 	f.eventually("all is delivered into another namespace", func() error {
