@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-func merge(as client.Client, o client.Object, patch string) error {
-	return as.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+func merge(as client.Client, o client.Object, patch string, options ...client.PatchOption) error {
+	return as.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(patch)), options...)
 }
 
 // untilDenied waits until an admission policy refuses what a member tries with its own identity.
