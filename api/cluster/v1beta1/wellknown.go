@@ -24,6 +24,9 @@ const (
 	// from it. The hub writes it, and no member can. A label of the same key stands on what is delivered to a member that was revoked once. A Muster
 	// addition.
 	AnnotationMemberEpoch = "muster/member-epoch"
+	// AnnotationWaitingAgent on the Lease of a member names an agent that waits because another one beats, in the words of holderIdentity, and when it last
+	// said so. It is the agent's word about itself. A Muster addition.
+	AnnotationWaitingAgent = "muster/waiting-agent"
 	// ConditionSupported is False while the record asks for something that the hub cannot do, and says what; else there is none.
 	ConditionSupported = "Supported"
 	// ReasonLeaving is that of the condition Joined while a member leaves.
