@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
@@ -308,7 +309,7 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		})
 		return found
 	}
-	if e := entries(1)[0].Spec; e.Reason != muster.AuditGranted || e.Object.UID != record.UID || e.Identity != "ServiceAccount fleet-system "+m.name || e.Who != "" {
+	if e := entries(1)[0].Spec; e.Reason != muster.AuditGranted || e.Object.UID != record.UID || e.Identity != "ServiceAccount fleet-system "+m.name || e.Who != record.Annotations[clusterv1beta1.AnnotationIdentityBy] {
 		t.Errorf("it says %+v", e)
 	}
 	m.account(m.name + "-new")
