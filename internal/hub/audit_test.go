@@ -323,7 +323,13 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		}
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: naming.MemberClusterRoleBinding(m.name)}}
-	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	f.eventually("the record says that of the other identity, too", func() error {
+		ready := m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+		if generation := m.record().Generation; ready.ObservedGeneration != generation {
+			return fmt.Errorf("it says so of generation %d, and has %d", ready.ObservedGeneration, generation)
+		}
+		return nil
+	})
 	f.check(f.get(binding, binding.Namespace, binding.Name))
 	before := binding.UID
 	f.check(f.Delete(context.Background(), binding))
