@@ -30,7 +30,7 @@ func (s *session) beat(ctx context.Context) {
 		silence()
 	})
 	defer stop()
-	candidate := &heartbeat.Candidate{Lease: s.hub.Member, ClusterID: s.clusterID, Hostname: s.hostname}
+	candidate := &heartbeat.Candidate{Lease: s.hub.Member, ClusterID: s.clusterID, Hostname: s.hostname, Sibling: s.hasSibling}
 	beating := &heartbeat.Heartbeat{
 		Beat: candidate.Beat, Period: s.period, PeriodChanged: s.periodChanged, Explain: s.hub.Explain, Clock: s.clock,
 		Result: func(err error) {
@@ -58,6 +58,15 @@ func (s *session) beat(ctx context.Context) {
 		},
 	}
 	beating.Run(lasting)
+}
+
+// hasSibling says whether another pod of the agent's namespace has a hostname.
+func (s *session) hasSibling(ctx context.Context, hostname string) (bool, error) {
+	pods, err := s.member.PodsOf(ctx, hostname)
+	if hostname == s.hostname {
+		pods-- // its own
+	}
+	return pods > 0, err
 }
 
 // runnables are started and stopped together.

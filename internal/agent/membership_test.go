@@ -141,7 +141,7 @@ func TestMemberWaitsForEverythingSayingSoAndJoins(t *testing.T) {
 	hub.apply()
 	agent.untilJoined()
 	hub.reported(agent, "True", "InternalMemberClusterJoined")
-	if holder := *hub.lease().HolderIdentity; !strings.HasSuffix(holder, "_pod-1") || len(holder) != len("01234567_pod-1") {
+	if holder := *hub.lease().HolderIdentity; !strings.Contains(holder, "_pod-1_") || len(holder) != len("01234567_pod-1_x7k2q") {
 		t.Errorf("the holder is %q", holder)
 	}
 	if strings.Contains(agent.lines(), token) {

@@ -9,13 +9,13 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/google/go-cmp/cmp"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
@@ -309,7 +309,7 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		})
 		return found
 	}
-	if e := entries(1)[0].Spec; e.Reason != muster.AuditGranted || e.Object.UID != record.UID || e.Identity != "ServiceAccount fleet-system "+m.name || e.Who != "" {
+	if e := entries(1)[0].Spec; e.Reason != muster.AuditGranted || e.Object.UID != record.UID || e.Identity != "ServiceAccount fleet-system "+m.name || e.Who != record.Annotations[clusterv1beta1.AnnotationIdentityBy] {
 		t.Errorf("it says %+v", e)
 	}
 	m.account(m.name + "-new")
@@ -323,10 +323,10 @@ func TestAnotherIdentityOfAMemberClusterStandsInTheAudit(t *testing.T) {
 		}
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: naming.MemberClusterRoleBinding(m.name)}}
-	f.eventually("the status is of the new identity", func() error {
-		now := m.record()
-		if ready := meta.FindStatusCondition(now.Status.Conditions, "ReadyToJoin"); ready.ObservedGeneration != now.Generation {
-			return fmt.Errorf("it is %+v of generation %d", ready, now.Generation)
+	f.eventually("the record says that of the other identity, too", func() error {
+		ready := m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+		if generation := m.record().Generation; ready.ObservedGeneration != generation {
+			return fmt.Errorf("it says so of generation %d, and has %d", ready.ObservedGeneration, generation)
 		}
 		return nil
 	})

@@ -155,7 +155,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	expressions := expression.NewCache()
 	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
 		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
-	entries, err := addAudit(ctx, mgr, deps)
+	entries, err := addAudit(ctx, mgr, deps, policies)
 	if err != nil {
 		return err
 	}
@@ -220,11 +220,11 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 }
 
 // addAudit adds the deletion of old AuditEntries and returns their writer, which is nil if their kind is not served.
-func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps) (*audit.Writer, error) {
+func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) (*audit.Writer, error) {
 	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
 		return nil, err
 	}
-	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config}, audit.New(deps).Register(mgr)
+	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config, Policies: policies}, audit.New(deps).Register(mgr)
 }
 
 // addInventory adds the inventory if its kind is served.

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-func merge(as client.Client, o client.Object, patch string) error {
-	return as.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+func merge(as client.Client, o client.Object, patch string, options ...client.PatchOption) error {
+	return as.Patch(context.Background(), o, client.RawPatch(types.MergePatchType, []byte(patch)), options...)
 }
 
 // untilDenied waits until an admission policy refuses what a member tries with its own identity.
@@ -54,7 +54,10 @@ func TestAMemberCannotKeepItsNamespace(t *testing.T) {
 		return []client.Object{leaseOf(namespace), &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: report}}}
 	}
 	f.untilDenied("a finalizer on the Lease of a Cluster", func() error { return merge(f.as(bearer), leaseOf(namespace), hold) })
-	for _, patch := range []string{hold, `{"metadata":{"labels":{"fleet.cattle.io/managed":null}}}`, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`} {
+	for _, patch := range []string{
+		hold, `{"metadata":{"labels":{"fleet.cattle.io/managed":null}}}`, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`,
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, clusterv1beta1.AnnotationWaitingAgent, strings.Repeat("a", 257)),
+	} {
 		f.untilDenied(patch+" on the Lease", func() error { return merge(m.agent, leaseOf(m.namespaceName()), patch) })
 	}
 	report := &clusterv1beta1.InternalMemberCluster{}
@@ -65,7 +68,7 @@ func TestAMemberCannotKeepItsNamespace(t *testing.T) {
 	})
 	f.untilDenied("another finalizer on a Work", func() error { return merge(m.agent, work.DeepCopy(), hold) })
 	m.check(merge(m.agent, work, fmt.Sprintf(`{"metadata":{"finalizers":[%q],"annotations":{%q:"true"}}}`, placement.FinalizerWork, placement.AnnotationRetains)))
-	m.check(merge(m.agent, leaseOf(m.namespaceName()), `{"spec":{"holderIdentity":"a"}}`))
+	m.check(merge(m.agent, leaseOf(m.namespaceName()), fmt.Sprintf(`{"metadata":{"annotations":{%q:"b"}},"spec":{"holderIdentity":"a"}}`, clusterv1beta1.AnnotationWaitingAgent)))
 
 	for _, o := range append(of(m.namespaceName(), m.name), of(namespace, cluster.Name)...) {
 		f.check(merge(f, o, hold))

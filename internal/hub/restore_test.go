@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -58,6 +61,50 @@ func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
 	if f.check(f.Get(context.Background(), client.ObjectKeyFromObject(bundle), bundle)); number(t, bundle.ResourceVersion) >= number(t, after) {
 		t.Errorf("the resource version is %s, above that before the restore, %s: the test proves nothing", bundle.ResourceVersion, after)
 	}
+}
+
+// TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays restores a hub from a snapshot of before a renewal. The hub issues a number again that the agent
+// has already, and nobody may take either agent or hub for a copy.
+func TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays(t *testing.T) {
+	f := newAlone(t, `{"importLoopback":true,"agentTokenLifetime":"10m"}`)
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "ahead"})
+	name := naming.Cluster("ahead")
+	first := f.untilReady(name, "Ready")
+	restore := testkube.Snapshot(t, f.cluster.Name())
+	uses := func(sequence int64) {
+		t.Helper()
+		f.eventually(fmt.Sprintf("credential %d is in use", sequence), func() error {
+			var cluster fleet.Cluster
+			f.check(f.get(&cluster, f.workspace, name))
+			if cloned := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionCloned); cloned != nil {
+				t.Fatalf("it is called a copy: %s", cloned.Message)
+			}
+			if c := cluster.Status.Credential; c == nil || c.Sequence < sequence {
+				return fmt.Errorf("the status says %+v", c)
+			}
+			return nil
+		})
+	}
+	uses(1)
+	renewed := string(m.stored().Data["token"])
+	restore()
+	var restored fleet.Cluster
+	if f.check(f.get(&restored, f.workspace, name)); restored.Status.Credential != nil && restored.Status.Credential.Sequence > 0 {
+		t.Fatalf("the restored hub knows credential %d: the test proves nothing", restored.Status.Credential.Sequence)
+	}
+	uses(2)
+	stored := m.stored()
+	if sequence := string(stored.Data["sequence"]); sequence != "2" || string(stored.Data["token"]) == renewed {
+		t.Errorf("the agent has stored credential %s", sequence)
+	}
+	m.stop()
+	m.start()
+	m.untilState(agent.Joined, "joined as")
+	if last := f.untilReady(name, "Ready"); last.UID != first.UID {
+		t.Error("it is another Cluster")
+	}
+	uses(2)
 }
 
 // age lets so many versions pass.

@@ -59,14 +59,14 @@ func (h *Hub) Member(namespace, name string) (*Member, error) {
 type Lease struct {
 	// Holder is empty if nobody has beaten yet.
 	Holder string
-	// Version changes with every beat and every other change.
-	Version string
+	// Version changes with every beat and every other change, Renewed with every beat.
+	Version, Renewed string
 }
 
 func readLease(lease *coordinationv1.Lease) Lease {
 	read := Lease{Version: string(lease.UID) + "/" + lease.ResourceVersion}
 	if holder := lease.Spec.HolderIdentity; holder != nil && lease.Spec.RenewTime != nil {
-		read.Holder = *holder
+		read.Holder, read.Renewed = *holder, lease.Spec.RenewTime.String()
 	}
 	return read
 }
@@ -99,6 +99,20 @@ func (m *Member) Beat(ctx context.Context, holder string, now time.Time, since L
 		return Lease{}, err
 	}
 	return readLease(lease), nil
+}
+
+// MarkWaiting notes on the Lease that an agent waits for its holder, with the time.
+func (m *Member) MarkWaiting(ctx context.Context, waiter string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{clusterv1beta1.AnnotationWaitingAgent: waiter + " " + now.UTC().Format(time.RFC3339Nano)},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the mark: %w", err)
+	}
+	_, err = m.leases.Patch(ctx, naming.HeartbeatLease, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return err
 }
 
 // ExpectReport makes the hub refuse what is reported from now on unless the report has this UID.

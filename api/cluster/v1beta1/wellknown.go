@@ -20,10 +20,17 @@ const (
 	// AnnotationRevoked on a MemberCluster or a Cluster takes away at once whatever access its member has, and lets no agent in while the annotation
 	// stands. Any value counts but "false" and none. Whoever may edit the record sets it, which no member may. A Muster addition.
 	AnnotationRevoked = "muster/revoked"
+	// AnnotationRevokedBy beside AnnotationRevoked is the user who has set that, and AnnotationIdentityBy on a MemberCluster the one who wrote its
+	// spec.identity. Admission policies of the chart write them down, and refuse anybody else's name. Muster additions.
+	AnnotationRevokedBy  = "muster/revoked-by"
+	AnnotationIdentityBy = "muster/identity-by"
 	// AnnotationMemberEpoch on a MemberCluster or a Cluster is how often its member was revoked; 0 if absent. The name of the member namespace follows
 	// from it. The hub writes it, and no member can. A label of the same key stands on what is delivered to a member that was revoked once. A Muster
 	// addition.
 	AnnotationMemberEpoch = "muster/member-epoch"
+	// AnnotationWaitingAgent on the Lease of a member names an agent that waits because another one beats, in the words of holderIdentity, and when it last
+	// said so. It is the agent's word about itself. A Muster addition.
+	AnnotationWaitingAgent = "muster/waiting-agent"
 	// ConditionSupported is False while the record asks for something that the hub cannot do, and says what; else there is none.
 	ConditionSupported = "Supported"
 	// ReasonLeaving is that of the condition Joined while a member leaves.

@@ -140,7 +140,8 @@ const (
 	// ConditionLabelsAccepted on a Cluster is False if labels that its agent asked for were dropped, and says which and why; True if its token has
 	// stamped labels and none was dropped; absent if there is nothing to say. A Muster addition.
 	ConditionLabelsAccepted = "LabelsAccepted"
-	// ConditionCloned says that an older credential of the agent was in use after a newer one had been; absent if none was. A Muster addition.
+	// ConditionCloned says that two agents have the credential of a Cluster: an older one was in use after a newer one had been (CredentialSuperseded), or one
+	// agent waits while another beats (AgentWaiting). It is absent if there is no sign of that. A Muster addition.
 	ConditionCloned = "Cloned"
 	// ConditionDeliveryApproved on a Cluster is False while its workspace approves its members and nobody has approved this one, and says how to; True
 	// if somebody has; absent if nobody has to. A Muster addition.

@@ -70,7 +70,8 @@ type AuditEntrySpec struct {
 	// Request is the ClusterRegistration by which the fact came about.
 	// +optional
 	Request *AuditObject `json:"request,omitempty"`
-	// Who is the user who asked or decided, as the API server attributed the request or the approval to him; empty if it did not, which the message says.
+	// Who is the user who asked or decided, as the API server attributed the request, the approval, the revocation or the identity to him; empty if it did
+	// not, which the message says.
 	// +optional
 	Who limits.Line `json:"who,omitempty"`
 	// Token is the name of the ClusterRegistrationToken of the request.

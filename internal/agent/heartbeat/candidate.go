@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
@@ -18,6 +19,8 @@ const takeoverPeriods = 3
 type Lease interface {
 	Lease(context.Context) (hubclient.Lease, error)
 	Beat(ctx context.Context, holder string, now time.Time, since hubclient.Lease) (hubclient.Lease, error)
+	// MarkWaiting notes on the Lease that an agent waits for its holder.
+	MarkWaiting(ctx context.Context, waiter string, now time.Time) error
 }
 
 // HeldError says that another agent holds the Lease.
@@ -37,8 +40,18 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("another agent (holder %s) was the last to beat for this member; this one takes over if it stays silent", e.Holder)
 }
 
-// Holder is the name under which an agent beats: the name stays the same when a pod restarts, and differs between clusters.
-func Holder(clusterID, hostname string) string { return holderPrefix(clusterID) + hostname }
+// Holder is the name under which an agent beats. It begins with that of the cluster and of the pod, and ends with one of the process: a copy of a whole
+// cluster has the same UIDs and names of pods.
+func Holder(clusterID, hostname, process string) string {
+	return holderPrefix(clusterID) + hostname + "_" + process
+}
+
+// hostnameOf returns the name of the pod in the name of a holder.
+func hostnameOf(holder string) string {
+	_, rest, _ := strings.Cut(holder, "_")
+	hostname, _, _ := strings.Cut(rest, "_") // there is no underscore in the name of a host
+	return hostname
+}
 
 // holderPrefix is common to the holders of one cluster.
 func holderPrefix(clusterID string) string {
@@ -52,13 +65,19 @@ type Candidate struct {
 	Lease Lease
 	// ClusterID is the UID of the member's namespace kube-system, Hostname that of the agent's pod.
 	ClusterID, Hostname string
+	// Sibling says whether another pod of the agent's own namespace has that hostname: an update replaces one by the other. Nil: there is none.
+	Sibling func(ctx context.Context, hostname string) (bool, error)
 
+	// process tells this agent from one in a copy of its cluster.
+	process string
 	// holding says that the last beat was ours, displaced that another agent's beat followed.
 	holding, displaced bool
 	// last is the Lease as last read, changedAt when it was observed to change, alive that it changed between two reads.
 	last      hubclient.Lease
 	changedAt time.Time
 	alive     bool
+	// markedAt is when this agent last noted on the Lease that it waits.
+	markedAt time.Time
 }
 
 // Beat renews the Lease unless another agent holds it; then the error is a *HeldError.
@@ -79,13 +98,33 @@ func (c *Candidate) Beat(ctx context.Context, now time.Time, period time.Duratio
 		return err
 	}
 	if !c.mayTake(lease, now, period) {
+		if c.alive && now.Sub(c.markedAt) >= period {
+			c.mark(ctx, now)
+		}
 		left := takeoverPeriods*period - now.Sub(c.changedAt)
 		return &HeldError{Holder: c.last.Holder, Alive: c.alive, TakeoverAfter: left, RetryAfter: min(period, left)}
 	}
 	return c.renew(ctx, now, lease)
 }
 
-func (c *Candidate) holder() string { return Holder(c.ClusterID, c.Hostname) }
+func (c *Candidate) holder() string {
+	if c.process == "" {
+		c.process = rand.String(5)
+	}
+	return Holder(c.ClusterID, c.Hostname, c.process)
+}
+
+// mark tells the hub that this agent waits for one that beats elsewhere. That one of the same Deployment does, until it has replaced this agent or until
+// this one has ended, is nothing to be told.
+func (c *Candidate) mark(ctx context.Context, now time.Time) {
+	if c.Sibling != nil && strings.HasPrefix(c.last.Holder, holderPrefix(c.ClusterID)) {
+		if sibling, err := c.Sibling(ctx, hostnameOf(c.last.Holder)); sibling || err != nil {
+			return
+		}
+	}
+	c.markedAt = now
+	_ = c.Lease.MarkWaiting(ctx, c.holder(), now) // a hub of an earlier version refuses it, and the next attempt may succeed
+}
 
 func (c *Candidate) renew(ctx context.Context, now time.Time, since hubclient.Lease) error {
 	lease, err := c.Lease.Beat(ctx, c.holder(), now, since)
@@ -106,7 +145,7 @@ func (c *Candidate) mayTake(lease hubclient.Lease, now time.Time, period time.Du
 		c.holding, c.displaced, c.alive, c.changedAt = false, true, true, now
 	case c.changedAt.IsZero() || lease.Holder != c.last.Holder:
 		c.alive, c.changedAt = false, now
-	case lease.Version != c.last.Version:
+	case lease.Renewed != c.last.Renewed: // any other change, such as the mark of one that waits, is no sign of life
 		c.alive, c.changedAt = true, now
 	}
 	c.last = lease

@@ -17,16 +17,18 @@ import (
 
 // fakeLease is the Lease of a hub.
 type fakeLease struct {
-	holder  string
-	version int
-	blind   bool
-	reads   int
+	holder string
+	// version counts the changes, renewed the beats.
+	version, renewed int
+	blind            bool
+	reads            int
+	marks            []string
 }
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
 func (l *fakeLease) read() hubclient.Lease {
-	return hubclient.Lease{Holder: l.holder, Version: fmt.Sprint("uid/", l.version)}
+	return hubclient.Lease{Holder: l.holder, Version: fmt.Sprint("uid/", l.version), Renewed: fmt.Sprint(l.renewed)}
 }
 
 func (l *fakeLease) Lease(context.Context) (hubclient.Lease, error) {
@@ -41,9 +43,21 @@ func (l *fakeLease) Beat(_ context.Context, holder string, _ time.Time, since hu
 	if since.Version != "" && since.Version != l.read().Version {
 		return hubclient.Lease{}, apierrors.NewConflict(leases, "heartbeat", errors.New("changed"))
 	}
+	l.beat(holder)
+	return l.read(), nil
+}
+
+// beat is one of an agent.
+func (l *fakeLease) beat(holder string) {
 	l.holder = holder
 	l.version++
-	return l.read(), nil
+	l.renewed++
+}
+
+func (l *fakeLease) MarkWaiting(_ context.Context, waiter string, _ time.Time) error {
+	l.version++
+	l.marks = append(l.marks, waiter)
+	return nil
 }
 
 const period = 10 * time.Second
@@ -79,8 +93,8 @@ func TestOneAgentBeatsAtATime(t *testing.T) {
 		script func(l *fakeLease) []func()
 		want   string
 	}{
-		"a Lease of nobody is taken": {want: "beat"},
-		"its own is taken up again":  {holder: "aaaaaaaa_pod", want: "beat"},
+		"a Lease of nobody is taken":                         {want: "beat"},
+		"that of its own process before is taken up at once": {holder: "aaaaaaaa_pod_first", want: "beat"},
 		"that of its predecessor in the same cluster is taken at once": {
 			holder: "aaaaaaaa_pod-before", want: "beat",
 		},
@@ -91,7 +105,7 @@ func TestOneAgentBeatsAtATime(t *testing.T) {
 		"an agent elsewhere that beats is waited for, until it has been silent": {
 			holder: "bbbbbbbb_pod",
 			script: func(l *fakeLease) []func() {
-				beat := func() { l.version++ }
+				beat := func() { l.beat(l.holder) }
 				return []func(){nil, beat, nil, beat, nil, nil, nil}
 			},
 			want: "watch bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, wait for bbbbbbbb_pod, beat",
@@ -102,10 +116,25 @@ func TestOneAgentBeatsAtATime(t *testing.T) {
 		},
 		"who is displaced waits, even for an agent of the same cluster": {
 			script: func(l *fakeLease) []func() {
-				other := func() { l.holder = "aaaaaaaa_other"; l.version++ }
+				other := func() { l.beat("aaaaaaaa_other") }
 				return []func(){nil, other, nil, nil, nil}
 			},
 			want: "beat, wait for aaaaaaaa_other, wait for aaaaaaaa_other, wait for aaaaaaaa_other, beat",
+		},
+		"one in a copy of the whole cluster, with all its names, is another": {
+			script: func(l *fakeLease) []func() {
+				other := func() { l.beat("aaaaaaaa_pod_other") }
+				return []func(){nil, other, other, nil, nil, nil}
+			},
+			want: "beat, wait for aaaaaaaa_pod_other, wait for aaaaaaaa_pod_other, wait for aaaaaaaa_pod_other, wait for aaaaaaaa_pod_other, beat",
+		},
+		"marks of a third that waits are no sign of life": {
+			holder: "bbbbbbbb_pod",
+			script: func(l *fakeLease) []func() {
+				mark := func() { _ = l.MarkWaiting(context.Background(), "cccccccc_pod", time.Time{}) }
+				return []func(){nil, mark, mark, mark}
+			},
+			want: "watch bbbbbbbb_pod, watch bbbbbbbb_pod, watch bbbbbbbb_pod, beat",
 		},
 		"a hub that does not let it look is beaten blindly": {
 			holder: "bbbbbbbb_pod", script: func(l *fakeLease) []func() { l.blind = true; return make([]func(), 2) }, want: "beat, beat",
@@ -149,8 +178,51 @@ func TestRivalSaysWhenToLookAgain(t *testing.T) {
 	}
 }
 
-func TestHolderTellsClustersApartAndSurvivesARestart(t *testing.T) {
-	if a, b := Holder("aaaaaaaa-1", "pod"), Holder("bbbbbbbb-1", "pod"); a == b || a != Holder("aaaaaaaa-1", "pod") || a != "aaaaaaaa_pod" {
-		t.Errorf("got %s and %s", a, b)
+func TestHolderTellsClustersPodsAndProcessesApart(t *testing.T) {
+	if got := Holder("aaaaaaaa-1", "pod", "x7k2q"); got != "aaaaaaaa_pod_x7k2q" || hostnameOf(got) != "pod" || hostnameOf("aaaaaaaa_pod") != "pod" {
+		t.Errorf("got %s, of %s", got, hostnameOf(got))
+	}
+	l := &fakeLease{}
+	one, other := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1", Hostname: "pod"}, &Candidate{Lease: l, ClusterID: "aaaaaaaa-1", Hostname: "pod"}
+	if first := one.holder(); first == other.holder() || first != one.holder() {
+		t.Errorf("two processes are %s, then %s, and %s", first, one.holder(), other.holder())
+	}
+}
+
+// TestWhoWaitsForAnotherClusterSaysSo also counts the marks: one per period at most, and none of a pod that its own Deployment replaces.
+func TestWhoWaitsForAnotherClusterSaysSo(t *testing.T) {
+	for name, row := range map[string]struct {
+		holder  string
+		sibling bool
+		err     error
+		silent  bool
+		want    int
+	}{
+		"an agent of another cluster beats":                     {holder: "bbbbbbbb_pod", want: 4},
+		"an agent of another cluster has a pod of that name":    {holder: "bbbbbbbb_pod", sibling: true, want: 4},
+		"an agent of another cluster is silent":                 {holder: "bbbbbbbb_pod", silent: true},
+		"the pod that replaces this one beats":                  {holder: "aaaaaaaa_new", sibling: true},
+		"a copy of this cluster beats":                          {holder: "aaaaaaaa_new", want: 4},
+		"it is not known whether a pod of this namespace beats": {holder: "aaaaaaaa_new", err: errors.New("no answer")},
+	} {
+		l := &fakeLease{}
+		c := &Candidate{Lease: l, ClusterID: "aaaaaaaa-1111", Hostname: "pod", Sibling: func(context.Context, string) (bool, error) { return row.sibling, row.err }}
+		beats(t, c, time.Unix(1000, 0), func() {})
+		l.beat(row.holder)
+		for i := range 12 {
+			if i%3 == 0 && !row.silent {
+				l.beat(row.holder)
+			}
+			if row.silent && i == 0 {
+				*c = Candidate{Lease: l, ClusterID: c.ClusterID, Hostname: c.Hostname}
+			}
+			var held *HeldError
+			if err := c.Beat(t.Context(), time.Unix(1010, 0).Add(time.Duration(i)*period/3), period); i < 9 && !errors.As(err, &held) {
+				t.Errorf("%s: it does not wait: %v", name, err)
+			}
+		}
+		if len(l.marks) != row.want || len(l.marks) > 0 && l.marks[0] != c.holder() {
+			t.Errorf("%s: the marks are %v, want %d", name, l.marks, row.want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -100,6 +101,24 @@ func (c *Cluster) FollowNodes(ctx context.Context, store cache.ReflectorStore, o
 // FollowPods keeps store equal to the pods that take something from a node: scheduled ones that have not ended.
 func (c *Cluster) FollowPods(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
 	kubeclient.Follow(ctx, c.pods, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", store, outcome)
+}
+
+// PodsOf returns how many pods of the agent's namespace have a hostname. That is the name of the pod, of which Kubernetes takes the first 63 characters, or
+// that of the node whose network several pods may use.
+func (c *Cluster) PodsOf(ctx context.Context, hostname string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	list, err := c.pods.List(ctx, metav1.ListOptions{FieldSelector: "metadata.namespace=" + c.Namespace})
+	if err != nil {
+		return 0, fmt.Errorf("listing the pods of %s: %w", c.Namespace, err)
+	}
+	number := 0
+	for i := range list.Items {
+		if pod := &list.Items[i]; strings.HasPrefix(pod.Name, hostname) || pod.Spec.HostNetwork && pod.Spec.NodeName == hostname {
+			number++
+		}
+	}
+	return number, nil
 }
 
 // FollowNamespaces keeps store equal to the namespaces.

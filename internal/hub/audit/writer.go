@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/admission"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -57,10 +58,21 @@ type Writer struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	Config *config.Controller
+	// Policies say whether what an annotation says of who wrote it can be believed.
+	Policies *admission.Checker
 
 	mu sync.Mutex
 	// retry is when the kind is tried again that was not served the last time; zero if it was.
 	retry time.Time
+}
+
+// Attribute names in a fact the user who did it, as an annotation says that a policy of the chart confines.
+func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did string) {
+	if w != nil && user != "" && w.Policies.InForce(ctx, policy) {
+		fact.Spec.Who = user
+		return
+	}
+	fact.Spec.Message += fmt.Sprintf("; who %s is not known, because the API server has not attributed that to anybody", did)
 }
 
 // Write creates the entry of a fact unless that is there. An error means that the API server takes no writes at the moment, and the caller's reconcile is to

@@ -62,6 +62,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
 	r.observeSuperseded(o)
+	r.observeRival(o)
 	return nil
 }
 
@@ -159,7 +160,7 @@ func (r *reconciliation) Report(ctx context.Context, departure record.Departure)
 
 // announce logs a new state and writes Events about it and about problems, after the status was written.
 func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before []fleet.Condition) {
-	for kind, action := range map[string]string{fleet.ConditionSupported: "Judge", clusterv1beta1.ConditionPruned: "Prune"} {
+	for kind, action := range map[string]string{fleet.ConditionSupported: "Judge", fleet.ConditionCloned: "Judge", clusterv1beta1.ConditionPruned: "Prune"} {
 		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
 		}

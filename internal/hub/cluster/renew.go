@@ -225,6 +225,7 @@ func (o observed) warning() string {
 // describeCredential shows what is known of the credential, and whether two agents use credentials of one Cluster.
 func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
 	if o.account.uid == "" || !o.Seen() {
+		dropRival(after)
 		return
 	}
 	after.Credential = ptr.To(o.credential())
@@ -232,5 +233,5 @@ func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
 		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, "CredentialSuperseded", why))
 		return
 	}
-	after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
+	describeRival(after, o, now)
 }

@@ -66,6 +66,8 @@ type observed struct {
 	// superseded: the report names a credential that a newer one had replaced. settleAt is when that is sure; zero if nothing is to be found out.
 	superseded bool
 	settleAt   time.Time
+	// rival is an agent that waits for the one that beats.
+	rival record.Rival
 	// renewAt is when the next credential is due; zero if the hub renews none.
 	renewAt time.Time
 	// renewalFailure is why the credential that is due was not issued.
@@ -96,7 +98,7 @@ func (o observed) unsettled(now time.Time) time.Duration {
 // wait is after how long a Cluster is reconciled without an event; zero if only events can change anything.
 func (o observed) wait(now time.Time) time.Duration {
 	wait := o.waitForMember()
-	for _, at := range []time.Time{o.settleAt, o.renewAt} {
+	for _, at := range []time.Time{o.settleAt, o.renewAt, o.rival.Until} {
 		if left := max(at.Sub(now), time.Millisecond); !at.IsZero() && (wait == 0 || left < wait) {
 			wait = left
 		}
@@ -147,9 +149,9 @@ func readiness(o observed) result {
 		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
 	if o.approval == approvalAwaited {
-		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.cloned(), o.registering()))}
+		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.cloned(), o.rival.Message, o.registering()))}
 	}
-	return result{ready: true, reason: reasonReady, message: cmp.Or(o.cloned(), o.registering())}
+	return result{ready: true, reason: reasonReady, message: cmp.Or(o.cloned(), o.rival.Message, o.registering())}
 }
 
 // afterRevocation is what has to follow when a revocation is taken back.

@@ -18,6 +18,10 @@ type Observation struct {
 	Source Source
 	// ClockSkew is by how many seconds the member's clock is ahead of the hub's.
 	ClockSkew *int64
+	// Waiting is the agent that waits for the one that beats; nil if this process has seen none, or none for longer than the Budget, which is how long a
+	// member may be silent.
+	Waiting *Waiting
+	Budget  time.Duration
 }
 
 // Observe returns what is known of a member.
@@ -28,7 +32,13 @@ func (t *Tracker) Observe(namespace string) Observation {
 	if !known {
 		return Observation{State: Unknown}
 	}
-	o := Observation{State: m.state, LastBeat: m.lastBeat, Source: m.source}
+	o := Observation{State: m.state, LastBeat: m.lastBeat, Source: m.source, Budget: m.budget()}
+	if m.waiting != nil && t.clock.Now().Before(m.waiting.Ends(m.budget())) {
+		waiting := *m.waiting
+		o.Waiting = &waiting
+	} else {
+		m.waiting = nil
+	}
 	if m.state == Online {
 		o.OnlineSince = m.online
 	}

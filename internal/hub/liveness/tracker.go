@@ -95,6 +95,8 @@ type member struct {
 	skews    [2]time.Duration
 	deadline time.Time
 	index    int // in the queue; -1 while lost
+	// waiting is the agent that waits; nil if none does, as for nearly all members.
+	waiting *Waiting
 }
 
 // New returns a tracker without members.
@@ -220,7 +222,7 @@ func (t *Tracker) Start(ctx context.Context) error {
 
 // schedule sets a member's deadline from the time its silence began. The caller holds the lock.
 func (t *Tracker) schedule(m *member, since time.Time) {
-	m.deadline = since.Add(missedPeriods * m.period)
+	m.deadline = since.Add(m.budget())
 	if m.index < 0 {
 		heap.Push(&t.queue, m)
 	} else {

@@ -32,7 +32,8 @@ type reconciliation struct {
 
 func (r *reconciliation) Observe(ctx context.Context, member record.Observed) error {
 	mc, o := r.mc, &r.o
-	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc), generation: mc.Generation}
+	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc), generation: mc.Generation,
+		identityBy: mc.Annotations[clusterv1beta1.AnnotationIdentityBy]}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
 	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == membership.ReasonAgentLost
 	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {

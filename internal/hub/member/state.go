@@ -43,6 +43,8 @@ const (
 type observed struct {
 	record.Observed
 	identity rbacv1.Subject
+	// identityBy is the user who wrote that, as far as an annotation says so.
+	identityBy string
 	// systemNamespace is the hub's own.
 	systemNamespace string
 	// leftovers says which finalizers of KubeFleet's hub are on the record, "" if there are none.

@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/audit"
@@ -46,18 +47,21 @@ func (c *Controller) revoke(ctx context.Context, record client.Object) error {
 	return former.Release(ctx, c.Client, c.Live)
 }
 
-// revoked is what the audit says of a revocation. Nobody is attributed, because the API server does not write down who annotates a record.
-func (c *Controller) revoked(record client.Object, member membership.Member) audit.Fact {
+// policyRevoker is the admission policy of the chart without which nobody knows who annotated a record.
+const policyRevoker = "muster-revocation-author"
+
+// revoked is what the audit says of a revocation.
+func (c *Controller) revoked(ctx context.Context, record client.Object, member membership.Member) audit.Fact {
 	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membership.Epoch(record))}, Spec: muster.AuditEntrySpec{
-		Reason: muster.AuditRevoked,
-		Object: muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
-		Key:    record.GetAnnotations()[fleet.AnnotationAgentKey],
-		Message: fmt.Sprintf("%s was revoked: all access to namespace %s ends; who decided that is not known, because the API server does not attribute a record to anybody",
-			kube.Describe(c.Client.Scheme(), record), member.Namespace),
+		Reason:  muster.AuditRevoked,
+		Object:  muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
+		Key:     record.GetAnnotations()[fleet.AnnotationAgentKey],
+		Message: fmt.Sprintf("%s was revoked: all access to namespace %s ends", kube.Describe(c.Client.Scheme(), record), member.Namespace),
 	}}
 	if fact.Namespace == "" {
 		fact.Namespace, fact.Spec.Object.Kind = c.SystemNamespace, "MemberCluster"
 	}
+	c.Audit.Attribute(ctx, &fact, policyRevoker, record.GetAnnotations()[clusterv1beta1.AnnotationRevokedBy], "decided")
 	return fact
 }
 
@@ -76,7 +80,7 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object) (bool
 	}
 	before := kube.Whole(record)
 	membership.BeginEpoch(record)
-	if err := c.Audit.Write(ctx, c.revoked(record, member)); err != nil {
+	if err := c.Audit.Write(ctx, c.revoked(ctx, record, member)); err != nil {
 		return false, err
 	}
 	if err := kube.Patch(ctx, c.Client, before, record); err != nil {

@@ -39,15 +39,6 @@ func (c *Controller) fact(r *fleet.ClusterRegistration, o observation, reason mu
 	}}
 }
 
-// by names in a fact who asked or decided, as an annotation says which the policy confines.
-func (c *Controller) by(ctx context.Context, fact *audit.Fact, policy, user, did string) {
-	if user != "" && c.Policies.InForce(ctx, policy) {
-		fact.Spec.Who = user
-		return
-	}
-	fact.Spec.Message += fmt.Sprintf("; who %s is not known, because the API server has not attributed that to anybody", did)
-}
-
 // requester is who made a request, if the policy has had a say in that: it looks at the accounts of the workspace only.
 func requester(r *fleet.ClusterRegistration) string {
 	user := r.Annotations[fleet.AnnotationRequester]
@@ -65,7 +56,7 @@ func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistratio
 		fact.Spec.Reason = muster.AuditRenewalGap
 		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted without a token that is good: it is signed with the key of Cluster %s/%s, whose credential has run out", r.Name, r.Namespace, o.match.Name)
 	}
-	c.by(ctx, &fact, policyRequester, requester(r), "asked")
+	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
 	return c.Audit.Write(ctx, fact)
 }
 
@@ -99,7 +90,7 @@ func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegi
 	}
 	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from that of ClusterRegistration %s, whose credentials end",
 		kindOf(o), r.Name, r.Namespace, o.match.Name, before)
-	c.by(ctx, &fact, policyRequester, requester(r), "asked")
+	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
 	return c.Audit.Write(ctx, fact)
 }
 
@@ -117,6 +108,6 @@ func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistrat
 	default:
 		return nil
 	}
-	c.by(ctx, &fact, policyApprover, r.Annotations[fleet.AnnotationApprovedBy], "decided")
+	c.Audit.Attribute(ctx, &fact, policyApprover, r.Annotations[fleet.AnnotationApprovedBy], "decided")
 	return c.Audit.Write(ctx, fact)
 }

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// reasonAgentWaiting is that of the condition Cloned while two agents run that have the credential of the Cluster.
+const reasonAgentWaiting = "AgentWaiting"
+
+// observeRival finds whether an agent waits for the one that beats.
+func (c *Controller) observeRival(o *observed) {
+	recorded := ""
+	if said := kube.FindCondition(o.before.Conditions, fleet.ConditionCloned); said != nil && said.Reason == reasonAgentWaiting {
+		recorded = said.Message
+	}
+	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which that is, or who has it, revoke this Cluster, which ends both, "+
+		"and register the right one anew: kubectl -n %s annotate cluster.fleet.cattle.io %s %s=true",
+		naming.AgentSecret, naming.AgentKeySecret, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked)
+	o.rival = o.Rival(recorded, remedy, c.began(), c.Clock.Now())
+}
+
+// describeRival shows whether two agents have the credential of the Cluster.
+func describeRival(after *fleet.ClusterStatus, o observed, now time.Time) {
+	if o.rival.Message == "" {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
+		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasonAgentWaiting, o.rival.Message))
+}
+
+// dropRival ends the condition of a Cluster that has no identity any more, which nobody can share.
+func dropRival(after *fleet.ClusterStatus) {
+	if kube.ReasonOf(after.Conditions, fleet.ConditionCloned) == reasonAgentWaiting {
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
+	}
+}
