@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,8 @@ func described(s rbacv1.Subject) string {
 
 // auditRights writes whose the member namespace becomes, before the RoleBinding says so. Nobody is attributed: whoever wrote the record has decided.
 func (c *Controller) auditRights(ctx context.Context, o observed, before *rbacv1.RoleBinding) error {
-	fact := rightsFact(o, before.Subjects)
+	own := o.ExchangedSubject()
+	fact := rightsFact(o, slices.DeleteFunc(slices.Clone(before.Subjects), func(s rbacv1.Subject) bool { return s == own }))
 	if fact == nil {
 		return nil
 	}
