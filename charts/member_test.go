@@ -71,6 +71,8 @@ func TestCommandOfTheHowToInstallsTheMemberAgent(t *testing.T) {
 		"ServiceAccount fleet-system/member-agent-sa",
 		"Role default/member-agent-hub-token",
 		"RoleBinding default/member-agent-hub-token",
+		"Role fleet-system/member-agent-hub-credential",
+		"RoleBinding fleet-system/member-agent-hub-credential",
 		"Role fleet-system/member-agent-hub-address",
 		"RoleBinding fleet-system/member-agent-hub-address",
 		"ClusterRole /member-agent-role",
@@ -148,6 +150,23 @@ func TestMemberAgentKeepsWhatTheHubToldInOneConfigMapOfItsNamespace(t *testing.T
 			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{naming.LearnedHubConfigMap}, "verbs": []any{"get", "list", "watch", "update"},
 		},
 		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"create"}},
+	}
+	if diff := cmp.Diff(want, rules); diff != "" || role.GetNamespace() != "agents" {
+		t.Errorf("role in %s (-want +got):\n%s", role.GetNamespace(), diff)
+	}
+}
+
+func TestMemberAgentKeepsWhatTheHubIssuedInOneSecretOfItsNamespace(t *testing.T) {
+	role := member("namespace=agents", "secret.name=token").mustRender(t).object(t, "Role", "member-agent-hub-credential")
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	secrets := func(rule map[string]any) map[string]any {
+		rule["apiGroups"], rule["resources"] = []any{""}, []any{"secrets"}
+		return rule
+	}
+	want := []any{
+		secrets(map[string]any{"resourceNames": []any{naming.MemberAgentCredentialSecret}, "verbs": []any{"list", "watch", "update"}}),
+		secrets(map[string]any{"resourceNames": []any{naming.AgentKeySecret}, "verbs": []any{"get"}}),
+		secrets(map[string]any{"verbs": []any{"create"}}),
 	}
 	if diff := cmp.Diff(want, rules); diff != "" || role.GetNamespace() != "agents" {
 		t.Errorf("role in %s (-want +got):\n%s", role.GetNamespace(), diff)

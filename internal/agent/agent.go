@@ -3,8 +3,8 @@
 //
 // Its invariant: what an agent does follows from what it observes (decide.go), with one activity at a time about the credential and one about
 // the registration token. A credential is given up only if the hub itself refuses it or another one has been accepted, a registration is asked
-// for only with a registration token, and whatever the agent waits for is in its readiness message. An agent writes the two Secrets of its
-// namespace, or the ConfigMap member-agent-hub, and on the hub its Lease, its report and the status of what it cannot deliver.
+// for only with a registration token, and whatever the agent waits for is in its readiness message. An agent writes Secrets of its own in its
+// namespace, that of a MemberCluster the ConfigMap member-agent-hub as well, and on the hub its Lease, its report and the status of what it cannot deliver.
 package agent
 
 import (
@@ -172,7 +172,9 @@ type observation struct {
 	stored hubclient.Credential
 	// inUse is the credential that the session began with; nil without a session.
 	inUse *hubclient.Credential
-	// fallback is tried if the hub does not answer at the address of stored; nil if there is no other.
+	// given is the token of the user's, tried if the hub refuses stored, which the hub has issued; nil if stored is the user's, or there is none.
+	given *hubclient.Credential
+	// fallback has the address that is tried if the hub does not answer at that of stored; nil if there is no other.
 	fallback  *hubclient.Credential
 	bootstrap join.Bootstrap
 	config    join.Config

@@ -14,14 +14,30 @@ import (
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// try asks the hub whether it accepts the stored credential: at the address that the hub asked for, and if nobody answers there, at the one that
-// the user configured.
+// try asks the hub whether it accepts the stored credential, and if that is refused, and the hub had issued it in exchange for a token of the user's, whether
+// it accepts that token.
 func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
-	stored := a.tryAt(ctx, o, o.stored, in)
+	stored := a.tryAddresses(ctx, o, o.stored, in)
+	if stored.result == accepted || stored.result == unreachable || o.given == nil || ctx.Err() != nil {
+		return stored
+	}
+	given := a.tryAddresses(ctx, o, *o.given, in)
+	if given.result == accepted {
+		a.log.Info("back to the token of the user's", "secret", a.mode.credentialRef(), "reason", stored.message)
+	} else {
+		given.message += "; " + stored.message
+	}
+	return given
+}
+
+// tryAddresses tries a credential at the address that the hub asked for, and if nobody answers there, at the one that the user configured.
+func (a *Agent) tryAddresses(ctx context.Context, o observation, c hubclient.Credential, in State) outcome {
+	stored := a.tryAt(ctx, o, c, in)
 	if stored.result != unreachable || o.fallback == nil || ctx.Err() != nil {
 		return stored
 	}
-	configured := a.tryAt(ctx, o, *o.fallback, in)
+	c.Server, c.CA, c.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
+	configured := a.tryAt(ctx, o, c, in)
 	if configured.result != accepted {
 		configured.message = stored.message + "; at the configured address: " + configured.message
 	}

@@ -114,6 +114,10 @@ type observed struct {
 	credential, bootstrap, config object
 	// record names the Cluster of the stored credential.
 	record string
+	// exchanged says that the session uses a credential that the hub has issued to an agent that began with a token of the user's; unused says why one that
+	// is stored is not used, empty if it is.
+	exchanged bool
+	unused    string
 	// standby says that another agent beats for this member.
 	standby bool
 	// replaced says that another agent of this cluster has registered the cluster anew, so that the stored credential is not the one in use.

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The life of an agent of a MemberCluster, which has no credential of its own: the Secret with the token is the user's.
+// The life of an agent of a MemberCluster, which begins with a token of the user's, in a Secret of the user's. What the hub issues in exchange is tried
+// first, and while it works the token of the user's does not matter.
 //
 //	 Starting ──► Waiting for the Secret ◄──── deleted
 //	                │ appears, changes ◄────── in every state, at once
@@ -21,7 +22,7 @@ import (
 func decideMembership(o observed, now time.Time) decision {
 	usable := o.credential.version != "" && o.credential.problem == ""
 	switch same := o.trial.version == o.credential.version; {
-	case o.trial.result == accepted && (same || !usable):
+	case o.trial.result == accepted && (same || !usable || o.exchanged):
 		// A token that works is not given up for one that cannot.
 		return decision{State: Joined, Do: work, Reason: "the hub accepts the token of " + o.record + "; sending the first beat"}
 	case !o.synced && o.failure != "":
@@ -30,7 +31,7 @@ func decideMembership(o observed, now time.Time) decision {
 		return decision{State: Starting, Reason: fmt.Sprintf("reading secret %s of this cluster", o.source)}
 	case o.credential.version == "":
 		return decision{State: Waiting, Reason: fmt.Sprintf("there is no secret %s on this cluster: create it with the hub's token for %s "+
-			"in its key token; it is used at once", o.source, o.record)}
+			"in its key token; it is used at once%s", o.source, o.record, o.unused)}
 	case !usable:
 		return decision{State: BadInput, Reason: fmt.Sprintf("secret %s: %s", o.source, o.credential.problem)}
 	case !same || o.trial.result == "":

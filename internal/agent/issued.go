@@ -12,6 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -54,7 +55,7 @@ func (i *issuedCredentials) run(ctx context.Context) {
 // accept it before that.
 func (i *issuedCredentials) adopt(ctx context.Context) error {
 	issued, before := i.current.Load(), *i.credential.Load()
-	if !adoptable(issued, before.Account(), before.Sequence) {
+	if !adoptable(issued, before.Account(), before.Sequence) && !(i.mode.exchanges && exchangeable(issued, before.Account())) {
 		return nil
 	}
 	tokens, err := i.key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
@@ -62,8 +63,11 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 		return err
 	}
 	next := before
-	if next.Token, next.Sequence, next.Reconnect = tokens.Token, issued.Sequence, tokens.Reconnect; next.Account() != before.Account() {
+	if next.Token, next.Sequence, next.Reconnect = tokens.Token, issued.Sequence, tokens.Reconnect; next.Account() != issued.AccountUID {
 		return errors.New("it is that of another account")
+	}
+	if claims := credential.ClaimsOf(next.Token); i.mode.exchanges && (claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
+		return fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
 	}
 	tried, err := hubclient.NewSession(next, i.hub.Target().Trust, i.clock)
 	if err != nil {
@@ -74,7 +78,7 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 		return fmt.Errorf("trying it: %s", tried.Explain(err))
 	}
 	err = i.changeCredential(ctx, func(c *hubclient.Credential) {
-		if c.Account() == next.Account() {
+		if c.Account() == before.Account() {
 			c.Token, c.Sequence, c.Reconnect = next.Token, next.Sequence, next.Reconnect
 		}
 	})
@@ -88,6 +92,11 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 // when this one was issued: then the hub has to learn that there are two agents with the same key, or that this one was restored from a backup.
 func adoptable(issued *clusterv1beta1.IssuedCredential, account string, sequence int64) bool {
 	return issued != nil && len(issued.Sealed) > 0 && issued.AccountUID == account && issued.Sequence > sequence && sequence >= issued.After
+}
+
+// exchangeable says whether an issued credential is one in exchange for a token of another account.
+func exchangeable(issued *clusterv1beta1.IssuedCredential, account string) bool {
+	return issued != nil && len(issued.Sealed) > 0 && issued.AccountUID != account
 }
 
 // credentialInUse is the credential as it is reported; nil if its token does not say of which account it is.

@@ -86,6 +86,8 @@ type membership struct {
 	secret  *kubeclient.Mirror[*corev1.Secret]
 	// adopted is the address that the hub asked for; see adoptedAddress.
 	adopted *kubeclient.Mirror[*corev1.ConfigMap]
+	// issued is the Secret with the credential that the hub issued; see exchangedCredential.
+	issued *kubeclient.Mirror[*corev1.Secret]
 }
 
 func newMembership(given Membership, member *local.Cluster, changed chan struct{}) (*mode, error) {
@@ -96,48 +98,66 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 	m := &membership{
 		Membership: given, member: member, secrets: secrets,
 		secret: kubeclient.NewMirror[*corev1.Secret](changed), adopted: kubeclient.NewMirror[*corev1.ConfigMap](changed),
+		issued: kubeclient.NewMirror[*corev1.Secret](changed),
 	}
 	return &mode{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
 		kinds: []deployer.Kind{deployer.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
+		exchanges: true, runnables: m.runnables, credentialChanged: notification(),
 	}, nil
+}
+
+// runnables keep the credential that the hub issued stored.
+func (m *membership) runnables(s *session) []func(context.Context) {
+	return []func(context.Context){(&restorer{session: s, secret: m.issued, read: exchangedCredential}).run}
 }
 
 func (m *membership) follow(ctx context.Context) {
 	var following sync.WaitGroup
 	following.Go(func() { kubeclient.FollowOne(ctx, m.secret, m.secrets, m.SecretName) })
 	following.Go(func() { kubeclient.FollowOne(ctx, m.adopted, m.member.ConfigMaps, naming.LearnedHubConfigMap) })
+	following.Go(func() { kubeclient.FollowOne(ctx, m.issued, m.member.Secrets, naming.MemberAgentCredentialSecret) })
 	following.Wait()
 }
 
 func (m *membership) observe(o *observation) {
 	secret, synced := m.secret.Get()
 	adopted, adoptedSynced := m.adopted.Get()
-	// A chart from before there was this ConfigMap gives no right to it: then the hub has asked for no address.
+	issued, issuedSynced := m.issued.Get()
+	// A chart from before there were these objects gives no right to them: then the hub has asked for no address, and issued nothing.
 	adoptedSynced = adoptedSynced || apierrors.IsForbidden(m.adopted.Failure())
-	o.source, o.synced, o.failure = m.credentialRef(), synced && adoptedSynced, text(m.secret.Failure())
+	issuedSynced = issuedSynced || apierrors.IsForbidden(m.issued.Failure())
+	o.source, o.synced, o.failure = m.credentialRef(), synced && adoptedSynced && issuedSynced, text(m.secret.Failure())
 	if o.failure == "" && !adoptedSynced {
 		o.failure = text(m.adopted.Failure())
 	}
+	if o.failure == "" && !issuedSynced {
+		o.failure = text(m.issued.Failure())
+	}
 	configured, err := m.configured(secret)
 	o.stored, o.record = configured, configured.Record()
-	if secret == nil {
-		return
+	if secret != nil {
+		o.credential = object{version: hubclient.DigestOfTokenSecret(secret), problem: text(err)}
 	}
-	o.credential = object{version: hubclient.DigestOfTokenSecret(secret), problem: text(err)}
+	m.observeIssued(o, issued)
 	if moved, ok := adoptedAddress(adopted, configured); ok {
-		o.stored, o.fallback = moved, &configured
+		for _, c := range []*hubclient.Credential{&o.stored, o.given} {
+			if c != nil {
+				c.Server, c.CA, c.Mode = moved.Server, moved.CA, moved.Mode
+			}
+		}
+		o.fallback = &configured
 	}
 }
 
 // configured is the credential as the user gave it, at the address that the user gave.
 func (m *membership) configured(secret *corev1.Secret) (hubclient.Credential, error) {
-	c := hubclient.Credential{Server: m.Server, CA: []byte(m.CA), MemberNamespace: m.Namespace, Cluster: m.Name}
+	c := hubclient.Credential{Server: m.Server, MemberNamespace: m.Namespace, Cluster: m.Name, CA: []byte(cmp.Or(m.CA, m.givenCA(secret), m.FallbackCA))}
 	if secret == nil {
 		return c, nil
 	}
-	token, ca, err := hubclient.TokenFromSecret(secret)
-	c.Token, c.CA = token, []byte(cmp.Or(m.CA, string(ca), m.FallbackCA))
+	var err error
+	c.Token, _, err = hubclient.TokenFromSecret(secret)
 	return c, err
 }
 
@@ -166,6 +186,8 @@ func (m *membership) explainRefusal(session *hubclient.Session, r hubclient.Resu
 	claims := credential.ClaimsOf(session.Credential.Token)
 	who := claims.Subject
 	switch {
+	case session.Credential.Sequence > 0:
+		return m.explainIssued(session, r, err)
 	case r == hubclient.Unauthorized && who == "":
 		return refused, fmt.Sprintf("the hub at %s refuses the token in secret %s, which is not that of a service account: copy it again from the hub: "+
 			"kubectl get secret %s-hub-cluster-access-token -n fleet-system -o jsonpath='{.data.token}' | base64 -d", session.Server(), m.credentialRef(), m.Name)
@@ -191,11 +213,25 @@ func (*membership) adoptAddress(c *hubclient.Credential, to address) {
 	c.Server, c.CA, c.Mode = to.server, to.ca, to.mode
 }
 
-// storeCredential stores the address alone: the token is the user's.
+// storeCredential stores the address and what the hub has issued: the token of the user's stays as it is.
 func (m *membership) storeCredential(ctx context.Context, c hubclient.Credential) error {
 	secret, _ := m.secret.Get()
 	configured, _ := m.configured(secret) // observe reports an unusable Secret
-	err := m.member.StoreConfigMap(ctx, addressConfigMap(m.member.Namespace, c, configured))
+	if c.Sequence > 0 {
+		if err := m.member.Store(ctx, m.issuedSecret(c, secret)); err != nil {
+			return m.explainRights(err)
+		}
+	}
+	configMap, _ := m.adopted.Get()
+	adopted, _ := adoptedAddress(configMap, configured)
+	if sameAddress(c, configured) || sameAddress(c, adopted) {
+		return nil
+	}
+	return m.explainRights(m.member.StoreConfigMap(ctx, addressConfigMap(m.member.Namespace, c, configured)))
+}
+
+// explainRights says how the agent gets a right that it lacks.
+func (*membership) explainRights(err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: upgrade the chart member-agent, which gives the agent this right", err)
 	}

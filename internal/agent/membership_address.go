@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 
@@ -25,6 +26,10 @@ func configuredDigest(configured hubclient.Credential) string {
 	server, ca := sha256.Sum256([]byte(configured.Server)), sha256.Sum256(configured.CA)
 	sum := sha256.Sum256(append(server[:], ca[:]...))
 	return hex.EncodeToString(sum[:8])
+}
+
+func sameAddress(a, b hubclient.Credential) bool {
+	return a.Server == b.Server && a.Mode == b.Mode && bytes.Equal(a.CA, b.CA)
 }
 
 // addressConfigMap is the form in which an address from the hub is stored, with what was configured then.

@@ -18,8 +18,8 @@ type mode struct {
 	// kinds are what the hub places on such a member, features what the hub may ask of its agent beyond that.
 	kinds    []deployer.Kind
 	features []string
-	// keyed: the agent has a key, by which the hub knows it again when it registers anew.
-	keyed bool
+	// exchanges: the agent begins with a token of the user's, and takes credentials of another account from the hub in exchange.
+	exchanges bool
 	// deliverySetting is the setting of the chart that switches delivery off.
 	deliverySetting string
 	// runnables run as long as the agent has joined; nil if there are none. credentialChanged wakes them.

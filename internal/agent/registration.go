@@ -39,7 +39,7 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 	return &mode{
 		credentialSource: r, credentialStore: r, hubPolicy: r,
 		kinds: []deployer.Kind{deployer.Bundles, deployer.Works}, features: []string{clusterv1beta1.FeatureManagedAgent},
-		keyed: true, deliverySetting: "fleetAgent.delivery=false", runnables: r.runnables, credentialChanged: notification(),
+		deliverySetting: "fleetAgent.delivery=false", runnables: r.runnables, credentialChanged: notification(),
 	}
 }
 
@@ -53,7 +53,7 @@ func (r *registration) runnables(s *session) []func(context.Context) {
 		},
 		Explain: s.hub.Explain, Now: s.hub.Now, Clock: s.clock,
 	}
-	return []func(context.Context){renewer.Run, (&restorer{session: s, registration: r}).run}
+	return []func(context.Context){renewer.Run, (&restorer{session: s, secret: r.credential, read: hubclient.CredentialFromSecret}).run}
 }
 
 func (r *registration) follow(ctx context.Context) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
@@ -15,7 +18,9 @@ const restoreDelay = 5 * time.Second
 // restorer restores the stored credential of an agent that has joined.
 type restorer struct {
 	*session
-	registration *registration
+	// secret is the one with the credential, as read understands it.
+	secret *kubeclient.Mirror[*corev1.Secret]
+	read   func(*corev1.Secret) (hubclient.Credential, error)
 	// stored says that the watch has shown the credential.
 	stored bool
 	// missing is since when the credential is gone; zero if it is not.
@@ -59,13 +64,16 @@ func (r *restorer) wait(ctx context.Context) {
 
 // restore stores the credential again if somebody deleted it: without it the next start would have nothing.
 func (r *restorer) restore(ctx context.Context) error {
-	if secret, _ := r.registration.credential.Get(); secret != nil {
+	if r.mode.exchanges && r.credential.Load().Sequence == 0 {
+		return nil // the token is the user's
+	}
+	if secret, _ := r.secret.Get(); secret != nil {
 		r.stored, r.missing = true, time.Time{}
 		if hubclient.Outdated(secret) {
 			return r.changeCredential(ctx, func(*hubclient.Credential) {})
 		}
 		// Another agent of this cluster, which this one replaces or which replaces this one, has stored a newer credential of the same account.
-		if stored, err := hubclient.CredentialFromSecret(secret); err == nil {
+		if stored, err := r.read(secret); err == nil {
 			r.adoptStored(stored)
 		}
 		return nil

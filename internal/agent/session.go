@@ -67,11 +67,9 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	if err := s.identify(ctx); err != nil {
 		return outcome{result: unreachable, message: err.Error()}
 	}
-	if s.mode.keyed {
-		if key, err := s.member.AgentKey(ctx); err == nil { // else the hub learns it when this cluster registers
-			s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
-			s.issued.observe(s.report)
-		}
+	if key, err := s.member.AgentKey(ctx); err == nil { // else the hub learns it when this cluster registers, or with the chart that gives the right to it
+		s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
+		s.issued.observe(s.report)
 	}
 	if s.left {
 		s.status.set(Left, s.leftMessage())

@@ -29,6 +29,7 @@ const (
 	legacyMember  = "Rancher Fleet's agent of a Cluster"
 	unknownMember = "agent of a MemberCluster that has not shown whose it is"
 	secondMember  = "native agent of a MemberCluster"
+	exchangedOne  = "native agent of a MemberCluster with the credential that the hub has issued to its key"
 	tokenHolder   = "registration token"
 	importHolder  = "token of an import"
 	nobody        = "account without rights"
@@ -44,6 +45,15 @@ var nativeOwn = []string{
 	"patch works/status.placement.kubernetes-fleet.io",
 	"get serviceaccounts agent", "get secrets", "get namespaces",
 	"get bundledeployments.fleet.cattle.io", "list bundledeployments.fleet.cattle.io", "watch bundledeployments.fleet.cattle.io", "patch bundledeployments/status.fleet.cattle.io",
+}
+
+// secondOwn is what a native agent of a MemberCluster may do in its member namespace.
+var secondOwn = []string{
+	"get leases.coordination.k8s.io heartbeat", "patch leases.coordination.k8s.io heartbeat", "get namespaces",
+	"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io", "watch internalmemberclusters.cluster.kubernetes-fleet.io",
+	"patch internalmemberclusters/status.cluster.kubernetes-fleet.io", "update internalmemberclusters/status.cluster.kubernetes-fleet.io",
+	"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io", "patch works.placement.kubernetes-fleet.io",
+	"patch works/status.placement.kubernetes-fleet.io",
 }
 
 // allowed is all that each kind of identity may do: in every namespace and on objects without one, in its own member namespace, and in its workspace. In all
@@ -66,13 +76,7 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 		"update works/status.placement.kubernetes-fleet.io", "patch works/status.placement.kubernetes-fleet.io",
 		"create events", "patch events",
 	}},
-	secondMember: {own: []string{
-		"get leases.coordination.k8s.io heartbeat", "patch leases.coordination.k8s.io heartbeat", "get namespaces",
-		"get internalmemberclusters.cluster.kubernetes-fleet.io", "list internalmemberclusters.cluster.kubernetes-fleet.io", "watch internalmemberclusters.cluster.kubernetes-fleet.io",
-		"patch internalmemberclusters/status.cluster.kubernetes-fleet.io", "update internalmemberclusters/status.cluster.kubernetes-fleet.io",
-		"get works.placement.kubernetes-fleet.io", "list works.placement.kubernetes-fleet.io", "watch works.placement.kubernetes-fleet.io", "patch works.placement.kubernetes-fleet.io",
-		"patch works/status.placement.kubernetes-fleet.io",
-	}},
+	secondMember: {own: secondOwn}, exchangedOne: {own: secondOwn},
 	tokenHolder: {workspace: []string{
 		"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN",
 		"get clusterregistrations.fleet.cattle.io $REQUEST", "list clusterregistrations.fleet.cattle.io $REQUEST", "watch clusterregistrations.fleet.cattle.io $REQUEST",
@@ -167,6 +171,8 @@ func (f fixture) everybody() ([]identity, []string) {
 	ofKeyless := naming.MemberNamespace(f.workspace, keyless.Status.ClusterName)
 	second := account(secondMember, naming.MemberSystemNamespace, native.name, native.namespaceName())
 	second.beat = func() error { return native.answer(metav1.ConditionTrue, "v1") } // who is lost may come back with another agent, which needs more
+	x := f.exchanging("exchanged")
+	who = append(who, account(exchangedOne, x.namespaceName(), naming.MemberServiceAccount, x.namespaceName()))
 	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless), account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
 		second, account(nobody, bystander, "default", ""),
 		identity{kind: stranger, user: "system:anonymous", groups: []string{"system:unauthenticated"}, names: strings.NewReplacer()})

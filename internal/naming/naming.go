@@ -33,6 +33,8 @@ const (
 	MemberAgentLease = "member-agent"
 	// LearnedHubConfigMap has the address at which the hub asked the agent of a MemberCluster to reach it, in the agent's namespace.
 	LearnedHubConfigMap = "member-agent-hub"
+	// MemberAgentCredentialSecret holds the credential that the hub issued to the agent of a MemberCluster, in the agent's namespace.
+	MemberAgentCredentialSecret = "member-agent-credential"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
 	// HubServiceAccount is who the hub acts as, in its system namespace.

@@ -84,7 +84,7 @@ type DeleteOptions struct {
 
 // MemberClusterStatus is written by the hub only.
 type MemberClusterStatus struct {
-	// Conditions: ReadyToJoin, Joined, Healthy, HubConfigured, and those of the member's property provider.
+	// Conditions: ReadyToJoin, Joined, Healthy, HubConfigured, CredentialExchanged, and those of the member's property provider.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -108,6 +108,33 @@ type MemberClusterStatus struct {
 	// addition.
 	// +optional
 	ClockSkewSeconds *int64 `json:"clockSkewSeconds,omitempty"`
+	// Credential is what is known of the credential that the hub has issued to the agent in exchange for the token of spec.identity; absent if the
+	// agent uses none. A Muster addition.
+	// +optional
+	Credential *CredentialStatus `json:"credential,omitempty"`
+}
+
+// CredentialStatus is what is known of an agent's credential.
+type CredentialStatus struct {
+	// Kind is native: the credential expires, and the hub renews it.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Expires is when the newest credential that the agent is known to use ends; absent if never.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+	// Key is how the fingerprint of the agent's key begins; the annotation muster/agent-key has all of it. Empty if the agent has none.
+	// +optional
+	Key string `json:"key,omitempty"`
+	// AccountUID is the UID of the account that the credential is of.
+	// +optional
+	AccountUID string `json:"accountUID,omitempty"`
+	// Sequence is that of the newest credential of the account that was in use.
+	// +optional
+	Sequence int64 `json:"sequence,omitempty"`
+	// Superseded is the sequence of an older credential that was in use after a newer one had been: there is a copy of the cluster, or the cluster was
+	// restored from a backup. Absent if none was.
+	// +optional
+	Superseded *int64 `json:"superseded,omitempty"`
 }
 
 // MemberClusterList is a list of MemberClusters.

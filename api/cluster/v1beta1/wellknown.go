@@ -44,6 +44,12 @@ const (
 	// ConditionLeftoversRemoved is False while there is something that KubeFleet's hub left on a record or of a placement when Muster took over from
 	// it, and names it; else there is none. A Muster addition.
 	ConditionLeftoversRemoved = "LeftoversRemoved"
+	// ConditionCredentialExchanged on a MemberCluster says whether its agent acts with a credential that the hub has issued to the agent's key, in
+	// exchange for the token of spec.identity, and if not, why; absent before an agent has reported. A Muster addition.
+	ConditionCredentialExchanged = "CredentialExchanged"
+	// ConditionCloned on a MemberCluster says that an older credential of the agent was in use after a newer one had been; absent if none was. A
+	// Muster addition.
+	ConditionCloned = "Cloned"
 	// ConditionNamespacesCollected says whether the namespaces of a report are all that the member has. It is absent if its agent does not
 	// collect them.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"

@@ -37,9 +37,9 @@ const (
 	AnnotationRequester = "muster/requester"
 	// AnnotationApprovedBy on a ClusterRegistration is the user who last set AnnotationApproved, as an admission policy of the hub's chart says.
 	AnnotationApprovedBy = "muster/approved-by"
-	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it.
+	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it, on a MemberCluster that of the key to which the hub issues credentials.
 	AnnotationAgentKey = "muster/agent-key"
-	// AnnotationAcceptCredential on a Cluster with the condition Cloned is the sequence of the older credential whose agent is to keep the Cluster.
+	// AnnotationAcceptCredential on a Cluster or MemberCluster with the condition Cloned is the sequence of the older credential whose agent is to keep it.
 	AnnotationAcceptCredential = "muster/accept-credential"
 	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false"). On a Cluster whose workspace
 	// approves its members, it lets Bundles and placements be delivered ("true") or nothing new ("false").

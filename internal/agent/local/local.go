@@ -1,7 +1,8 @@
 // Package local is what the agent touches on its own cluster, the member: the objects that decide, the nodes and pods, and the API
 // server's version and health.
 //
-// Its invariant: it writes the two Secrets fleet-agent and fleet-agent-bootstrap, or the ConfigMap member-agent-hub, and nothing else.
+// Its invariant: it writes the Secrets fleet-agent, fleet-agent-bootstrap and fleet-agent-key, or fleet-agent-key, member-agent-credential and the ConfigMap
+// member-agent-hub, and nothing else.
 package local
 
 import (

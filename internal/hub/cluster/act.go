@@ -28,7 +28,6 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	r.o = observed{
 		Observed: member, before: *status, managed: r.cluster.Spec.KubeConfigSecret != "", labels: membership.ReadLabelRecord(r.cluster),
 		recorded: membership.ClusterStatus(status, nil).Agent,
-		key:      r.cluster.Annotations[fleet.AnnotationAgentKey], acceptCredential: r.cluster.Annotations[fleet.AnnotationAcceptCredential],
 	}
 	o := &r.o
 	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membership.AgentLost, status.Agent.LastSeen.Time
@@ -61,7 +60,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
-	r.observeSuperseded(o)
+	r.observeCredential()
 	r.observeRival(o)
 	return nil
 }
@@ -70,7 +69,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if r.o.Revoked {
 		r.missing.Delete(r.o.Namespace)
-		r.superseded.Delete(r.o.Namespace)
+		r.renewer.Forget(r.o.Namespace)
 		return ctrl.Result{}, r.Report(ctx, record.Departure{})
 	}
 	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {
@@ -89,7 +88,7 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	expires, err := r.expire(ctx, r.cluster, r.o)
-	err = errors.Join(err, r.o.renewalFailure) // which is tried again, and which the record need not wait for
+	err = errors.Join(err, r.o.credential.Failure) // which is tried again, and which the record need not wait for
 	if wait := r.o.wait(r.Clock.Now()); err != nil || wait > 0 || expires.IsZero() {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -116,12 +115,8 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 		period = asked
 	}
 	asked := o.asks(period, c.AddressToAsk(&o.Observed))
-	asked.Credential, o.renewalFailure = c.issueCredential(ctx, o)
-	err := membership.Ask(ctx, c.Client, o.Report, asked)
-	if o.renewalFailure == nil {
-		o.renewAt = o.renewalDue(c.Config.Current().AgentTokenLifetime, c.began())
-	}
-	return err
+	asked.Credential = c.renewer.Issue(ctx, &o.credential)
+	return membership.Ask(ctx, c.Client, o.Report, asked)
 }
 
 // restore creates again what was deleted of a member's rights, report or Lease.
@@ -137,7 +132,7 @@ func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1be
 // then whether to delete what was delivered.
 func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
 	asked := membership.Join(period, hub)
-	asked.Warning = o.warning()
+	asked.Warning = o.credential.Warning()
 	if o.LeavePolicy == clusterv1beta1.LeaveDelete {
 		asked.LeavePolicy = clusterv1beta1.LeaveDelete
 	}

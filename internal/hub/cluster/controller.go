@@ -29,6 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/hub/renewal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -46,19 +47,15 @@ type Controller struct {
 	workspaces cache.Cache
 	// missing is since when a member namespace has no identity.
 	missing sync.Map
-	// superseded is since when a report names a credential that a newer one had replaced.
-	superseded sync.Map
-	// reconnect returns a token with which agents of a workspace may ask to be members again.
-	reconnect func(ctx context.Context, workspace string) string
-	// began returns when this hub began to reconcile.
-	began func() time.Time
+	// renewer renews the credentials of agents that have a key.
+	renewer *renewal.Renewer
 }
 
 // New returns a controller; hub is where the agent of a Cluster should reach the hub, reconnect a token with which agents of a workspace may ask to be
 // members again.
 func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{
-		Controller: record.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, reconnect: reconnect, began: sync.OnceValue(deps.Clock.Now),
+		Controller: record.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, renewer: renewal.New(deps, reconnect),
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 
 // identity is that of the member's agent.
 func (o observed) identity() membership.Identity {
-	return membership.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.key == ""}
+	return membership.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.credential.Key == ""}
 }
 
 // dropReport empties the report of an agent of Muster after a Rancher Fleet agent, which does not report, has taken its place.
@@ -120,9 +120,9 @@ func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o *obse
 	if pinned || o.agent != membership.Native || o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
 		return nil
 	}
-	o.key = credential.Fingerprint(o.Report.Status.AgentKey)
+	o.credential.Key = credential.Fingerprint(o.Report.Status.AgentKey)
 	before := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, fleet.AnnotationAgentKey, o.key)
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, fleet.AnnotationAgentKey, o.credential.Key)
 	if err := kube.Patch(ctx, c.Client, before, cluster); err != nil {
 		return fmt.Errorf("pinning the key of the agent to Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}

@@ -63,3 +63,20 @@ func TestNothingOfTheAgentBeforeIsShownOfALegacyAgent(t *testing.T) {
 		t.Errorf("it shows %+v", after.Display)
 	}
 }
+
+func TestWhoTakesCredentialsThatTheHubIssues(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*observed)
+		want   bool
+	}{
+		"an agent of Muster's":                           {func(*observed) {}, true},
+		"not while it is lost":                           {func(o *observed) { o.Liveness.State = liveness.Lost }, false},
+		"not a Rancher Fleet agent":                      {func(o *observed) { o.agent, o.account.issuedTo = membership.Legacy, membership.Legacy }, false},
+		"nor ours with the credential that was for that": {func(o *observed) { o.account.issuedTo, o.account.shared = membership.Legacy, true }, false},
+	} {
+		o := member(func(o *observed) { o.account.issuedTo = membership.Native }, c.change)
+		if got := o.takesCredentials(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func leaver(o observed, timeout time.Duration) record.Leaver {
 // Leaver forgets since when the identity is missing or an older credential is in use.
 func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver {
 	r.missing.Delete(r.o.Namespace)
-	r.superseded.Delete(r.o.Namespace)
+	r.renewer.Forget(r.o.Namespace)
 	return leaver(r.o, timeout)
 }
 

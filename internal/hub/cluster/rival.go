@@ -22,7 +22,7 @@ func (c *Controller) observeRival(o *observed) {
 	remedy := fmt.Sprintf("stop the one that does not belong here and delete its Secrets %s and %s; if you do not know which that is, or who has it, revoke this Cluster, which ends both, "+
 		"and register the right one anew: kubectl -n %s annotate cluster.fleet.cattle.io %s %s=true",
 		naming.AgentSecret, naming.AgentKeySecret, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked)
-	o.rival = o.Rival(recorded, remedy, c.began(), c.Clock.Now())
+	o.rival = o.Rival(recorded, remedy, c.renewer.Began(), c.Clock.Now())
 }
 
 // describeRival shows whether two agents have the credential of the Cluster.

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/hub/renewal"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -61,18 +62,11 @@ type observed struct {
 	delivered bool
 	// approval says whether something may be delivered.
 	approval approval
-	// key is the fingerprint of the key that is pinned to the Cluster; "" if none is. acceptCredential is the annotation of that name.
-	key, acceptCredential string
-	// superseded: the report names a credential that a newer one had replaced. settleAt is when that is sure; zero if nothing is to be found out.
-	superseded bool
-	settleAt   time.Time
+	// credential is what decides on the credential of the agent.
+	credential renewal.State
 	// rival is an agent that waits for the one that beats.
-	rival record.Rival
-	// renewAt is when the next credential is due; zero if the hub renews none.
-	renewAt time.Time
-	// renewalFailure is why the credential that is due was not issued.
-	renewalFailure error
-	before         fleet.ClusterStatus
+	rival  record.Rival
+	before fleet.ClusterStatus
 	// recorded is the agent's state by the status before.
 	recorded membership.AgentState
 }
@@ -97,11 +91,9 @@ func (o observed) unsettled(now time.Time) time.Duration {
 
 // wait is after how long a Cluster is reconciled without an event; zero if only events can change anything.
 func (o observed) wait(now time.Time) time.Duration {
-	wait := o.waitForMember()
-	for _, at := range []time.Time{o.settleAt, o.renewAt, o.rival.Until} {
-		if left := max(at.Sub(now), time.Millisecond); !at.IsZero() && (wait == 0 || left < wait) {
-			wait = left
-		}
+	wait := o.credential.Wait(o.waitForMember(), now)
+	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
+		wait = left
 	}
 	return wait
 }
@@ -149,9 +141,9 @@ func readiness(o observed) result {
 		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
 	}
 	if o.approval == approvalAwaited {
-		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.cloned(), o.rival.Message, o.registering()))}
+		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering()))}
 	}
-	return result{ready: true, reason: reasonReady, message: cmp.Or(o.cloned(), o.rival.Message, o.registering())}
+	return result{ready: true, reason: reasonReady, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}
 }
 
 // afterRevocation is what has to follow when a revocation is taken back.

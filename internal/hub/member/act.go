@@ -3,7 +3,9 @@ package member
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +48,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) er
 		r.Liveness.Track(o.Namespace, max(period(mc), minSilence/3), o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
-	return nil
+	return r.observeExchange(ctx)
 }
 
 // observeIdentity reads whether the identity that the record asks for may be used.
@@ -81,26 +83,46 @@ func period(mc *clusterv1beta1.MemberCluster) time.Duration {
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	o := &r.o
 	if o.Revoked {
+		r.renewer.Forget(o.Namespace)
 		return ctrl.Result{}, r.Report(ctx, record.Departure{})
 	}
 	err := r.PrepareNamespace(ctx, &o.Observed)
 	if err == nil && o.NamespaceState == membership.NamespaceOurs {
-		err = r.ask(ctx, *o, membership.Join(period(r.mc), r.AddressToAsk(&o.Observed)))
+		err = r.prepare(ctx)
 	}
 	if err == nil {
 		err = r.Report(ctx, record.Departure{})
 	}
-	switch {
-	case err != nil:
+	if err = errors.Join(err, o.credential.Failure); err != nil { // a failed renewal is tried again, and the record need not wait for it
 		return ctrl.Result{}, err
-	case o.WaitToMove > 0:
-		return ctrl.Result{RequeueAfter: o.WaitToMove}, nil
-	case readyToJoinCondition(*o).reason != reasonReadyToJoin:
-		return ctrl.Result{RequeueAfter: unwatchedRetry}, nil
-	case o.Liveness.State == liveness.Online:
-		return ctrl.Result{RequeueAfter: record.RefreshLastSeen}, nil
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(), r.Clock.Now())}, nil
+}
+
+// wait is after how long a member without a credential of the hub's is reconciled without an event; zero if only events can change anything.
+func (o observed) wait() time.Duration {
+	switch {
+	case o.WaitToMove > 0:
+		return o.WaitToMove
+	case readyToJoinCondition(o).reason != reasonReadyToJoin:
+		return unwatchedRetry
+	case o.Liveness.State == liveness.Online:
+		return record.RefreshLastSeen
+	}
+	return 0
+}
+
+// prepare restores what is in the member namespace, and asks the agent for what the record and the settings say.
+func (r *reconciliation) prepare(ctx context.Context) error {
+	o := &r.o
+	if err := r.pinKey(ctx); err != nil {
+		return err
+	}
+	failure := r.prepareAccount(ctx)
+	asked := membership.Join(period(r.mc), r.AddressToAsk(&o.Observed))
+	asked.Credential, asked.Warning = r.renewer.Issue(ctx, &o.credential), o.credential.Warning()
+	o.credential.Failure = errors.Join(failure, o.credential.Failure)
+	return r.ask(ctx, *o, asked)
 }
 
 // ask writes what differs in the member namespace from what the agent needs, and into the report what the agent is asked for.
@@ -111,11 +133,14 @@ func (c *Controller) ask(ctx context.Context, o observed, asked clusterv1beta1.I
 	}
 	if o.Report == nil {
 		differ = append(differ, o.NewReport(asked))
-	} else if err := membership.Ask(ctx, c.Client, o.Report, asked); err != nil {
-		return err
 	}
 	if err := kube.Ensure(ctx, c.Client, differ...); err != nil {
 		return err
+	}
+	if o.Report != nil {
+		if err := membership.Ask(ctx, c.Client, o.Report, asked); err != nil {
+			return err
+		}
 	}
 	return c.Restore(ctx, o.NewLease())
 }
@@ -123,7 +148,7 @@ func (c *Controller) ask(ctx context.Context, o observed, asked clusterv1beta1.I
 // differingRights returns the Role and the RoleBinding of the member if they are not as they should be. Without a usable identity, the RoleBinding is
 // deleted.
 func (c *Controller) differingRights(ctx context.Context, o observed) (differ []client.Object, err error) {
-	rights := membership.Rights{Member: o.Member, Native: o.native()}
+	rights := membership.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits()}
 	if o.usable() {
 		rights.Identity = &o.identity
 	}
@@ -176,16 +201,20 @@ func (r *reconciliation) Report(ctx context.Context, departure record.Departure)
 var announced = []string{
 	clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
 	clusterv1beta1.ConditionSupported, clusterv1beta1.ConditionPruned, clusterv1beta1.ConditionLeftoversRemoved,
+	clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
 }
+
+// unannounced are reasons of conditions that are no news to anybody.
+var unannounced = []string{reasonExchanging, reasonAgentHasNoKey, reasonSwitchedOff}
 
 // announce logs a transition and records an Event of it.
 func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition) {
-	if from.Reason == to.Reason && from.Status == to.Status {
+	if from.Reason == to.Reason && from.Status == to.Status || slices.Contains(unannounced, to.Reason) {
 		return
 	}
 	ctrl.LoggerFrom(ctx).Info("MemberCluster changed state", "condition", to.Type, "from", from.Reason, "to", to.Reason, "message", to.Message)
 	kind := corev1.EventTypeNormal
-	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft {
+	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft || to.Type == clusterv1beta1.ConditionCloned {
 		kind = corev1.EventTypeWarning
 	}
 	logged := to.Reason == membership.ReasonAgentLost && c.Liveness.ManyLost() // the tracker has logged that once

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,8 @@ const policyAuthor = "muster-member-author"
 
 // auditRights writes whose the member namespace becomes, before the RoleBinding says so.
 func (c *Controller) auditRights(ctx context.Context, o observed, before *rbacv1.RoleBinding) error {
-	fact := rightsFact(o, before.Subjects)
+	own := o.ExchangedSubject()
+	fact := rightsFact(o, slices.DeleteFunc(slices.Clone(before.Subjects), func(s rbacv1.Subject) bool { return s == own }))
 	if fact == nil {
 		return nil
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/hub/renewal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -45,11 +46,14 @@ const (
 // Controller reconciles MemberClusters.
 type Controller struct {
 	*record.Controller
+	// renewer issues and renews the credentials that agents of Muster get in exchange for the token of the identity.
+	renewer *renewal.Renewer
 }
 
 // New returns a controller, which writes to the audit to whom it gives rights.
 func New(deps controller.Deps, moves *record.MoveLimiter, entries *audit.Writer) *Controller {
-	return &Controller{record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
+	noReconnect := func(context.Context, string) string { return "" } // the token of the identity is what an agent comes back with
+	return &Controller{record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete), renewal.New(deps, noReconnect)}
 }
 
 // Register adds the controller to the manager.
@@ -68,6 +72,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(owned)).
 		WatchesMetadata(&corev1.Namespace{}, owned, notCreated).
+		WatchesMetadata(&corev1.ServiceAccount{}, owned).
 		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notCreated).
 		WatchesMetadata(&rbacv1.Role{}, owned, notCreated).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).

@@ -108,10 +108,13 @@ func madeBefore(a, b *clusterv1beta1.MemberCluster) bool {
 	return a.Name < b.Name
 }
 
-// agentOf names the Cluster to whose agent a ServiceAccount was issued, or is "".
+// agentOf names the record to whose agent a ServiceAccount was issued, or is "".
 func agentOf(account client.Object) string {
 	if membership.IssuedTo(account) == "" {
 		return ""
+	}
+	if owner := metav1.GetControllerOf(account); owner != nil {
+		return owner.Kind + " " + owner.Name
 	}
 	key, _ := membership.RecordOf(account)
 	return "Cluster " + key.String()

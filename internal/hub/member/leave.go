@@ -13,13 +13,23 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/record"
 )
 
+// leaver decides how a deleted MemberCluster leaves.
+func leaver(o observed, timeout time.Duration) record.Leaver {
+	return record.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers}
+}
+
+// Leaver forgets since when an older credential is in use.
 func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver {
-	return record.Leaver{Observed: r.o.Observed, Timeout: timeout, Leftovers: r.o.leftovers}
+	r.renewer.Forget(r.o.Namespace)
+	return leaver(r.o, timeout)
 }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {
 	asked := membership.Join(period(r.mc), r.o.Hub)
 	asked.State, asked.LeavePolicy = clusterv1beta1.ClusterStateLeave, r.o.LeavePolicy
+	if r.o.Report != nil {
+		asked.Credential = r.o.Report.Spec.Credential
+	}
 	return r.ask(ctx, r.o, asked)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/hub/renewal"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -53,7 +54,13 @@ type observed struct {
 	accountMissing bool
 	// identityHolder is another member that has the identity already, "" if there is none.
 	identityHolder string
-	before         clusterv1beta1.MemberClusterStatus
+	// account is the one that the hub has made for the agent; it has no UID if there is none.
+	account *metav1.PartialObjectMetadata
+	// keyPinned: the record says to which key credentials are issued, or to none.
+	keyPinned bool
+	// credential is what decides on the credential that the agent gets in exchange for the token of the identity.
+	credential renewal.State
+	before     clusterv1beta1.MemberClusterStatus
 	// generation of the record.
 	generation int64
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -27,7 +28,7 @@ const (
 func joined(change ...func(*observed)) observed {
 	beat := now.Add(-time.Minute)
 	o := observed{
-		identity: rbacv1.Subject{Kind: "ServiceAccount", Name: "a", Namespace: "fleet-system"},
+		identity: rbacv1.Subject{Kind: "ServiceAccount", Name: "a", Namespace: "fleet-system"}, account: kube.CoreMetadata("ServiceAccount"),
 	}
 	o.Name, o.Namespace, o.NamespaceState = "m", "fleet-member-m", membership.NamespaceOurs
 	o.Liveness = liveness.Observation{State: liveness.Online, LastBeat: beat}
@@ -65,7 +66,7 @@ func deleted(o *observed) { o.Deleted = now.Add(-time.Minute) }
 func TestConditions(t *testing.T) {
 	readyToJoin := func(o observed) result { return readyToJoinCondition(o) }
 	joinedState := func(o observed) result {
-		return joinedCondition(o, (&reconciliation{o: o}).Leaver(15*time.Minute).Depart(now))
+		return joinedCondition(o, leaver(o, 15*time.Minute).Depart(now))
 	}
 	healthy := func(o observed) result { return healthyCondition(o) }
 	recordedLost := func(o *observed) { o.RecordedLost = true }

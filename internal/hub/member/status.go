@@ -33,6 +33,7 @@ func describe(o observed, generation int64, departure record.Departure, now time
 	if o.Revoked {
 		after.AgentStatus = nil // the next agent is a new one
 	}
+	describeCredential(&after, o, set)
 	if o.Report != nil {
 		rollUp(&after, o, generation, now)
 	}

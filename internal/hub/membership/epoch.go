@@ -71,7 +71,7 @@ func Registrable(cluster *fleet.Cluster) bool {
 // make for the member are left alone.
 func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Reader) error {
 	if m.Workspace == "" {
-		return kube.Delete(ctx, c, Rights{Member: m}.Binding()) // the identity is the admin's
+		return kube.Delete(ctx, c, Rights{Member: m}.Binding(), m.Account()) // the identity is the admin's
 	}
 	every := Identity{Member: m, Kind: Legacy, Shared: true}
 	if err := kube.Delete(ctx, c, append(every.grants(), m.ContentBinding(""), m.Account(), every.TokenSecret())...); err != nil {

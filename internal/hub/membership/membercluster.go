@@ -4,9 +4,12 @@ import (
 	_ "embed"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -25,6 +28,8 @@ type Rights struct {
 	Identity *rbacv1.Subject
 	// Native narrows the rights to those of Muster's own agent.
 	Native bool
+	// Exchanged gives the account that the hub has made for the agent the rights of the identity.
+	Exchanged bool
 }
 
 // Role returns what the identity may do.
@@ -49,6 +54,31 @@ func (r Rights) Binding() *rbacv1.RoleBinding {
 			subject.APIGroup, subject.Namespace = rbacv1.GroupName, ""
 		}
 		binding.Subjects = []rbacv1.Subject{subject}
+		if r.Exchanged {
+			binding.Subjects = append(binding.Subjects, r.ExchangedSubject())
+		}
 	}
 	return binding
+}
+
+// ExchangedSubject is the account that the hub makes for the agent of a MemberCluster.
+func (m Member) ExchangedSubject() rbacv1.Subject {
+	return kube.AccountSubject(m.Namespace, naming.MemberServiceAccount)
+}
+
+// annotationIdentity on the account that the hub has made for the agent of a MemberCluster is the identity for whose token the agent got a credential.
+const annotationIdentity = "muster/identity"
+
+// ExchangedAccount returns the account to which the hub issues credentials for the agent of a MemberCluster, in exchange for the token of the identity.
+func (m Member) ExchangedAccount(identity, key string) *corev1.ServiceAccount {
+	off := false
+	account := &corev1.ServiceAccount{ObjectMeta: m.meta(m.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
+	account.Annotations = map[string]string{annotationAgent: string(Native), annotationIdentity: identity, fleet.AnnotationAgentKey: key}
+	return account
+}
+
+// MadeInExchange returns whether an account was made for the agent with a key that had the token of an identity.
+func MadeInExchange(account client.Object, identity, key string) bool {
+	annotations := account.GetAnnotations()
+	return account.GetUID() != "" && annotations[annotationIdentity] == identity && annotations[fleet.AnnotationAgentKey] == key
 }

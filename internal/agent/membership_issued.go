@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// issuedType tells the Secret with what the hub has issued from one of the user's of the same name: nobody can change the type of a Secret.
+const issuedType corev1.SecretType = "muster/member-credential"
+
+// The keys of that Secret, beside token and ca.crt, which is the CA that the user's Secret has given, so that it may be deleted.
+const (
+	keySequence        = "sequence"
+	keyMember          = "memberClusterName"
+	keyMemberNamespace = "memberNamespace"
+	// keyServers are the addresses at which this is the same hub: the configured one and the one in use.
+	keyServers = "servers"
+)
+
+// issuedSecret is the form in which a credential that the hub issued is stored, with what was configured then.
+func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: naming.MemberAgentCredentialSecret, Namespace: m.member.Namespace}, Type: issuedType,
+		Data: map[string][]byte{
+			corev1.ServiceAccountTokenKey: []byte(c.Token), keySequence: []byte(strconv.FormatInt(c.Sequence, 10)),
+			keyMember: []byte(c.Cluster), keyMemberNamespace: []byte(c.MemberNamespace), keyServers: []byte(m.Server + " " + c.Server),
+			corev1.ServiceAccountRootCAKey: []byte(m.givenCA(given)),
+		},
+	}
+}
+
+// exchangedCredential reads what issuedSecret has written, but for the address.
+func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
+	sequence, err := strconv.ParseInt(string(secret.Data[keySequence]), 10, 64)
+	c := hubclient.Credential{
+		Token: string(secret.Data[corev1.ServiceAccountTokenKey]), Sequence: sequence,
+		Cluster: string(secret.Data[keyMember]), MemberNamespace: string(secret.Data[keyMemberNamespace]),
+	}
+	if secret.Type != issuedType || err != nil || sequence < 1 || c.Account() == "" {
+		return hubclient.Credential{}, errors.New("it holds no credential that a hub has issued")
+	}
+	return c, nil
+}
+
+// givenCA is the CA in the user's Secret, or that which the Secret had before it was deleted.
+func (m *membership) givenCA(given *corev1.Secret) string {
+	if given != nil {
+		if _, ca, err := hubclient.TokenFromSecret(given); err == nil {
+			return string(ca)
+		}
+	}
+	issued, _ := m.issued.Get()
+	if issued == nil || issued.Type != issuedType {
+		return ""
+	}
+	return string(issued.Data[corev1.ServiceAccountRootCAKey])
+}
+
+// observeIssued prefers what the hub has issued to the token of the user's, if it is of the same hub and member.
+func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
+	if secret == nil {
+		return
+	}
+	name := m.member.Namespace + "/" + naming.MemberAgentCredentialSecret
+	issued, err := exchangedCredential(secret)
+	if err == nil && (issued.Cluster != m.Name || issued.MemberNamespace != m.Namespace || !slices.Contains(strings.Fields(string(secret.Data[keyServers])), m.Server)) {
+		err = fmt.Errorf("it is for member %s in namespace %s of the hub at %s", issued.Cluster, issued.MemberNamespace, secret.Data[keyServers])
+	}
+	if err != nil {
+		o.unused = fmt.Sprintf(" (secret %s is not used: %v)", name, err)
+		return
+	}
+	version := fmt.Sprintf("%s.%d", issued.Account(), issued.Sequence)
+	// A session that began with the token of the user's uses what has been stored since.
+	o.exchanged = o.inUse != nil && (o.inUse.Sequence > 0 || !strings.HasSuffix(o.trial.version, "/"+version))
+	if o.credential.version != "" && o.credential.problem == "" {
+		given := o.stored
+		o.given = &given
+	}
+	o.stored.Token, o.stored.Sequence = issued.Token, issued.Sequence
+	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
+}
+
+// explainIssued says what it means that the hub refuses a credential that it has issued. The token of the user's may have to take its place.
+func (m *membership) explainIssued(session *hubclient.Session, r hubclient.Result, err error) (result, string) {
+	why := session.Explain(err)
+	if expires := credential.ClaimsOf(session.Credential.Token).Expires; r == hubclient.Unauthorized && !expires.IsZero() && session.Now().After(expires) {
+		why = "it expired at " + expires.UTC().Format(time.RFC3339)
+	}
+	return cmp.Or(map[hubclient.Result]result{hubclient.Unauthorized: refused}[r], absent), fmt.Sprintf(
+		"the hub at %s refuses the credential that it issued to %s: %s; put a token of the identity of the MemberCluster into secret %s, which is used at once",
+		session.Server(), session.Credential.Record(), why, m.credentialRef())
+}

@@ -1,0 +1,64 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/renewal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// observeCredential gathers what decides on the credential of the agent.
+func (r *reconciliation) observeCredential() {
+	o, annotations := &r.o, r.cluster.Annotations
+	o.credential = renewal.State{
+		Member: o.Member, AccountUID: o.account.uid, Created: o.account.created, Kind: o.account.issuedTo,
+		Acting: o.takesCredentials(), Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential],
+		Report: o.Report, Before: (*clusterv1beta1.CredentialStatus)(o.before.Credential),
+	}
+	r.renewer.Observe(&o.credential)
+}
+
+// takesCredentials says whether an agent of Muster's is alive, with an account that was issued to one.
+func (o observed) takesCredentials() bool {
+	return o.agent == membership.Native && o.account.issuedTo == membership.Native && o.Liveness.State == liveness.Online
+}
+
+// endSelfRenewal takes the right to request tokens from an agent whose credential the hub renews.
+func (c *Controller) endSelfRenewal(ctx context.Context, o *observed) error {
+	if o.credential.Key == "" {
+		return nil
+	}
+	binding := o.SelfRenewal()
+	have := kube.MetadataOf(c.Client.Scheme())(binding)
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(binding), have); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	uid := have.GetUID()
+	if err := c.Client.Delete(ctx, binding, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting RoleBinding %s/%s: %w", binding.Namespace, binding.Name, err)
+	}
+	return nil
+}
+
+// describeCredential shows what is known of the credential, and whether two agents use credentials of one Cluster.
+func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
+	if o.account.uid == "" || !o.Seen() {
+		dropRival(after)
+		return
+	}
+	after.Credential = ptr.To(fleet.CredentialStatus(o.credential.Credential()))
+	if why := o.credential.Cloned(); why != "" {
+		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, renewal.ReasonSuperseded, why))
+		return
+	}
+	describeRival(after, o, now)
+}

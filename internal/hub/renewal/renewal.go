@@ -1,0 +1,118 @@
+// Package renewal renews the credentials of members whose agents have a key, of either kind of record, and notices credentials that are in use again.
+//
+// A new credential is issued every day, sealed to the agent's key, for the spec of the report, which the controller of the record writes. A counter tells
+// the credentials of an account apart:
+//
+//	          due                       the report names it                 the status shows that
+//	in use ─────────► issued, sealed ─────────────────────► in use, newest ───────────────────────► withdrawn from the report
+//	                                                          │
+//	                                 the report names an older one for a while
+//	                                                          ▼
+//	                                                        Cloned   until an annotation accepts the older one, or the agent registers anew
+//
+// Its invariant: only the pinned key opens what is issued, and only for the account that the member has.
+package renewal
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Renewer renews the credentials of the members of one kind of record.
+type Renewer struct {
+	deps controller.Deps
+	// reconnect returns a token with which agents of a workspace may ask to be members again.
+	reconnect func(ctx context.Context, workspace string) string
+	// Began returns when this hub began to reconcile.
+	Began func() time.Time
+	// superseded is since when a report names a credential that a newer one had replaced.
+	superseded sync.Map
+}
+
+// New returns a Renewer. Reconnect returns a token with which agents of a workspace may ask to be members again, "" if there is none.
+func New(deps controller.Deps, reconnect func(ctx context.Context, workspace string) string) *Renewer {
+	return &Renewer{deps: deps, reconnect: reconnect, Began: sync.OnceValue(deps.Clock.Now)}
+}
+
+// Observe finds whether the report has named an older credential for so long that no agent which was just replaced can have written it.
+func (r *Renewer) Observe(s *State) {
+	used, now := s.Used(), r.deps.Clock.Now()
+	if used == nil || used.Sequence >= s.shown().Sequence {
+		r.Forget(s.Namespace)
+		return
+	}
+	since, _ := r.superseded.LoadOrStore(s.Namespace, now)
+	if until := since.(time.Time).Add(supersededFor); now.Before(until) {
+		s.settleAt = until
+		return
+	}
+	s.superseded = true
+}
+
+// Forget drops what is known of a member that leaves or is revoked.
+func (r *Renewer) Forget(namespace string) { r.superseded.Delete(namespace) }
+
+// Issue returns the credential for the report: a new one if that is due, without the sealed token once the record shows that the agent uses it. If that
+// fails it is the one that is there.
+func (r *Renewer) Issue(ctx context.Context, s *State) *clusterv1beta1.IssuedCredential {
+	next, err := r.issue(ctx, s)
+	if s.Failure = err; err != nil {
+		return s.issued()
+	}
+	after := *s
+	if s.Report != nil {
+		report := *s.Report
+		report.Spec.Credential = next
+		after.Report = &report
+	}
+	s.renewAt = after.renewalDue(r.deps.Config.Current().AgentTokenLifetime, r.Began())
+	return next
+}
+
+func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCredential, error) {
+	current, life, now := s.issued(), r.deps.Config.Current().AgentTokenLifetime, r.deps.Clock.Now()
+	due := s.renewalDue(life, r.Began())
+	if due.IsZero() || now.Before(due) {
+		if current != nil && len(current.Sealed) > 0 && s.shown().Sequence >= current.Sequence {
+			withdrawn := *current
+			withdrawn.Sealed = nil
+			return &withdrawn, nil
+		}
+		return current, nil
+	}
+	token, err := kube.RequestToken(ctx, r.deps.Client.SubResource("token"), s.Account(), life)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := credential.ReadClaims(token)
+	if err != nil {
+		return nil, err
+	}
+	if claims.AccountUID != string(s.AccountUID) {
+		return nil, fmt.Errorf("renewing the credential of %s: the account was replaced meanwhile", s.Namespace)
+	}
+	next := &clusterv1beta1.IssuedCredential{
+		AccountUID: claims.AccountUID, Sequence: s.Credential().Sequence + 1, After: s.Credential().Sequence,
+		Issued: metav1.NewTime(now.Truncate(time.Second)), Expires: metav1.NewTime(claims.Expires),
+	}
+	if current != nil {
+		next.Sequence = max(next.Sequence, current.Sequence+1)
+	}
+	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence},
+		credential.Tokens{Token: token, Reconnect: r.reconnect(ctx, s.Workspace)})
+	if err != nil {
+		return nil, fmt.Errorf("renewing the credential of %s: %w", s.Namespace, err)
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Credential renewed", "sequence", next.Sequence, "expires", claims.Expires)
+	return next, nil
+}
