@@ -64,7 +64,7 @@ func BenchmarkAgent(b *testing.B) {
 		time.Sleep(15 * time.Second) // the count of the token is written at most every ten
 		count, kinds := mark.writes(b)
 		count -= kinds["create secrets "] + kinds["delete secrets "] + kinds["update secrets "] // the member's own
-		count -= max(0, kinds["patch internalmemberclusters status"]-1) // the agents before it report its namespace
+		count -= max(0, kinds["patch internalmemberclusters status"]-1)                         // the agents before it report its namespace
 		writes += count
 		if i == rounds-1 { // the first one makes what a workspace has once
 			b.Logf("writes of one join: %v", kinds)
