@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,9 +60,12 @@ func (m *member) bootstrap(values map[string]string) {
 	for _, key := range []string{"token", "tokenName", "clusterNamespace", "systemRegistrationNamespace"} {
 		data[key] = values[key]
 	}
-	m.check(m.Create(context.Background(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: naming.AgentBootstrapSecret, Namespace: m.agentNamespace}, StringData: data,
-	}))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: naming.AgentBootstrapSecret, Namespace: m.agentNamespace}, StringData: data}
+	err := m.Create(context.Background(), secret)
+	if apierrors.IsAlreadyExists(err) { // an agent that was stopped right after it joined has not forgotten the last one
+		err = m.Update(context.Background(), secret)
+	}
+	m.check(err)
 }
 
 func (m *member) start() {

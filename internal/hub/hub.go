@@ -11,21 +11,15 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -54,7 +48,6 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
-	"github.com/muster-fleet/muster/internal/hub/membership"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/reconnect"
 	"github.com/muster-fleet/muster/internal/hub/record"
@@ -62,8 +55,6 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/hub/unsupported"
-	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Options is how a hub is run.
@@ -295,41 +286,6 @@ func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKin
 		return false, fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
 	}
 	return true, nil
-}
-
-// bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.
-func bootstrap(c client.Client, systemNamespace string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		// An API server that is restarted at this moment must not end the hub.
-		for backoff := (wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}); ; {
-			err := makeOwn(ctx, c, systemNamespace)
-			if !utilnet.IsConnectionRefused(err) && !utilnet.IsConnectionReset(err) {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return err
-			case <-time.After(backoff.Step()):
-			}
-		}
-	}
-}
-
-func makeOwn(ctx context.Context, c client.Client, systemNamespace string) error {
-	roles, err := membership.ClusterRoles()
-	if err != nil {
-		return err
-	}
-	if err := kube.Ensure(ctx, c, roles...); err != nil {
-		return err
-	}
-	for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.MemberSystemNamespace} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating namespace %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // addProbes serves /healthz while the process lives and /readyz once its caches are filled.
