@@ -95,9 +95,12 @@ func TestARevocationIsFinishedHoweverOftenTheHubIsKilled(t *testing.T) {
 	m.bootstrap(values)
 	m.start()
 	f.untilReady(name, "Ready")
-	if now := m.stored(); string(now.Data["deploymentNamespace"]) != naming.MemberNamespaceAt(1, f.workspace, name) {
-		t.Errorf("the member has namespace %s", now.Data["deploymentNamespace"])
-	}
+	f.eventually("the agent has stored that its namespace is another one", func() error { // after its first beat
+		if is := string(m.stored().Data["deploymentNamespace"]); is != naming.MemberNamespaceAt(1, f.workspace, name) {
+			return fmt.Errorf("it is %s", is)
+		}
+		return nil
+	})
 	if found := f.revocations(name); len(found) != 1 || f.epochOf(name) != "1" {
 		t.Errorf("after all that the epoch is %s, and the audit says %v", f.epochOf(name), found)
 	}

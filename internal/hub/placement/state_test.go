@@ -61,6 +61,13 @@ func on(t *testing.T, members ...string) func(*observed) {
 	}
 }
 
+func obstacle(member int, reason string) func(*observed) {
+	return func(o *observed) {
+		o.members[member].Obstacle = scheduling.Obstacle{Reason: reason, Message: "it is " + reason}
+		o.members[member].Leaving = reason == reasonLeaving
+	}
+}
+
 func requiring(label string) func(*observed) {
 	return func(o *observed) {
 		name, value, _ := strings.Cut(label, "=")
@@ -118,12 +125,6 @@ func TestWhoHadWorksBeforeTheirDefinitionWasDeletedHasThemAgain(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	obstacle := func(member int, reason string) func(*observed) {
-		return func(o *observed) {
-			o.members[member].Obstacle = scheduling.Obstacle{Reason: reason, Message: "it is " + reason}
-			o.members[member].Leaving = reason == reasonLeaving
-		}
-	}
 	unlabel := func(o *observed) { o.members[0].Labels = nil }
 	otherTerms := func(o *observed) { o.before.PolicyHash = "others" }
 	more := func(o *observed) { o.selected.Objects = append(o.selected.Objects, configMap("more", 10)) }
@@ -202,6 +203,7 @@ func TestDescribe(t *testing.T) {
 		{"one of two waits for its turn", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }), "0/2",
 			"b: waits for its turn: at most 1 of 2 members may be unavailable; a: being written", "RolloutStarted False"},
 		{"nobody qualifies", world(t, requiring("env=none")), "0/0", `no member qualifies: a: its labels do not match "env=none"; b: its labels do not match "env=none"`, ""},
+		{"nobody qualifies, and some are leaving anyway", world(t, requiring("env=prod"), obstacle(0, reasonLeaving), obstacle(1, reasonLost)), "0/0", "no member qualifies: b: it is " + reasonLost + "; a: it is Leaving", ""},
 		{"one leaves, and what was said of it last stands", world(t, on(t, "b"), func(o *observed) {
 			o.members[0].Leaving, o.members[0].Obstacle = true, scheduling.Obstacle{Reason: reasonLeaving, Message: "it leaves"}
 			o.before.PlacementStatuses = []placement.PerClusterStatus{{ClusterName: "a", Conditions: said("True")}}

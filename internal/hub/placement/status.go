@@ -173,7 +173,7 @@ func (o observed) hasWorks(d scheduling.Decision) bool {
 }
 
 // notPicked returns some of the members that are not picked: first those that have yet to lose the placement, then those that the policy names, then
-// those with a passing obstacle, then the others. Members that PickFixed does not name are of no interest.
+// those with a passing obstacle, then the others, those that are leaving late among them. Members that PickFixed does not name are of no interest.
 func (o observed) notPicked(d decision) []scheduling.Decision {
 	var others []scheduling.Decision
 	named := 0
@@ -186,7 +186,7 @@ func (o observed) notPicked(d decision) []scheduling.Decision {
 		}
 	}
 	// Reasons that are not in the list come first.
-	order := []string{scheduling.ReasonSpread, scheduling.ReasonTainted, scheduling.ReasonOutranked, scheduling.ReasonNoMatch}
+	order := []string{scheduling.ReasonSpread, scheduling.ReasonTainted, scheduling.ReasonOutranked, reasonLeaving, scheduling.ReasonNoMatch}
 	rank := func(n scheduling.Decision) int {
 		if o.hasWorks(n) {
 			return -2
@@ -216,17 +216,17 @@ func (o observed) scheduled(d decision) condition {
 		return d.problem
 	}
 	picked := len(d.result.Picked())
-	var reasons, notAdmitted []string // members that do not admit the namespace come last: most have nothing to do with the placement
+	var reasons, last []string // of the members, those come last that most likely have nothing to do with the placement
 	for _, n := range d.result.Decisions {
 		switch reason := fmt.Sprintf("%s: %s", n.Name, n.Message); {
 		case n.Picked || n.Reason == scheduling.ReasonNotNamed:
-		case n.Reason == scheduling.ReasonNotAdmitted:
-			notAdmitted = append(notAdmitted, reason)
+		case n.Reason == scheduling.ReasonNotAdmitted, n.Reason == reasonLeaving:
+			last = append(last, reason)
 		default:
 			reasons = append(reasons, reason)
 		}
 	}
-	reasons = append(reasons, notAdmitted...)
+	reasons = append(reasons, last...)
 	c := condition{metav1.ConditionTrue, reasonFulfilled, fmt.Sprintf("%d members picked", picked)}
 	switch {
 	case picked < d.result.Wanted:
