@@ -3,8 +3,6 @@ package hub_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -210,39 +207,5 @@ func TestThePolicyOfTheHubIsInstalledForItsAccount(t *testing.T) {
 	who := "request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:" + naming.HubServiceAccount + "'"
 	if found := strings.Count(string(policy), who); found != 2 {
 		t.Errorf("%d policies are about the hub's account, want 2", found)
-	}
-}
-
-// TestThePolicyOfTheHubCostsItsWritesLittle asks the API server how long it took for all that the shared hub has written so far.
-func TestThePolicyOfTheHubCostsItsWritesLittle(t *testing.T) {
-	f := newFixture(t)
-	connection, err := rest.HTTPClientFor(f.cluster.Config)
-	f.check(err)
-	const metric = "apiserver_validating_admission_policy_check_duration_seconds_"
-	sums, tokens := map[string]float64{}, 0
-	f.eventually("the policy has checked what the hub writes", func() error { // it is in force a while after it was installed
-		tokens++
-		f.token(fmt.Sprintf("token-%d", tokens), "240h")
-		answer, err := connection.Get(f.cluster.Config.Host + "/metrics")
-		f.check(err)
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		f.check(err)
-		clear(sums)
-		for line := range strings.Lines(string(text)) {
-			if name, value, _ := strings.Cut(strings.TrimSpace(line), "} "); strings.HasPrefix(name, metric) && strings.Contains(name, `policy="muster-hub"`) {
-				number, err := strconv.ParseFloat(value, 64)
-				f.check(err)
-				kind, _, _ := strings.Cut(strings.TrimPrefix(name, metric), "{")
-				sums[kind] += number
-			}
-		}
-		if sums["count"] == 0 {
-			return fmt.Errorf("the API server answers %s", answer.Status)
-		}
-		return nil
-	})
-	if mean := time.Duration(sums["sum"] / sums["count"] * float64(time.Second)); mean > 50*time.Millisecond { // a fraction of one on an idle machine
-		t.Errorf("%.0f checks took %s each", sums["count"], mean)
 	}
 }
