@@ -155,7 +155,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Serve(metrics.Registry))) },
-		func() error { return liveness.WatchLeases(ctx, mgr.GetCache(), deps.Liveness) },
+		func() error { return addBeats(ctx, mgr, deps.Liveness) },
 		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
@@ -191,6 +191,15 @@ func ownCAs(restConfig *rest.Config) []string {
 		return nil // no connection can be made then
 	}
 	return credential.CADigests(restConfig.CAData)
+}
+
+// addBeats adds what counts the beats in Leases.
+func addBeats(ctx context.Context, mgr manager.Manager, tracker *liveness.Tracker) error {
+	beats, err := liveness.WatchLeases(ctx, mgr.GetCache(), tracker)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(beats))
 }
 
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.

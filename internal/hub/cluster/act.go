@@ -103,18 +103,13 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	if err := c.handOver(ctx, o); err != nil {
 		return err
 	}
-	if err := c.restore(ctx, o, o.asks(c.Heartbeat(), o.Hub)); err != nil {
+	if err := c.restore(ctx, o, o.asks(c.Liveness.Period(0), o.Hub)); err != nil {
 		return err
 	}
 	if err := errors.Join(c.dropReport(ctx, o.dropped), c.endSelfRenewal(ctx, o)); err != nil || o.Report == nil {
 		return err
 	}
-	// The heartbeat period follows the size of the fleet.
-	period := c.Heartbeat()
-	if asked := o.Report.HeartbeatPeriod(); (asked - period).Abs() <= period/periodTolerance {
-		period = asked
-	}
-	asked := o.asks(period, c.AddressToAsk(&o.Observed))
+	asked := o.asks(c.Liveness.Period(o.Report.HeartbeatPeriod()), c.AddressToAsk(&o.Observed))
 	asked.Credential = c.renewer.Issue(ctx, &o.credential)
 	return membership.Ask(ctx, c.Client, o.Report, asked)
 }
@@ -138,9 +133,6 @@ func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clu
 	}
 	return asked
 }
-
-// periodTolerance is the part of a period by which the one that was asked for may be off before that is worth a write.
-const periodTolerance = 4
 
 func (r *reconciliation) Report(ctx context.Context, departure record.Departure) error {
 	after := r.cluster.DeepCopy()

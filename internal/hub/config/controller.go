@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -30,10 +31,9 @@ type Controller struct {
 
 // New returns a controller for the ConfigMap in the hub's system namespace, with default settings until it has read it.
 func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
-	controller := &Controller{client: c, recorder: recorder, namespace: namespace}
-	defaults := Default()
-	controller.current.Store(&defaults)
-	return controller
+	made, defaults := &Controller{client: c, recorder: recorder, namespace: namespace}, Default()
+	made.current.Store(&defaults)
+	return made
 }
 
 // Current returns the settings in force.
@@ -47,9 +47,11 @@ func (c *Controller) Subscribe() <-chan event.GenericEvent {
 	return subscriber
 }
 
-// Register adds the controller to the manager, whose cache must hold just the one ConfigMap.
+// Register adds the controller to the manager, whose cache must hold just the one ConfigMap. It runs on every replica, so that one that takes over acts
+// on the settings as they are.
 func (c *Controller) Register(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).Complete(c)
+	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).
+		WithOptions(controller.Options{NeedLeaderElection: new(false)}).Complete(c)
 }
 
 // Load reads the settings at the start, before any controller runs. Settings that do not parse are an error, because there are no earlier ones to keep.

@@ -40,9 +40,6 @@ type Deps struct {
 	SystemNamespace string
 }
 
-// Heartbeat returns the period that a member which joins now should beat with.
-func (d Deps) Heartbeat() time.Duration { return liveness.Period(d.Liveness.Members()) }
-
 // Workers are the options of a controller that reconciles so many requests at once.
 func Workers(number int) controller.Options {
 	return controller.Options{MaxConcurrentReconciles: number}

@@ -17,24 +17,48 @@ import (
 // maxWaiter bounds the name of an agent that waits, which it writes itself.
 const maxWaiter = 100
 
-// WatchLeases records a beat for every Lease whose renewal changes in the cache, which must hold only Leases of members, and each time that an agent notes
-// on one that it waits for the holder.
-func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) error {
+// WatchLeases returns what counts beats, run by the replica that leads, while every replica has the Leases in its cache from the start. The cache must hold
+// only Leases of members. What was renewed before this replica led counts as no beat: it cannot tell when that was.
+func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (func(context.Context) error, error) {
 	informer, err := leases.GetInformer(ctx, &coordinationv1.Lease{})
 	if err != nil {
-		return fmt.Errorf("watching Leases: %w", err)
+		return nil, fmt.Errorf("watching Leases: %w", err)
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			was, is := before.(*coordinationv1.Lease), after.(*coordinationv1.Lease)
-			if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
-				tracker.Beat(is.Namespace, InLease, is.Spec.RenewTime.Time)
-			}
-			if mark := is.Annotations[clusterv1beta1.AnnotationWaitingAgent]; mark != "" && mark != was.Annotations[clusterv1beta1.AnnotationWaitingAgent] {
-				waiter, _, _ := strings.Cut(mark, " ")
-				tracker.Waits(is.Namespace, kube.Clip(waiter, maxWaiter), kube.Clip(ptr.Deref(is.Spec.HolderIdentity, ""), maxWaiter))
-			}
-		},
-	})
-	return err
+	return func(ctx context.Context) error {
+		following, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { tracker.leases.Add(1) },
+			UpdateFunc: func(before, after any) {
+				tracker.leaseChanged(before.(*coordinationv1.Lease), after.(*coordinationv1.Lease))
+			},
+			DeleteFunc: tracker.leaseGone,
+		})
+		if err != nil {
+			return fmt.Errorf("following Leases: %w", err)
+		}
+		tracker.mu.Lock()
+		tracker.following = following
+		tracker.mu.Unlock()
+		<-ctx.Done()
+		return informer.RemoveEventHandler(following)
+	}, nil
+}
+
+// leaseChanged records a beat if the Lease was renewed, and that an agent has noted on it that it waits for the holder.
+func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
+	if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
+		t.Beat(is.Namespace, InLease, is.Spec.RenewTime.Time)
+	}
+	if mark := is.Annotations[clusterv1beta1.AnnotationWaitingAgent]; mark != "" && mark != was.Annotations[clusterv1beta1.AnnotationWaitingAgent] {
+		waiter, _, _ := strings.Cut(mark, " ")
+		t.Waits(is.Namespace, kube.Clip(waiter, maxWaiter), kube.Clip(ptr.Deref(is.Spec.HolderIdentity, ""), maxWaiter))
+	}
+}
+
+// leaseGone forgets the member, which may have beaten once more while it left. The record of one that stays gets another Lease, and tracks it anew.
+func (t *Tracker) leaseGone(o any) {
+	t.leases.Add(-1)
+	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	t.Forget(o.(*coordinationv1.Lease).Namespace)
 }

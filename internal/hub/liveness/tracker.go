@@ -9,11 +9,13 @@ import (
 	"container/heap"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -72,9 +74,13 @@ type Tracker struct {
 	subscribers []chan event.GenericEvent
 	rearm       chan struct{}
 
-	mu      sync.Mutex
-	members map[string]*member
-	queue   deadlines
+	// leases is how many members have a Lease, once following has synced.
+	leases atomic.Int64
+
+	mu        sync.Mutex
+	following toolscache.ResourceEventHandlerRegistration
+	members   map[string]*member
+	queue     deadlines
 	// limited is when more members were due than may be lost at once; resume is when the next of them may be lost.
 	limited, resume time.Time
 	transitions     map[State]int
@@ -190,16 +196,28 @@ func (t *Tracker) Forget(namespace string) {
 	}
 }
 
-// Members returns how many members are tracked.
-func (t *Tracker) Members() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.members)
+// periodTolerance is the part of a period by which the one that a member beats with may be off before that is worth a write.
+const periodTolerance = 4
+
+// Period returns how often a member is to beat that beats every current, or that joins, with zero. It follows the number of Leases, and stays while that
+// changes little or is not known yet.
+func (t *Tracker) Period(current time.Duration) time.Duration {
+	period := periodOf(int(t.leases.Load()))
+	if current > 0 && (!t.leasesCounted() || (current-period).Abs() <= period/periodTolerance) {
+		return current
+	}
+	return period
 }
 
-// Period is how often each of so many members beats: 50 ms times their number, so that together they write at most twenty times a second, but at
-// least 10 s and at most a minute.
-func Period(members int) time.Duration {
+func (t *Tracker) leasesCounted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.following != nil && t.following.HasSynced()
+}
+
+// periodOf so many members is 50 ms times their number, so that together they write at most twenty times a second, but at least 10 s and at most
+// a minute.
+func periodOf(members int) time.Duration {
 	return min(max(time.Duration(members)*50*time.Millisecond, 10*time.Second), time.Minute)
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -246,11 +249,57 @@ muster_hub_oldest_beat_age_seconds 4
 	}
 }
 
+type following struct {
+	toolscache.ResourceEventHandlerRegistration
+	synced bool
+}
+
+func (f following) HasSynced() bool { return f.synced }
+
 func TestPeriodGrowsWithTheFleetBetweenTenSecondsAndAMinute(t *testing.T) {
-	for members, want := range map[int]time.Duration{0: 10 * time.Second, 200: 10 * time.Second, 400: 20 * time.Second, 1200: time.Minute, 10000: time.Minute} {
-		if got := Period(members); got != want {
-			t.Errorf("%d members: %s, want %s", members, got, want)
+	for _, c := range []struct {
+		name     string
+		leases   int64
+		counting bool
+		current  time.Duration
+		want     time.Duration
+	}{
+		{name: "the first member", want: 10 * time.Second},
+		{name: "a joining one of few", leases: 200, want: 10 * time.Second},
+		{name: "of more", leases: 400, want: 20 * time.Second},
+		{name: "of many", leases: 1200, want: time.Minute},
+		{name: "of very many", leases: 10_000, want: time.Minute},
+		{name: "the fleet has grown", leases: 400, current: 10 * time.Second, want: 20 * time.Second},
+		{name: "by a little", leases: 400, current: 16 * time.Second, want: 16 * time.Second},
+		{name: "the fleet has shrunk", leases: 100, current: time.Minute, want: 10 * time.Second},
+		{name: "a hub that has just begun and has not counted yet", leases: 100, counting: true, current: time.Minute, want: time.Minute},
+	} {
+		tracker, _, _ := start()
+		tracker.leases.Store(c.leases)
+		tracker.following = following{synced: !c.counting}
+		if got := tracker.Period(c.current); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+func TestAMemberWhoseLeaseIsGoneIsForgotten(t *testing.T) {
+	tracker, changes, step := start()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}
+	tracker.Track("a", period, false)
+	tracker.Beat("a", InLease, time.Time{})
+	next(t, changes)
+	tracker.Forget("a")
+	tracker.Beat("a", InLease, time.Time{}) // on its way while the member left
+	next(t, changes)
+	tracker.leaseGone(toolscache.DeletedFinalStateUnknown{Obj: lease})
+	if got := tracker.Observe("a"); got != (Observation{State: Unknown}) {
+		t.Errorf("after the Lease is gone there is %+v", got)
+	}
+	tracker.Track("b", 20*period, false)
+	step(60 * period)
+	if got := next(t, changes); got != "b" {
+		t.Errorf("%s was announced, want only b", got)
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 		}
 		return c.mayReplace(ctx, r, account)
 	}
-	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membership.Join(c.Heartbeat(), c.Hub(o.match)))...)
+	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membership.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
 	if err != nil {
 		return d, nil, err
 	}
