@@ -47,12 +47,15 @@ func WithDigest(bundle *fleet.Bundle) error {
 	return err
 }
 
+// ResourcesDigest is the digest that WithDigest noted; empty for a Bundle that is no agent's.
+func ResourcesDigest(bundle *fleet.Bundle) string { return bundle.Annotations[cachedResources] }
+
 // versionOf is the version that a Bundle of the cache holds, whatever its label says.
 func versionOf(bundle *fleet.Bundle) (version, error) {
 	spec := bundle.Spec
 	spec.Resources = nil
 	own, err := digestOf(spec)
-	return version{bundle.Annotations[cachedResources], own}, err
+	return version{ResourcesDigest(bundle), own}, err
 }
 
 // chart is the chart of the agent as it was packed for the settings of the hub, and its digest.

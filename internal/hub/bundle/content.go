@@ -3,14 +3,13 @@ package bundle
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -41,6 +40,29 @@ type contents struct {
 	mu sync.Mutex
 	// desired is the Content of each Bundle: a Content that is about to be referred to is not deleted.
 	desired map[types.NamespacedName]string
+	// bundles are the reverse: the Bundles that refer to a Content.
+	bundles map[string]sets.Set[types.NamespacedName]
+	// there are the Contents that this process has found or made and that were not deleted since.
+	there sets.Set[string]
+}
+
+func newContents(deps controller.Deps) contents {
+	return contents{
+		Client: deps.Client, live: deps.Live, clock: deps.Clock, freed: make(chan event.GenericEvent, workers),
+		desired: map[types.NamespacedName]string{}, bundles: map[string]sets.Set[types.NamespacedName]{}, there: sets.Set[string]{},
+	}
+}
+
+// share refers a Bundle to a Content that is there for another one, and returns whether there is such a Content.
+func (c *contents) share(bundle types.NamespacedName, name string) bool {
+	c.mu.Lock()
+	there, before := c.there.Has(name), ""
+	if there {
+		before = c.refer(bundle, name)
+	}
+	c.mu.Unlock()
+	c.free(before)
+	return there
 }
 
 // ensure creates the Content of a Bundle if there is none, and keeps it as long as the Bundle refers to it.
@@ -56,20 +78,46 @@ func (c *contents) ensure(ctx context.Context, bundle types.NamespacedName, cont
 		c.setDesired(bundle, "")
 		return fmt.Errorf("writing Content %s: %w", content.Name, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.desired[bundle] == content.Name { // else it was deleted meanwhile
+		c.there.Insert(content.Name)
+	}
 	return nil
 }
 
 // setDesired remembers which Content a Bundle refers to, "" for none.
 func (c *contents) setDesired(bundle types.NamespacedName, name string) {
 	c.mu.Lock()
-	before := c.desired[bundle]
-	if c.desired[bundle] = name; name == "" {
-		delete(c.desired, bundle)
-	}
+	before := c.refer(bundle, name)
 	c.mu.Unlock()
-	if before != "" && before != name {
-		c.freed <- event.GenericEvent{Object: &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: before}}}
+	c.free(before)
+}
+
+// free has a Content removed if nothing else refers to it.
+func (c *contents) free(name string) {
+	if name != "" {
+		c.freed <- event.GenericEvent{Object: &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	}
+}
+
+// refer changes both maps, and returns the Content that the Bundle no longer refers to, or "". The caller holds the lock.
+func (c *contents) refer(bundle types.NamespacedName, name string) string {
+	before := c.desired[bundle]
+	if before == name {
+		return ""
+	}
+	if users := c.bundles[before].Delete(bundle); before != "" && users.Len() == 0 {
+		delete(c.bundles, before)
+	}
+	if delete(c.desired, bundle); name != "" {
+		c.desired[bundle] = name
+		if c.bundles[name] == nil {
+			c.bundles[name] = sets.Set[types.NamespacedName]{}
+		}
+		c.bundles[name].Insert(bundle)
+	}
+	return before
 }
 
 // has says whether the Content of a Bundle was created and not deleted since.
@@ -83,13 +131,12 @@ func (c *contents) has(bundle types.NamespacedName) bool {
 func (c *contents) lost(name string) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var bundles []types.NamespacedName
-	for bundle, desired := range c.desired {
-		if desired == name {
-			delete(c.desired, bundle)
-			bundles = append(bundles, bundle)
-		}
+	bundles := c.bundles[name].UnsortedList()
+	for _, bundle := range bundles {
+		delete(c.desired, bundle)
 	}
+	delete(c.bundles, name)
+	c.there.Delete(name)
 	return bundles
 }
 
@@ -144,9 +191,10 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock() // until it is gone: a Bundle that needs it then creates it again
-		if len(users.Items) > 0 || slices.Contains(slices.Collect(maps.Values(c.desired)), content.Name) {
+		if len(users.Items) > 0 || c.bundles[content.Name].Len() > 0 {
 			return ctrl.Result{}, nil
 		}
+		c.there.Delete(content.Name)
 	}
 	object := &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: content.Name}}
 	if err := c.Delete(ctx, object, client.Preconditions{UID: &content.UID}); client.IgnoreNotFound(err) != nil {

@@ -18,12 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -40,6 +40,10 @@ const (
 	writers = 32
 	// deploymentTimeout is how long a BundleDeployment that was written is expected in the cache: one that was made and deleted at once never is.
 	deploymentTimeout = 10 * time.Second
+	// gather is how long the Bundle of a BundleDeployment that changed waits for others, so that it is not planned for each by itself.
+	gather = 200 * time.Millisecond
+	// packs is how many digests of resources are remembered: there are as many as versions of the agent at a time.
+	packs = 100
 )
 
 // Indexes of the cache.
@@ -60,6 +64,8 @@ type Deps struct {
 	controller.Deps
 	// IsAgents says whether a Bundle that is labelled as that of an agent is what the hub wrote. It is not trusted by its label.
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
+	// ResourcesDigest is that of a Bundle of the cache, whose resources the cache has dropped; empty if the cache has not noted one.
+	ResourcesDigest func(*fleet.Bundle) string
 }
 
 // Controller reconciles Bundles.
@@ -74,6 +80,8 @@ type Controller struct {
 	foreign cache.Cache
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
 	computed sync.Map
+	// packed are the packed of Bundles by the digest of their resources: all Bundles of agents have the same ones.
+	packed *lru.Cache
 }
 
 // New returns a controller.
@@ -83,9 +91,8 @@ func New(deps Deps) *Controller {
 		bundleWrites:     kube.Expectations{Clock: deps.Clock},
 		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout},
 		secretWrites:     kube.Expectations{Clock: deps.Clock},
-		contents: contents{
-			Client: deps.Client, live: deps.Live, clock: deps.Clock, desired: map[types.NamespacedName]string{}, freed: make(chan event.GenericEvent, workers),
-		},
+		contents:         newContents(deps.Deps),
+		packed:           lru.New(packs),
 	}
 }
 
@@ -124,11 +131,11 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("bundle").
 		For(&fleet.Bundle{}).
 		Watches(&fleet.BundleDeployment{}, controller.On(c.onDeployment)).
-		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
-		Watches(&fleet.ClusterGroup{}, handler.EnqueueRequestsFromMapFunc(c.ofGroup)).
-		Watches(&fleet.BundleNamespaceMapping{}, handler.EnqueueRequestsFromMapFunc(c.ofMapping), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&fleet.Cluster{}, controller.SkipInitial(controller.On(c.onCluster))).
+		Watches(&fleet.ClusterGroup{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofGroup))).
+		Watches(&fleet.BundleNamespaceMapping{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofMapping)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.allMapped))).
-		WatchesMetadata(&corev1.Namespace{}, controller.On(c.onMemberNamespace)).
+		WatchesMetadata(&corev1.Namespace{}, controller.SkipInitial(controller.On(c.onMemberNamespace))).
 		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
 		WatchesMetadata(&corev1.Secret{}, controller.On(c.onSecret)).
 		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Secret")), &handler.EnqueueRequestForObject{})).

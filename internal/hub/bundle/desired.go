@@ -98,6 +98,12 @@ type computed struct {
 	reported time.Time
 }
 
+// begin forgets what was computed of the Bundle as it was before.
+func (m *computed) begin(bundle *fleet.Bundle, p packed) {
+	m.uid, m.generation, m.packed = bundle.UID, bundle.Generation, p
+	m.outcomes, m.values, m.valuesProblem = map[types.UID]outcome{}, nil, nil
+}
+
 // isOf says whether this was computed of the Bundle as it is now.
 func (m *computed) isOf(bundle *fleet.Bundle) bool {
 	return m.uid == bundle.UID && m.generation == bundle.Generation

@@ -54,8 +54,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		return o, err
 	}
 	seen := map[types.UID]bool{}
-	for i := range clusters {
-		cluster := &clusters[i]
+	for _, cluster := range clusters {
 		namespace := membership.DeliveryNamespace(cluster)
 		if withheld(bundle, cluster, deployments) {
 			continue
@@ -140,11 +139,17 @@ func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change.
+// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change, and those that are
+// the same in many Bundles once.
 func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle) (*computed, error) {
 	key := client.ObjectKeyFromObject(bundle)
 	known := c.computedFor(key)
 	if known.isOf(bundle) && (known.packed.name == "" || c.contents.has(key)) {
+		return known, nil
+	}
+	digest := c.ResourcesDigest(bundle)
+	if same, ok := c.packed.Get(digest); ok && c.contents.share(key, same.(packed).name) {
+		known.begin(bundle, same.(packed))
 		return known, nil
 	}
 	var whole fleet.Bundle
@@ -154,16 +159,19 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle) (*computed,
 	if whole.UID != bundle.UID || whole.Generation != bundle.Generation {
 		return nil, errStale
 	}
-	known.uid, known.generation, known.outcomes = bundle.UID, bundle.Generation, map[types.UID]outcome{}
-	known.values, known.valuesProblem = nil, nil
-	known.packed.chart = hasChart(whole.Spec.Resources)
-	var content *fleet.Content
-	if content, known.packed.problem = pack(whole.Spec.Resources); content == nil {
-		known.packed.name, known.packed.sum = "", ""
+	content, problem := pack(whole.Spec.Resources)
+	if content == nil {
+		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: problem})
 		return known, nil
 	}
-	known.packed.name, known.packed.sum = content.Name, content.SHA256Sum
-	return known, c.contents.ensure(ctx, key, content)
+	known.begin(bundle, packed{name: content.Name, sum: content.SHA256Sum, chart: hasChart(whole.Spec.Resources), problem: problem})
+	if err := c.contents.ensure(ctx, key, content); err != nil {
+		return nil, err
+	}
+	if digest != "" {
+		c.packed.Add(digest, known.packed)
+	}
+	return known, nil
 }
 
 // deployments returns the deployments of a Bundle by their namespace.
@@ -181,8 +189,8 @@ func (c *Controller) deployments(ctx context.Context, bundle types.NamespacedNam
 
 // candidates returns the Clusters that a Bundle may be for: its owner if it is an agent's, else those of the workspaces, sorted, and if
 // asked for their ClusterGroups.
-func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string, withGroups bool) ([]fleet.Cluster, []fleet.ClusterGroup, error) {
-	var clusters []fleet.Cluster
+func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string, withGroups bool) ([]*fleet.Cluster, []fleet.ClusterGroup, error) {
+	var clusters []*fleet.Cluster
 	var groups []fleet.ClusterGroup
 	if owner := metav1.GetControllerOf(bundle); owner != nil && clusterOf(bundle) != anyCluster {
 		var cluster fleet.Cluster
@@ -190,14 +198,16 @@ func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, works
 		if err != nil || cluster.UID != owner.UID {
 			return nil, nil, client.IgnoreNotFound(err)
 		}
-		return []fleet.Cluster{cluster}, nil, nil
+		return []*fleet.Cluster{&cluster}, nil, nil
 	}
 	for _, workspace := range workspaces {
 		var list fleet.ClusterList
 		if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, nil, fmt.Errorf("listing the Clusters of %s: %w", workspace, err)
 		}
-		clusters = append(clusters, list.Items...)
+		for i := range list.Items {
+			clusters = append(clusters, &list.Items[i])
+		}
 		if !withGroups {
 			continue
 		}
@@ -207,7 +217,7 @@ func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, works
 		}
 		groups = append(groups, groupList.Items...)
 	}
-	slices.SortFunc(clusters, func(a, b fleet.Cluster) int { return compareClusters(&a, &b) })
+	slices.SortFunc(clusters, compareClusters)
 	return clusters, groups, nil
 }
 

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,9 +23,11 @@ func bundleOf(o client.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetLabels()[fleet.LabelBundleNamespace], Name: o.GetName()}
 }
 
-func enqueueBundleOf(q controller.Queue, o client.Object) {
+func enqueueBundleOf(q controller.Queue, o client.Object) { enqueueBundleAfter(q, o, 0) }
+
+func enqueueBundleAfter(q controller.Queue, o client.Object, wait time.Duration) {
 	if key := bundleOf(o); key.Namespace != "" {
-		q.Add(reconcile.Request{NamespacedName: key})
+		q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
 	}
 }
 
@@ -51,9 +54,9 @@ func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.Bund
 		c.list(ctx, &bundles, client.MatchingFields{indexName: before.Name})
 		enqueue(q, requestsFor(bundles.Items))
 	case before == nil:
-		enqueueBundleOf(q, after)
+		enqueueBundleAfter(q, after, gather)
 	case !rollup.OnlyShown(before, after):
-		enqueueBundleOf(q, after)
+		enqueueBundleAfter(q, after, gather)
 		if bundleOf(before) != bundleOf(after) {
 			enqueueBundleOf(q, before)
 		}

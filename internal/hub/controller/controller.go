@@ -67,6 +67,19 @@ func OnDeleted(h handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{DeleteFunc: h.Delete}
 }
 
+// SkipInitial returns the handler without the creations of what was there when its informer began. It is for the kinds besides that which is reconciled,
+// all objects of which are reconciled then anyway.
+func SkipInitial(h handler.EventHandler) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
+			if !e.IsInInitialList {
+				h.Create(ctx, e, q)
+			}
+		},
+		UpdateFunc: h.Update, DeleteFunc: h.Delete, GenericFunc: h.Generic,
+	}
+}
+
 // Requests returns a request for each object.
 func Requests[T client.Object](objects ...T) []reconcile.Request {
 	requests := make([]reconcile.Request, len(objects))

@@ -38,10 +38,14 @@ func TestEveryEventReachesOneHandler(t *testing.T) {
 	h.Update(ctx, event.UpdateEvent{ObjectOld: named("old"), ObjectNew: named("new")}, nil)
 	h.Delete(ctx, event.DeleteEvent{Object: named("old")}, nil)
 	h.Generic(ctx, event.GenericEvent{Object: named("any")}, nil)
+	later := SkipInitial(h)
+	later.Create(ctx, event.CreateEvent{Object: named("ignored"), IsInInitialList: true}, nil)
+	later.Create(ctx, event.CreateEvent{Object: named("late")}, nil)
+	later.Delete(ctx, event.DeleteEvent{Object: named("late")}, nil)
 	only := OnDeleted(h)
 	only.Create(ctx, event.CreateEvent{Object: named("ignored")}, nil)
 	only.Delete(ctx, event.DeleteEvent{Object: named("last")}, nil)
-	if diff := cmp.Diff([]string{"nothing to new", "old to new", "old to nothing", "any to any", "last to nothing"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"nothing to new", "old to new", "old to nothing", "any to any", "nothing to late", "late to nothing", "last to nothing"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
