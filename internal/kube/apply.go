@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,6 +114,9 @@ func Patch(ctx context.Context, c client.Client, before, after client.Object) er
 // PatchStatus writes the difference between before and after to the status of after, if there is one. It fails with a conflict
 // if somebody else wrote the object since before was read, because lists such as conditions are replaced as a whole.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
+	if equality.Semantic.DeepEqual(before, after) { // as nearly always, and far cheaper than to compare both as JSON
+		return nil
+	}
 	plain, err := client.MergeFrom(before).Data(after)
 	if err != nil {
 		return fmt.Errorf("comparing the status of %s: %w", Describe(c.Scheme(), after), err)

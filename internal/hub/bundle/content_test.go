@@ -32,7 +32,9 @@ func TestAContentThatIsThereForOneBundleIsSharedWithoutReadingIt(t *testing.T) {
 		},
 	}).Build()
 	c := newContents(controller.Deps{Client: api, Live: api, Clock: clock.RealClock{}})
-	of := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "fleet-default", Name: name} }
+	of := func(name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: "fleet-default", Name: name}
+	}
 	content := func() *fleet.Content { return &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: "s-1"}} }
 
 	if c.share(of("first"), "s-1") {

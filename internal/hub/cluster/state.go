@@ -105,7 +105,7 @@ func (o observed) waitForMember() time.Duration {
 	case o.NamespaceState == membership.NamespaceTaken:
 		return foreignNamespaceRetry
 	case o.agent == membership.Native && o.Liveness.State == liveness.Online:
-		return record.RefreshLastSeen
+		return o.Refresh
 	}
 	return 0
 }
@@ -214,7 +214,7 @@ func lastSeen(o observed) time.Time {
 	newest := o.LastSeen()
 	switch {
 	case o.agent == membership.Legacy:
-	case o.RecordedBeat.IsZero(), o.RecordedLost, o.Liveness.State == liveness.Lost, newest.Sub(o.RecordedBeat) >= record.RefreshLastSeen:
+	case o.RecordedBeat.IsZero(), o.RecordedLost, o.Liveness.State == liveness.Lost, newest.Sub(o.RecordedBeat) >= o.Refresh:
 		return newest
 	}
 	return o.RecordedBeat

@@ -215,6 +215,12 @@ func (t *Tracker) leasesCounted() bool {
 	return t.following != nil && t.following.HasSynced()
 }
 
+// Refresh is how old the heartbeat that a record shows may get while the member is online: half a second for each Lease, so that all records together are
+// written at most twice a second for that, but at least five minutes and at most an hour.
+func (t *Tracker) Refresh() time.Duration {
+	return min(max(time.Duration(t.leases.Load())*500*time.Millisecond, 5*time.Minute), time.Hour)
+}
+
 // periodOf so many members is 50 ms times their number, so that together they write at most twenty times a second, but at least 10 s and at most
 // a minute.
 func periodOf(members int) time.Duration {

@@ -283,6 +283,16 @@ func TestPeriodGrowsWithTheFleetBetweenTenSecondsAndAMinute(t *testing.T) {
 	}
 }
 
+func TestShownHeartbeatsAreWrittenTwiceASecondAtMost(t *testing.T) {
+	tracker, _, _ := start()
+	for leases, want := range map[int64]time.Duration{0: 5 * time.Minute, 600: 5 * time.Minute, 1200: 10 * time.Minute, 10_000: time.Hour} {
+		tracker.leases.Store(leases)
+		if got := tracker.Refresh(); got != want {
+			t.Errorf("%d members: %s, want %s", leases, got, want)
+		}
+	}
+}
+
 func TestAMemberWhoseLeaseIsGoneIsForgotten(t *testing.T) {
 	tracker, changes, step := start()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}

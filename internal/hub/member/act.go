@@ -4,21 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
@@ -63,12 +57,13 @@ func (c *Controller) observeIdentity(ctx context.Context, mc *clusterv1beta1.Mem
 	if !isAccount {
 		return nil
 	}
-	account := kube.CoreMetadata("ServiceAccount")
-	err = c.Live.Get(ctx, key, account)
-	if o.accountMissing = apierrors.IsNotFound(err); err != nil && !o.accountMissing {
-		return fmt.Errorf("reading ServiceAccount %s: %w", key, err)
+	account, err := c.readAccount(ctx, key)
+	if err != nil {
+		return err
 	}
-	o.identityHolder = cmp.Or(o.identityHolder, agentOf(account))
+	if o.accountMissing = account == nil; !o.accountMissing {
+		o.identityHolder = cmp.Or(o.identityHolder, agentOf(account))
+	}
 	return nil
 }
 
@@ -83,7 +78,7 @@ func period(mc *clusterv1beta1.MemberCluster) time.Duration {
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	o := &r.o
 	if o.Revoked {
-		r.renewer.Forget(o.Namespace)
+		r.forget(o.Namespace)
 		return ctrl.Result{}, r.Report(ctx, record.Departure{})
 	}
 	err := r.PrepareNamespace(ctx, &o.Observed)
@@ -107,7 +102,7 @@ func (o observed) wait() time.Duration {
 	case readyToJoinCondition(o).reason != reasonReadyToJoin:
 		return unwatchedRetry
 	case o.Liveness.State == liveness.Online:
-		return record.RefreshLastSeen
+		return o.Refresh
 	}
 	return 0
 }
@@ -144,40 +139,6 @@ func (c *Controller) ask(ctx context.Context, o observed, asked clusterv1beta1.I
 	}
 	return c.Restore(ctx, o.NewLease())
 }
-
-// differingRights returns the Role and the RoleBinding of the member if they are not as they should be. Without a usable identity, the RoleBinding is
-// deleted.
-func (c *Controller) differingRights(ctx context.Context, o observed) (differ []client.Object, err error) {
-	rights := membership.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits()}
-	if o.usable() {
-		rights.Identity = &o.identity
-	}
-	role, err := rights.Role()
-	if err != nil {
-		return nil, err
-	}
-	var haveRole rbacv1.Role
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(role), &haveRole); client.IgnoreNotFound(err) != nil {
-		return nil, err
-	} else if !equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) || !labelled(&haveRole) {
-		differ = append(differ, role)
-	}
-	binding := rights.Binding()
-	if rights.Identity == nil {
-		return differ, kube.Delete(ctx, c.Client, binding)
-	}
-	var haveBinding rbacv1.RoleBinding
-	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(binding), &haveBinding); client.IgnoreNotFound(err) != nil {
-		return nil, err
-	} else if haveBinding.UID == "" || !equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) || !labelled(&haveBinding) {
-		differ = append(differ, binding)
-		return differ, c.auditRights(ctx, o, &haveBinding)
-	}
-	return differ, nil
-}
-
-// labelled returns whether the cache can hold an object; what KubeFleet's hub created lacks the label.
-func labelled(o client.Object) bool { return o.GetLabels()[fleet.LabelManaged] == "true" }
 
 func (r *reconciliation) Report(ctx context.Context, departure record.Departure) error {
 	after := r.mc.DeepCopy()

@@ -8,15 +8,18 @@ package member
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -48,12 +51,24 @@ type Controller struct {
 	*record.Controller
 	// renewer issues and renews the credentials that agents of Muster get in exchange for the token of the identity.
 	renewer *renewal.Renewer
+	// verified are the rights of members, by the member namespace.
+	verified sync.Map
+	// accounts has the ServiceAccounts that the hub did not make.
+	accounts cache.Cache
 }
 
 // New returns a controller, which writes to the audit to whom it gives rights.
 func New(deps controller.Deps, moves *record.MoveLimiter, entries *audit.Writer) *Controller {
 	noReconnect := func(context.Context, string) string { return "" } // the token of the identity is what an agent comes back with
-	return &Controller{record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete), renewal.New(deps, noReconnect)}
+	return &Controller{
+		Controller: record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete), renewer: renewal.New(deps, noReconnect),
+	}
+}
+
+// forget drops what is remembered of a member namespace.
+func (c *Controller) forget(namespace string) {
+	c.renewer.Forget(namespace)
+	c.verified.Delete(namespace)
 }
 
 // Register adds the controller to the manager.
@@ -64,15 +79,20 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("indexing MemberClusters by their identity: %w", err)
 	}
+	if c.accounts, err = newAccountCache(mgr); err != nil {
+		return err
+	}
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &clusterv1beta1.MemberCluster{}, handler.OnlyControllerOwner())
 	return ctrl.NewControllerManagedBy(mgr).Named("member").
 		For(&clusterv1beta1.MemberCluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, controller.On(c.onIdentity)).
-		Watches(&clusterv1beta1.InternalMemberCluster{}, owned).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, owned, builder.WithPredicates(predicate.Funcs{UpdateFunc: moreThanBeats})).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(owned)).
 		WatchesMetadata(&corev1.Namespace{}, owned, notCreated).
 		WatchesMetadata(&corev1.ServiceAccount{}, owned).
+		WatchesMetadata(&corev1.ServiceAccount{}, controller.SkipInitial(controller.On(c.onAccount))).
+		WatchesRawSource(source.Kind(c.accounts, client.Object(kube.CoreMetadata("ServiceAccount")), controller.SkipInitial(controller.On(c.onAccount)))).
 		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notCreated).
 		WatchesMetadata(&rbacv1.Role{}, owned, notCreated).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
@@ -101,6 +121,21 @@ func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ controll
 	if was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus); !is.IsZero() && !is.Equal(was) {
 		c.Liveness.Beat(after.Namespace, liveness.InStatus, is)
 	}
+}
+
+// moreThanBeats says whether anything but the times of heartbeats has changed in a report.
+func moreThanBeats(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
+	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
+		return true
+	}
+	was, is := before.Status.DeepCopy(), after.Status.DeepCopy()
+	for _, status := range []*clusterv1beta1.InternalMemberClusterStatus{was, is} {
+		for i := range status.AgentStatus {
+			status.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
+		}
+	}
+	return !equality.Semantic.DeepEqual(was, is)
 }
 
 // ofNamespace leads from the name of a member namespace to the MemberCluster.

@@ -20,7 +20,7 @@ func leaver(o observed, timeout time.Duration) record.Leaver {
 
 // Leaver forgets since when an older credential is in use.
 func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver {
-	r.renewer.Forget(r.o.Namespace)
+	r.forget(r.o.Namespace)
 	return leaver(r.o, timeout)
 }
 

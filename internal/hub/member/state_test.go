@@ -115,8 +115,9 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestABeatAloneChangesTheStatusAtMostEveryFiveMinutes(t *testing.T) {
+func TestABeatAloneChangesTheStatusOnlyWhenItIsToBeShownAnew(t *testing.T) {
 	o := joined()
+	o.Refresh = 5 * time.Minute
 	other := clusterv1beta1.AgentStatus{Type: "ServiceExportImportController", LastReceivedHeartbeat: metav1.NewTime(now)}
 	o.Report.Status.AgentStatus = append(o.Report.Status.AgentStatus, other)
 	o.Liveness.ClockSkew = new(int64(-3600))

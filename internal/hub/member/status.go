@@ -77,7 +77,7 @@ func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation in
 		}
 		if agent.Type != clusterv1beta1.MemberAgent {
 			old := clusterv1beta1.FindAgent(o.before.AgentStatus, agent.Type)
-			if old != nil && agent.LastReceivedHeartbeat.Sub(old.LastReceivedHeartbeat.Time).Abs() < record.RefreshLastSeen {
+			if old != nil && agent.LastReceivedHeartbeat.Sub(old.LastReceivedHeartbeat.Time).Abs() < o.Refresh {
 				agent.LastReceivedHeartbeat = old.LastReceivedHeartbeat
 			}
 			continue
@@ -86,7 +86,7 @@ func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation in
 		if shown.IsZero() { // a report is a heartbeat, too
 			agent.LastReceivedHeartbeat = metav1.NewTime(now.Truncate(time.Second))
 		}
-		if newest := o.LastSeen(); transition || newest.Sub(shown) >= record.RefreshLastSeen {
+		if newest := o.LastSeen(); transition || newest.Sub(shown) >= o.Refresh {
 			agent.LastReceivedHeartbeat = metav1.NewTime(newest.Truncate(time.Second))
 		}
 	}

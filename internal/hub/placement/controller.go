@@ -39,8 +39,6 @@ import (
 const (
 	// workers is how many placements are reconciled at once, writers how many members each of them writes to at once.
 	workers, writers = 4, 16
-	// batchDelay is how long events are collected before a placement is reconciled: many members report at the same time.
-	batchDelay = 50 * time.Millisecond
 	// statusPeriod is the least time between two writes of a status.
 	statusPeriod = time.Second
 )
@@ -166,6 +164,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if definition, err := c.worksDefinitionDeleted(ctx, s, current); err != nil || definition != "" {
 		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // nobody may be picked anew meanwhile
 	}
+	began := c.Clock.Now()
+	defer func() { c.memory.update(s.key, func(p *placementMemory) { p.took = c.Clock.Since(began) }) }()
 	o, err := c.observe(ctx, s, current)
 	if err != nil || o.selected.Waiting {
 		return ctrl.Result{}, err // the watch that has not listed yet enqueues the placement

@@ -28,8 +28,9 @@ func indexKey(parent func(metav1.Object) (types.NamespacedName, bool)) client.In
 	}
 }
 
-func enqueue(q controller.Queue, key types.NamespacedName) {
-	q.AddAfter(reconcile.Request{NamespacedName: key}, batchDelay)
+// enqueueSoon reconciles a placement, once for the events of a while.
+func (c *Controller) enqueueSoon(q controller.Queue, key types.NamespacedName) {
+	q.AddAfter(reconcile.Request{NamespacedName: key}, c.memory.gather(key))
 }
 
 // enqueue reconciles a placement because what it selects has changed. The key without a name, which asks for the workspaces that opt in, stands for
@@ -40,20 +41,20 @@ func (c *Controller) enqueue(key types.NamespacedName) {
 	case key.Name == "":
 		c.enqueueAll(*q)
 	default:
-		enqueue(*q, key)
+		c.enqueueSoon(*q, key)
 	}
 }
 
 func (c *Controller) enqueueAll(q controller.Queue) {
 	for key := range c.memory.keys(nil) {
-		enqueue(q, key)
+		c.enqueueSoon(q, key)
 	}
 }
 
 // enqueueAffected reconciles the placements to which the change of a member makes a difference.
 func (c *Controller) enqueueAffected(q controller.Queue, before, after *scheduling.Member) {
 	for key := range c.memory.keys(func(p *placementMemory) bool { return p.affectedBy(before, after) }) {
-		enqueue(q, key)
+		c.enqueueSoon(q, key)
 	}
 }
 
@@ -70,7 +71,7 @@ func (c *Controller) onWork(_ context.Context, before, after *placement.Work, q 
 			key, ok = inheritedFrom(work)
 		}
 		if ok {
-			enqueue(q, key)
+			c.enqueueSoon(q, key)
 		}
 	}
 }
@@ -81,7 +82,7 @@ func (c *Controller) onSettings(_ context.Context, _, _ client.Object, q control
 
 func (c *Controller) onStatusCopy(_ context.Context, before, _ *placement.ClusterResourcePlacementStatus, q controller.Queue) {
 	if before != nil { // a copy that is new is as it was written
-		enqueue(q, types.NamespacedName{Name: before.Name})
+		c.enqueueSoon(q, types.NamespacedName{Name: before.Name})
 	}
 }
 
@@ -138,11 +139,8 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 // optedIn returns a workspace whose Clusters placements may pick; nil if it is none. When the watch of these has listed them, all placements are
 // reconciled.
 func (c *Controller) optedIn(workspace string) metav1.Object {
-	workspaces, _, _ := c.selector.Watches.Objects(optedIn)
-	for _, w := range workspaces {
-		if w.GetName() == workspace {
-			return w
-		}
+	if w := c.selector.Watches.Object(optedIn, types.NamespacedName{Name: workspace}); w != nil {
+		return w
 	}
 	return nil
 }
@@ -163,7 +161,7 @@ func (c *Controller) onOverride(ctx context.Context, before, after client.Object
 			}
 			// A placement that cannot be read is gone, or is reconciled when it is there.
 			if s, err := c.get(ctx, key); err == nil && mayChange(o, s.status) {
-				enqueue(q, key)
+				c.enqueueSoon(q, key)
 			}
 		}
 	}

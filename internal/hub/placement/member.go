@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -129,14 +130,6 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 	if len(workspaces) == 0 {
 		return members, nil
 	}
-	var all clusterv1beta1.InternalMemberClusterList
-	if err := c.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing InternalMemberClusters: %w", err)
-	}
-	reports := make(map[types.NamespacedName]*clusterv1beta1.InternalMemberCluster, len(all.Items))
-	for i := range all.Items {
-		reports[client.ObjectKeyFromObject(&all.Items[i])] = &all.Items[i]
-	}
 	for _, workspace := range workspaces {
 		var clusters fleet.ClusterList
 		if err := c.Client.List(ctx, &clusters, client.InNamespace(workspace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
@@ -144,9 +137,14 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 		}
 		for i := range clusters.Items {
 			cluster := &clusters.Items[i]
-			namespace := membership.DeliveryNamespace(cluster)
-			state := c.Liveness.Observe(namespace).State
-			members = append(members, ofCluster(workspace, cluster, reports[types.NamespacedName{Namespace: namespace, Name: cluster.Name}], state))
+			key := types.NamespacedName{Namespace: membership.DeliveryNamespace(cluster), Name: cluster.Name}
+			report := &clusterv1beta1.InternalMemberCluster{}
+			if err := c.Client.Get(ctx, key, report, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+				report = nil
+			} else if err != nil {
+				return nil, fmt.Errorf("reading InternalMemberCluster %s: %w", key, err)
+			}
+			members = append(members, ofCluster(workspace, cluster, report, c.Liveness.Observe(key.Namespace).State))
 		}
 	}
 	return members, nil

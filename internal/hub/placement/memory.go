@@ -34,6 +34,8 @@ type placementMemory struct {
 	overridden bool
 	// reported is when its status was last written.
 	reported time.Time
+	// took is how long the last reconcile took.
+	took time.Duration
 	// leftovers is what KubeFleet's hub has left of it, nil if that was not looked for.
 	leftovers *string
 	// expected are the Works that were written and that the cache has not shown yet. A decision made before it has would pick twice.
@@ -69,6 +71,24 @@ func (m *memory) update(key types.NamespacedName, change func(*placementMemory))
 		m.placements[key] = p
 	}
 	change(p)
+}
+
+// The range of gather.
+const (
+	minGather = 50 * time.Millisecond
+	maxGather = 2 * time.Second
+)
+
+// gather is how long events are collected before a placement is reconciled: many members report at the same time. It is five times as long as the last
+// reconcile took, so that one placement of many members takes a sixth of a processor at most, but for the longest.
+func (m *memory) gather(key types.NamespacedName) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wait := minGather
+	if p := m.placements[key]; p != nil {
+		wait = max(wait, 5*p.took)
+	}
+	return min(wait, maxGather)
 }
 
 func (m *memory) forget(key types.NamespacedName) {

@@ -26,9 +26,6 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// RefreshLastSeen is how old the heartbeat that a record shows may get while the member is online.
-const RefreshLastSeen = 5 * time.Minute
-
 // Controller is embedded by the controllers of records.
 type Controller struct {
 	controller.Deps
@@ -111,6 +108,8 @@ type Observed struct {
 	// RecordedLost: the status of the record says that the agent is lost. RecordedBeat is the newest heartbeat that the status shows.
 	RecordedLost bool
 	RecordedBeat time.Time
+	// Refresh is how old RecordedBeat may get while the member is online.
+	Refresh time.Duration
 	// Hub is where the agent should reach the hub; WaitToMove is how long it has to wait until it may move there.
 	Hub        *clusterv1beta1.HubAddress
 	WaitToMove time.Duration
@@ -159,7 +158,7 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 
 // observe reads what both kinds of record have, but for the heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
-	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record)}
+	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record), Refresh: c.Liveness.Refresh()}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {

@@ -86,15 +86,30 @@ func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 
 // Objects returns the objects of a query. They are synced if the server has listed them once; failure is why it has not, or not lately.
 func (w *Watches) Objects(query Query) (objects []*unstructured.Unstructured, synced bool, failure error) {
-	w.mu.Lock()
-	q := w.watches[query]
-	w.mu.Unlock()
+	q := w.watch(query)
 	if q == nil {
 		return nil, false, nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Collect(maps.Values(q.objects)), q.synced, q.failure
+}
+
+// Object returns one object of a query, nil if it is not among them.
+func (w *Watches) Object(query Query, key types.NamespacedName) *unstructured.Unstructured {
+	q := w.watch(query)
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.objects[key]
+}
+
+func (w *Watches) watch(query Query) *queryWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watches[query]
 }
 
 // queryWatch runs the watch of one query. It is the store that a reflector keeps equal to the server.
