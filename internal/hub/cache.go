@@ -22,6 +22,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
 	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -48,6 +49,15 @@ func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
 				namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HubConfigMap)},
 			}},
 		},
+	}
+}
+
+// decidedOn are the kinds, besides those with an index, that many controllers need: a replica that takes over has them.
+func decidedOn() []client.Object {
+	return []client.Object{
+		&clusterv1beta1.InternalMemberCluster{}, &fleet.ClusterGroup{}, kube.CoreMetadata("Namespace"), kube.CoreMetadata("ServiceAccount"),
+		kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role")), kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("RoleBinding")),
+		kube.Metadata(fleet.GroupVersion.WithKind("Content")),
 	}
 }
 

@@ -153,6 +153,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	for _, register := range []func() error{
 		func() error { return addProbes(mgr) },
 		func() error { return kinds.Register(ctx, mgr) },
+		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Serve(metrics.Registry))) },
 		func() error { return addBeats(ctx, mgr, deps.Liveness) },
@@ -165,7 +166,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
 			}).Register(ctx, mgr)
 		},
-		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(mgr) },
+		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
@@ -177,7 +178,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return unsupported.Register(mgr, deps.Clock) },
 		func() error { return addInventory(ctx, mgr, deps) },
 		func() error { return local.New(local.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
-		func() error { return clusterapi.New(deps).Register(mgr) },
+		func() error { return clusterapi.New(deps).Register(ctx, mgr) },
 	} {
 		if err := register(); err != nil {
 			return err
@@ -239,7 +240,7 @@ func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps
 
 // addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
 func addImporter(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
-	secrets, err := importer.NewSecretCache(mgr)
+	secrets, err := importer.NewSecretCache(ctx, mgr)
 	if err != nil {
 		return err
 	}

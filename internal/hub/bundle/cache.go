@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -14,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
-	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // maxListed is how many objects of a report are kept: more than are ever shown.
@@ -24,19 +25,14 @@ const maxListed = 5
 
 // newForeignCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
 // manager's cache has only the others.
-func newForeignCache(mgr ctrl.Manager) (cache.Cache, error) {
+func newForeignCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
 	if err != nil {
 		return nil, err
 	}
-	return cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: restore.NewInformer,
-		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			kube.CoreMetadata("Namespace"): {Label: labels.NewSelector().Add(*foreign)},
-			kube.CoreMetadata("Secret"):    {Field: fields.OneTermEqualSelector("type", fleet.SecretTypeBundleValues)},
-		},
+	return controller.NewCache(ctx, mgr, "workspaces and values", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Namespace"): {Label: labels.NewSelector().Add(*foreign)},
+		kube.CoreMetadata("Secret"):    {Field: fields.OneTermEqualSelector("type", fleet.SecretTypeBundleValues)},
 	})
 }
 

@@ -118,10 +118,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	var err error
-	if c.foreign, err = newForeignCache(mgr); err != nil {
-		return fmt.Errorf("making a cache of workspaces and values: %w", err)
-	}
-	if err := mgr.Add(c.foreign); err != nil {
+	if c.foreign, err = newForeignCache(ctx, mgr); err != nil {
 		return err
 	}
 	shown := &mappings{Client: c.Client, clock: c.Clock, config: c.Config, namespaces: c.foreign}

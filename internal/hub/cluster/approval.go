@@ -17,7 +17,6 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // approval says whether something may be delivered to a Cluster.
@@ -47,19 +46,10 @@ func decideApproval(required bool, annotation string, delivered bool) approval {
 }
 
 // newWorkspaceCache returns a cache of the metadata of the workspaces that approve their members.
-func newWorkspaceCache(mgr ctrl.Manager) (cache.Cache, error) {
-	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: restore.NewInformer,
-		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelApproveMembers: "true"})},
-		},
+func newWorkspaceCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	return controller.NewCache(ctx, mgr, "the workspaces that approve their members", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelApproveMembers: "true"})},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("making a cache of the workspaces that approve their members: %w", err)
-	}
-	return made, mgr.Add(made)
 }
 
 // onWorkspace reconciles the Clusters of a workspace that begins or ceases to approve its members.

@@ -60,9 +60,9 @@ func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluste
 }
 
 // Register adds the controller to the manager.
-func (c *Controller) Register(mgr ctrl.Manager) error {
+func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	var err error
-	if c.workspaces, err = newWorkspaceCache(mgr); err != nil {
+	if c.workspaces, err = newWorkspaceCache(ctx, mgr); err != nil {
 		return err
 	}
 	member := handler.EnqueueRequestsFromMapFunc(membership.ToCluster)

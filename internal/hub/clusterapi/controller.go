@@ -26,7 +26,6 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // Keys of Cluster API's contract.
@@ -48,24 +47,16 @@ type Controller struct {
 func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
 // Register adds the controller to the manager, with a cache of its own: the manager's holds only what the hub made.
-func (c *Controller) Register(mgr ctrl.Manager) error {
+func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	named, err := labels.NewRequirement(LabelClusterName, selection.Exists, nil)
 	if err != nil {
 		return err
 	}
-	c.cache, err = cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: restore.NewInformer,
-		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			kube.CoreMetadata("Secret"):    {Label: labels.NewSelector().Add(*named)},
-			kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelClusterAPI: "true"})},
-		},
+	c.cache, err = controller.NewCache(ctx, mgr, "Cluster API's kubeconfigs", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Secret"):    {Label: labels.NewSelector().Add(*named)},
+		kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelClusterAPI: "true"})},
 	})
 	if err != nil {
-		return fmt.Errorf("making a cache of Cluster API's kubeconfigs: %w", err)
-	}
-	if err := mgr.Add(c.cache); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").

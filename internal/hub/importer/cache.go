@@ -1,7 +1,7 @@
 package importer
 
 import (
-	"fmt"
+	"context"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
-	"github.com/muster-fleet/muster/internal/restore"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // notKubeconfigs are the types of Secrets that are many and never a kubeconfig.
@@ -24,20 +25,14 @@ var notKubeconfigs = []string{
 
 // NewSecretCache returns a cache of all Secrets that may be kubeconfigs, by which a changed one is noticed. Users' Secrets carry no label of ours, so
 // those of all namespaces are watched, but only name and version are kept: about 540 bytes each.
-func NewSecretCache(mgr ctrl.Manager) (cache.Cache, error) {
+func NewSecretCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	others := make([]fields.Selector, 0, len(notKubeconfigs))
 	for _, kind := range notKubeconfigs {
 		others = append(others, fields.OneTermNotEqualSelector("type", kind))
 	}
-	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: restore.NewInformer,
-		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.AndSelectors(others...), Transform: onlyVersion}},
+	return controller.NewCache(ctx, mgr, "the Secrets that may be kubeconfigs", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Secret"): {Field: fields.AndSelectors(others...), Transform: onlyVersion},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the watch of kubeconfig Secrets: %w", err)
-	}
-	return made, mgr.Add(made)
 }
 
 func onlyVersion(o any) (any, error) {

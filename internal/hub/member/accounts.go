@@ -20,29 +20,22 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // newAccountCache returns a cache of the ServiceAccounts that the hub did not make, by which it notices that one with which a member acts comes or goes. It
 // keeps their names and UIDs, and leaves out those that every namespace has.
-func newAccountCache(mgr ctrl.Manager) (cache.Cache, error) {
+func newAccountCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
 	if err != nil {
 		return nil, err
 	}
-	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: restore.NewInformer,
-		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{kube.CoreMetadata("ServiceAccount"): {
+	return controller.NewCache(ctx, mgr, "the ServiceAccounts of members", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("ServiceAccount"): {
 			Label:     labels.NewSelector().Add(*foreign),
 			Field:     fields.OneTermNotEqualSelector(metav1.ObjectNameField, "default"),
 			Transform: onlyIdentity,
-		}},
+		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("making a cache of the ServiceAccounts of members: %w", err)
-	}
-	return made, mgr.Add(made)
 }
 
 func onlyIdentity(o any) (any, error) {

@@ -79,7 +79,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("indexing MemberClusters by their identity: %w", err)
 	}
-	if c.accounts, err = newAccountCache(mgr); err != nil {
+	if c.accounts, err = newAccountCache(ctx, mgr); err != nil {
 		return err
 	}
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &clusterv1beta1.MemberCluster{}, handler.OnlyControllerOwner())

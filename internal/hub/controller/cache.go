@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/restore"
+)
+
+// NewCache returns a cache of objects that the manager's cache does not hold, what names them. It is filled on every replica, so that one that takes over
+// need not list them first.
+func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
+	made, err := cache.New(mgr.GetConfig(), cache.Options{
+		NewInformer: restore.NewInformer,
+		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         byObject,
+	})
+	for object := range byObject {
+		if err == nil {
+			err = Fill(ctx, made, object)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a cache of %s: %w", what, err)
+	}
+	return made, mgr.Add(onEveryReplica{made})
+}
+
+// Fill has a cache hold the objects of the given kinds as soon as it runs, also on a replica whose controllers do not.
+func Fill(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type onEveryReplica struct{ cache.Cache }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (onEveryReplica) NeedLeaderElection() bool { return false }
