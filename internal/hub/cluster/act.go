@@ -42,7 +42,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	}
 	if o.agent = acting(o.account, status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
 		since, _ := r.missing.LoadOrStore(o.Namespace, r.Clock.Now())
-		o.missing, o.Report = since.(time.Time), nil
+		if o.missing = since.(time.Time); o.Deleted.IsZero() {
+			o.Report = nil // else it may be the agent's answer, after which its access was ended
+		}
 		return nil
 	}
 	r.missing.Delete(o.Namespace)
