@@ -43,3 +43,17 @@ func TestAHubKilledAfterAnAgentHasAnsweredReportsNoForcedLeave(t *testing.T) {
 		}
 	}
 }
+
+// TestADeletedClusterLeavesAlsoWhenItIsLabelledForAnotherManager: only this hub knows what it made for the Cluster.
+func TestADeletedClusterLeavesAlsoWhenItIsLabelledForAnotherManager(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	f.nativeJoin(values, "labelled", func(*fleet.ClusterRegistration) {})
+	cluster := f.untilReady(naming.Cluster("labelled"), "Ready")
+	f.check(merge(f, &cluster, `{"metadata":{"labels":{"fleet.cattle.io/cluster-management":"other"}}}`))
+	f.check(f.Delete(context.Background(), &cluster))
+	f.eventually("the Cluster is gone", func() error { return gone(f.get(&fleet.Cluster{}, f.workspace, cluster.Name)) })
+	f.eventually("and its namespace", func() error {
+		return gone(f.get(&corev1.Namespace{}, "", naming.MemberNamespace(f.workspace, cluster.Name)))
+	})
+}

@@ -91,7 +91,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if cluster.Labels[fleet.LabelClusterManagement] != "" {
+	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // what this hub made of a deleted one nobody else removes
+		c.Liveness.Forget(membership.OfCluster(&cluster).Namespace)
 		return ctrl.Result{}, nil
 	}
 	return c.ReconcileRecord(ctx, &cluster, nil, &reconciliation{Controller: c, cluster: &cluster})

@@ -55,6 +55,7 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 		}
 	}
 	if l.Leftovers != "" { // without a finalizer of its own the hub could not say so any more
+		c.Liveness.Forget(l.Namespace)
 		return ctrl.Result{}, leaving.Report(ctx, Departure{Message: "it has left; " + l.Leftovers})
 	}
 	return ctrl.Result{}, c.removeFinalizer(ctx, record)
