@@ -81,7 +81,7 @@ func New(deps Deps) *Controller {
 	return &Controller{
 		Deps:             deps,
 		bundleWrites:     kube.Expectations{Clock: deps.Clock},
-		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout},
+		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout, Whole: true},
 		secretWrites:     kube.Expectations{Clock: deps.Clock},
 		contents: contents{
 			Client: deps.Client, live: deps.Live, clock: deps.Clock, desired: map[types.NamespacedName]string{}, freed: make(chan event.GenericEvent, workers),

@@ -70,8 +70,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 // Stay also deletes the Cluster if it has expired.
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if r.o.Revoked {
-		r.missing.Delete(r.o.Namespace)
-		r.renewer.Forget(r.o.Namespace)
+		r.Forget(r.o.Namespace)
 		return ctrl.Result{}, r.Report(ctx, record.Departure{})
 	}
 	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {

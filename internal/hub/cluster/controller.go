@@ -92,7 +92,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // what this hub made of a deleted one nobody else removes
-		c.Liveness.Forget(membership.OfCluster(&cluster).Namespace)
+		member := membership.OfCluster(&cluster)
+		c.Liveness.Forget(member.Namespace)
+		c.Forget(member.Namespace)
 		return ctrl.Result{}, nil
 	}
 	return c.ReconcileRecord(ctx, &cluster, nil, &reconciliation{Controller: c, cluster: &cluster})

@@ -18,11 +18,10 @@ func leaver(o observed, timeout time.Duration) record.Leaver {
 	return record.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers}
 }
 
-// Leaver forgets since when an older credential is in use.
-func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver {
-	r.renewer.Forget(r.o.Namespace)
-	return leaver(r.o, timeout)
-}
+func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver { return leaver(r.o, timeout) }
+
+// Forget drops since when an older credential is in use.
+func (r *reconciliation) Forget(namespace string) { r.renewer.Forget(namespace) }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {
 	asked := membership.Join(period(r.mc), r.o.Hub)

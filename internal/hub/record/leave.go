@@ -22,6 +22,7 @@ import (
 // Kubernetes removes the namespace in its own time.
 func (c *Controller) leave(ctx context.Context, record client.Object, leaving Reconciliation) (ctrl.Result, error) {
 	l := leaving.Leaver(c.Config.Current().ForceDeleteWaitTime)
+	leaving.Forget(l.Namespace)
 	kinds := []client.Object{record}
 	if l.Report == nil && l.LeavePolicy == clusterv1beta1.LeaveDelete {
 		kinds = append(kinds, &clusterv1beta1.InternalMemberCluster{}) // the report may have gone with its whole kind
