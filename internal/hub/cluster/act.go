@@ -120,13 +120,16 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	return membership.Ask(ctx, c.Client, o.Report, asked)
 }
 
-// restore creates again what was deleted of a member's rights, report or Lease.
+// restore creates again what was deleted of a member's rights, report or Lease, and sets back which rights somebody has edited.
 func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
 	objects := o.identity().Objects(asked)
 	if o.bundles.DesiredReady > 0 {
 		objects = append(objects, o.ContentBinding(o.NamespaceUID))
 	}
-	return c.Restore(ctx, objects...)
+	if err := c.Restore(ctx, objects...); err != nil {
+		return err
+	}
+	return c.restoreEdited(ctx, o.Member, objects)
 }
 
 // asks is what the hub asks of the agent of a Cluster that stays in the fleet. The agent may leave by itself, to register elsewhere, and has to know
