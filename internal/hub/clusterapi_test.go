@@ -76,3 +76,27 @@ func TestKubeconfigOfClusterAPIBecomesAClusterWhereTheWorkspaceAsksForIt(t *test
 		}
 	}
 }
+
+// TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain: one that is only deleted is, because nobody notes that.
+func TestAClusterOfClusterAPIThatALabelKeepsOutIsNotCreatedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.optIn()
+	f.capiSecret("web-kubeconfig", "web")
+	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "web"}}
+	exists := func(name string) func() error {
+		return func() error { return f.get(&fleet.Cluster{}, f.workspace, name) }
+	}
+	f.eventually("the Cluster exists", exists("web"))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "web-kubeconfig"}}
+	f.check(merge(f, secret, `{"metadata":{"labels":{"muster/cluster-api":"false"}}}`))
+	f.check(f.Delete(context.Background(), web))
+	f.eventually("the Cluster is gone", func() error { return gone(exists("web")()) })
+	f.check(merge(f, secret, `{"metadata":{"annotations":{"changed":"1"}}}`))
+	f.capiSecret("later-kubeconfig", "later")
+	f.eventually("the hub has looked at a later Secret", exists("later"))
+	if err := gone(exists("web")()); err != nil {
+		t.Errorf("the Cluster that was kept out: %v", err)
+	}
+	f.check(merge(f, secret, `{"metadata":{"labels":{"muster/cluster-api":null}}}`))
+	f.eventually("without the label it is registered again", exists("web"))
+}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
@@ -21,6 +22,8 @@ type Expectations struct {
 	Clock clock.PassiveClock
 	// Timeout is how long a write is expected; zero means maxCacheLag. It is short where somebody else may delete what the cache never showed.
 	Timeout time.Duration
+	// Whole keeps the objects as they were written, for Pending. Otherwise only their names and versions are kept.
+	Whole bool
 
 	mu sync.Mutex
 	// writes by the key that is reconciled, and by the name of the object that was written for it.
@@ -55,7 +58,11 @@ func (e *Expectations) Expect(key types.NamespacedName, written client.Object) {
 	if e.writes[key] == nil {
 		e.writes[key] = map[types.NamespacedName]expectation{}
 	}
-	e.writes[key][client.ObjectKeyFromObject(written)] = expectation{written, now.Add(timeout)}
+	name := client.ObjectKeyFromObject(written)
+	if !e.Whole {
+		written = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, ResourceVersion: written.GetResourceVersion()}}
+	}
+	e.writes[key][name] = expectation{written, now.Add(timeout)}
 }
 
 // Await returns how long to wait at most for the cache to show all that was written for a key; zero if it does. The cached objects are

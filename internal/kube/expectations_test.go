@@ -74,3 +74,18 @@ func TestExpectationsForgetWhatTheCacheShowsAndWhatIsGone(t *testing.T) {
 		t.Errorf("%d writes are remembered although nobody asked for them in %s, want 1", len(expected.writes), maxCacheLag)
 	}
 }
+
+func TestNothingOfAnObjectIsKeptThatNobodyAsksFor(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		expected := Expectations{Clock: clocktesting.NewFakeClock(time.Now()), Whole: whole}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", ResourceVersion: "10", Labels: map[string]string{"a": "b"}}, Data: map[string][]byte{"values": []byte("secret")}}
+		expected.Expect(client.ObjectKeyFromObject(secret), secret)
+		kept, _ := expected.Pending(client.ObjectKeyFromObject(secret))
+		if is := kept == client.Object(secret); is != whole {
+			t.Errorf("of one that keeps whole objects: %t, it is the object: %t", whole, is)
+		}
+		if kept.GetName() != "s" || kept.GetNamespace() != "n" || kept.GetResourceVersion() != "10" || !whole && kept.GetLabels() != nil {
+			t.Errorf("what is kept is %+v", kept)
+		}
+	}
+}

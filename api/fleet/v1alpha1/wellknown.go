@@ -18,7 +18,8 @@ const (
 	LabelCreatedByAgentPod = "fleet.cattle.io/created-by-agent-pod"
 	// LabelClusterManagement, if not empty, keeps the hub's hands off a Cluster or ClusterRegistration.
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
-	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there. A Muster addition.
+	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there, "false" on the kubeconfig Secret of one keeps that out. A
+	// Muster addition.
 	LabelClusterAPI = "muster/cluster-api"
 	// AnnotationBundlesFrom on a Namespace consents to the BundleNamespaceMappings of other namespaces, which it lists with commas between them. A Muster
 	// addition.

@@ -89,7 +89,7 @@ func New(deps Deps) *Controller {
 	return &Controller{
 		Deps:             deps,
 		bundleWrites:     kube.Expectations{Clock: deps.Clock},
-		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout},
+		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout, Whole: true},
 		secretWrites:     kube.Expectations{Clock: deps.Clock},
 		contents:         newContents(deps.Deps),
 		packed:           lru.New(packs),

@@ -42,7 +42,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	}
 	if o.agent = acting(o.account, status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
 		since, _ := r.missing.LoadOrStore(o.Namespace, r.Clock.Now())
-		o.missing, o.Report = since.(time.Time), nil
+		if o.missing = since.(time.Time); o.Deleted.IsZero() {
+			o.Report = nil // else it may be the agent's answer, after which its access was ended
+		}
 		return nil
 	}
 	r.missing.Delete(o.Namespace)
@@ -68,8 +70,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 // Stay also deletes the Cluster if it has expired.
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if r.o.Revoked {
-		r.missing.Delete(r.o.Namespace)
-		r.renewer.Forget(r.o.Namespace)
+		r.Forget(r.o.Namespace)
 		return ctrl.Result{}, r.Report(ctx, record.Departure{})
 	}
 	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {
@@ -114,13 +115,16 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	return membership.Ask(ctx, c.Client, o.Report, asked)
 }
 
-// restore creates again what was deleted of a member's rights, report or Lease.
+// restore creates again what was deleted of a member's rights, report or Lease, and sets back which rights somebody has edited.
 func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
 	objects := o.identity().Objects(asked)
 	if o.bundles.DesiredReady > 0 {
 		objects = append(objects, o.ContentBinding(o.NamespaceUID))
 	}
-	return c.Restore(ctx, objects...)
+	if err := c.Restore(ctx, objects...); err != nil {
+		return err
+	}
+	return c.restoreEdited(ctx, o.Member, objects)
 }
 
 // asks is what the hub asks of the agent of a Cluster that stays in the fleet. The agent may leave by itself, to register elsewhere, and has to know

@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,8 @@ type Controller struct {
 	workspaces cache.Cache
 	// missing is since when a member namespace has no identity.
 	missing sync.Map
+	// editedRights are the Clusters of whose rights one was written since they were compared.
+	editedRights sync.Map
 	// renewer renews the credentials of agents that have a key.
 	renewer *renewal.Renewer
 }
@@ -74,9 +77,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(member)).
 		WatchesMetadata(&corev1.Namespace{}, member).
 		WatchesMetadata(&corev1.ServiceAccount{}, member).
-		WatchesMetadata(&rbacv1.RoleBinding{}, controller.OnDeleted(member)).
-		WatchesMetadata(&rbacv1.Role{}, controller.OnDeleted(member)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, controller.OnDeleted(member)).
+		WatchesMetadata(&rbacv1.RoleBinding{}, controller.On(c.onRights)).
+		WatchesMetadata(&rbacv1.Role{}, controller.On(c.onRights)).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, controller.On(c.onRights)).
 		WatchesRawSource(source.Kind(c.workspaces, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&fleet.ClusterList{}))).
@@ -88,10 +91,16 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 // Reconcile prepares the member namespace and writes the status, or lets a deleted Cluster leave.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var cluster fleet.Cluster
-	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); apierrors.IsNotFound(err) {
+		c.editedRights.Delete(request.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
-	if cluster.Labels[fleet.LabelClusterManagement] != "" {
+	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // what this hub made of a deleted one nobody else removes
+		member := membership.OfCluster(&cluster)
+		c.Liveness.Forget(member.Namespace)
+		c.Forget(member.Namespace)
 		return ctrl.Result{}, nil
 	}
 	return c.ReconcileRecord(ctx, &cluster, nil, &reconciliation{Controller: c, cluster: &cluster})

@@ -27,11 +27,12 @@ func leaver(o observed, timeout time.Duration) record.Leaver {
 	return l
 }
 
-// Leaver forgets since when the identity is missing or an older credential is in use.
-func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver {
-	r.missing.Delete(r.o.Namespace)
-	r.renewer.Forget(r.o.Namespace)
-	return leaver(r.o, timeout)
+func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver { return leaver(r.o, timeout) }
+
+// Forget drops since when the identity is missing or an older credential is in use.
+func (c *Controller) Forget(namespace string) {
+	c.missing.Delete(namespace)
+	c.renewer.Forget(namespace)
 }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {

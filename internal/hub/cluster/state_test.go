@@ -257,7 +257,8 @@ func TestDepart(t *testing.T) {
 		{"also a lost one", member(leaving, func(o *observed) { o.Liveness.State = liveness.Lost }), record.WaitForAgent, ""},
 		{"one that never came is not", member(leaving, neverSeen), record.RemoveNamespace, ""},
 		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membership.Legacy, nil }), record.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
-		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent, o.Report = "", nil }), record.RemoveNamespace, "has lost its identity"},
+		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent = "" }), record.RemoveNamespace, "has lost its identity"},
+		{"unless it has answered before", member(leaving, says("False", "InternalMemberClusterLeft", ""), func(o *observed) { o.agent = "" }), record.RemoveNamespace, ""},
 	} {
 		got := leaver(c.seen, 15*time.Minute).Depart(now)
 		if got.Step != c.step || got.Unanswered != c.unanswered {

@@ -2,7 +2,8 @@
 // of Cluster API's convention becomes a Cluster that is imported with it.
 //
 // The package creates Clusters and writes nothing else; the Secret is only read, by the importer. Its invariant: a Cluster that exists is
-// never changed.
+// never changed. No deletion of a Cluster is remembered, for which the hub would have to write to what is not its own: a label on the Secret keeps a
+// cluster out.
 package clusterapi
 
 import (
@@ -80,6 +81,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	name := secret.Labels[LabelClusterName]
 	if name == "" || secret.Name != name+secretSuffix || secret.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil // another Secret of that cluster, such as its CA
+	}
+	if secret.Labels[fleet.LabelClusterAPI] == "false" {
+		return ctrl.Result{}, nil
 	}
 	if err := c.cache.Get(ctx, types.NamespacedName{Name: secret.Namespace}, kube.CoreMetadata("Namespace")); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -126,7 +126,9 @@ func (c *Controller) updateStatus(ctx context.Context, o observed, profile *inve
 	if err := kube.PatchStatus(ctx, c.Client, o.current, profile); err != nil {
 		return client.IgnoreNotFound(err) // deleted, which wakes the record
 	}
-	c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
+	if profile.ResourceVersion != o.current.ResourceVersion {
+		c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
+	}
 	c.memory(o.key).statusWritten = c.Clock.Now()
 	return nil
 }

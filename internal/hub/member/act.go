@@ -78,7 +78,7 @@ func period(mc *clusterv1beta1.MemberCluster) time.Duration {
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	o := &r.o
 	if o.Revoked {
-		r.forget(o.Namespace)
+		r.Forget(o.Namespace)
 		return ctrl.Result{}, r.Report(ctx, record.Departure{})
 	}
 	err := r.PrepareNamespace(ctx, &o.Observed)

@@ -65,12 +65,6 @@ func New(deps controller.Deps, moves *record.MoveLimiter, entries *audit.Writer)
 	}
 }
 
-// forget drops what is remembered of a member namespace.
-func (c *Controller) forget(namespace string) {
-	c.renewer.Forget(namespace)
-	c.verified.Delete(namespace)
-}
-
 // Register adds the controller to the manager.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1beta1.MemberCluster{}, indexIdentity, func(o client.Object) []string {

@@ -18,10 +18,12 @@ func leaver(o observed, timeout time.Duration) record.Leaver {
 	return record.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers}
 }
 
-// Leaver forgets since when an older credential is in use.
-func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver {
-	r.forget(r.o.Namespace)
-	return leaver(r.o, timeout)
+func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver { return leaver(r.o, timeout) }
+
+// Forget drops what is remembered of a member namespace.
+func (r *reconciliation) Forget(namespace string) {
+	r.renewer.Forget(namespace)
+	r.verified.Delete(namespace)
 }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -113,14 +114,16 @@ func HandOver(ctx context.Context, c client.Client, account client.Object, to Ag
 }
 
 // Establish makes the identity the only one of the member and returns its account, which has no credential yet. An account that was issued for
-// another request is deleted first, if mayReplace agrees, and its credentials end. The new account is created after its rights, so that an account
-// that exists is complete.
+// another request is deleted first, if mayReplace agrees, and its credentials end. The rights of the other kind of agent are deleted while there is no
+// account, because they are restored while one of that kind is there. The new account is created after its rights, so that an account that exists is
+// complete.
 func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error, objects ...client.Object) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ServiceAccount %s/%s: %w", i.Namespace, naming.MemberServiceAccount, err)
 	}
+	former := append(i.other().grants(), i.SelfRenewal())
 	if err == nil {
 		if account.Annotations[annotationRegistrationUID] == string(i.RegistrationUID) {
 			return account, nil
@@ -131,9 +134,11 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
 		}
-		if err := kube.Delete(ctx, c, append(i.other().grants(), i.SelfRenewal())...); err != nil {
-			return nil, err
-		}
+	} else if former, err = known(ctx, c, former); err != nil {
+		return nil, err
+	}
+	if err := kube.Delete(ctx, c, former...); err != nil {
+		return nil, err
 	}
 	if err := kube.Ensure(ctx, c, objects...); err != nil {
 		return nil, err
@@ -143,6 +148,13 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 		return nil, fmt.Errorf("creating ServiceAccount %s/%s: %w", account.Namespace, account.Name, err)
 	}
 	return account, nil
+}
+
+// known returns those of the objects that the cache shows. Without an account they are left of one that was deleted long ago, by hand or before this was
+// tried again, and a member that is new costs no read.
+func known(ctx context.Context, c client.Client, objects []client.Object) ([]client.Object, error) {
+	missing, err := kube.Missing(ctx, c, kube.MetadataOf(c.Scheme()), objects...)
+	return slices.DeleteFunc(objects, func(o client.Object) bool { return slices.Contains(missing, o) }), err
 }
 
 // TokenSecret asks Kubernetes for a token of the account that never expires, because upstream agents do not renew theirs.

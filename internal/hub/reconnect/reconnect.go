@@ -40,6 +40,9 @@ type Issuer struct {
 	controller.Deps
 	// workspaces are by name.
 	workspaces sync.Map
+	// sweeping guards swept, which is when workspaces were last dropped for which nobody asks any more.
+	sweeping sync.Mutex
+	swept    time.Time
 }
 
 // workspace is what is known of one.
@@ -65,11 +68,12 @@ func IsAccount(user, workspace string) bool {
 
 // Token returns a token for the agents of a workspace; "" if there cannot be one, which the log says: membership does not depend on it.
 func (i *Issuer) Token(ctx context.Context, name string) string {
+	now := i.Clock.Now()
+	i.sweep(now)
 	entry, _ := i.workspaces.LoadOrStore(name, &workspace{})
 	w := entry.(*workspace)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := i.Clock.Now()
 	if now.Before(w.failed.Add(retryAfter)) {
 		return ""
 	}
@@ -83,6 +87,25 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 	}
 	w.failed = now
 	return ""
+}
+
+// sweep drops the workspaces whose token is not given to anybody any more.
+func (i *Issuer) sweep(now time.Time) {
+	i.sweeping.Lock()
+	defer i.sweeping.Unlock()
+	if now.Before(i.swept.Add(sharedFor)) {
+		return
+	}
+	i.swept = now
+	i.workspaces.Range(func(name, entry any) bool {
+		if w := entry.(*workspace); w.mu.TryLock() { // else it is in use
+			if !now.Before(w.issued.Add(sharedFor)) && !now.Before(w.failed.Add(retryAfter)) {
+				i.workspaces.Delete(name)
+			}
+			w.mu.Unlock()
+		}
+		return true
+	})
 }
 
 func (i *Issuer) token(ctx context.Context, name string, w *workspace) (string, error) {

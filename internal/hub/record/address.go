@@ -117,6 +117,7 @@ func describeAddress(url, caHash string) string {
 // may move.
 func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {
 	if o.Report == nil || o.Address().Asked() {
+		c.moves.Forget(o.key())
 		return o.Hub
 	}
 	if o.WaitToMove = c.moves.Wait(o.key(), c.Clock.Now()); o.WaitToMove > 0 {

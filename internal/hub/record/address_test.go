@@ -83,7 +83,7 @@ func TestAThousandMembersMoveWithinTwentySeconds(t *testing.T) {
 	var limiter MoveLimiter
 	inASecond := map[time.Duration]int{}
 	for i := range 1000 {
-		inASecond[limiter.Reserve(fmt.Sprint(i), now).Truncate(time.Second)]++
+		inASecond[limiter.Wait(fmt.Sprint(i), now).Truncate(time.Second)]++
 	}
 	for second, members := range inASecond {
 		if members > 50 {
@@ -107,7 +107,7 @@ func TestMoveLimiter(t *testing.T) {
 	await("where nobody waits each member may move", "a", 0)
 	await("the next one waits", "b", moveInterval)
 	await("and asking again does not make it longer", "b", moveInterval)
-	limiter.Reserve("c", now)
+	await("and another one behind", "c", 2*moveInterval)
 	now = now.Add(moveInterval)
 	await("when its time has come it may move", "b", 0)
 	await("which is then over", "b", 2*moveInterval)

@@ -60,14 +60,12 @@ func (l Leaver) Depart(now time.Time) Departure {
 	switch {
 	case l.NamespaceState != membership.NamespaceOurs:
 		return Departure{Step: RemoveFinalizer}
-	case l.Unasked, !l.Seen():
+	case l.Unasked, !l.Seen(), joined != nil && joined.Status == metav1.ConditionFalse:
 		return Departure{Step: RemoveNamespace}
 	case l.CannotAnswer != "":
 		return Departure{Step: RemoveNamespace, Unanswered: l.CannotAnswer}
 	case l.Report == nil:
 		return Departure{Step: RemoveNamespace, Unanswered: "has no report any more to answer in"}
-	case joined != nil && joined.Status == metav1.ConditionFalse:
-		return Departure{Step: RemoveNamespace}
 	case !now.Before(deadline):
 		return Departure{Step: RemoveNamespace, Unanswered: "did not answer"}
 	}

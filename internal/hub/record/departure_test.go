@@ -55,6 +55,7 @@ func TestDepart(t *testing.T) {
 		{"a member that never connected is not waited for", leaver(func(l *Leaver) { l.RecordedBeat = time.Time{} }), soon, Departure{Step: RemoveNamespace}},
 		{"nor one that keeps what it has", leaver(func(l *Leaver) { l.Unasked = true }), soon, Departure{Step: RemoveNamespace}},
 		{"nor one that cannot answer, which is reported", leaver(func(l *Leaver) { l.CannotAnswer = "is mute" }), soon, Departure{Step: RemoveNamespace, Unanswered: "is mute"}},
+		{"unless it has answered before, and lost its access since", leaver(says("False", "Left", ""), func(l *Leaver) { l.CannotAnswer = "is mute" }), soon, Departure{Step: RemoveNamespace}},
 		{"nor one without a report", leaver(func(l *Leaver) { l.Report = nil }), soon, Departure{Step: RemoveNamespace, Unanswered: "has no report any more to answer in"}},
 		{"when the wait is over it is forced", leaver(), late, Departure{Step: RemoveNamespace, Unanswered: "did not answer"}},
 		{"a namespace that is going is not waited for", leaver(in(membership.NamespaceTerminating)), soon, Departure{Step: RemoveFinalizer}},

@@ -22,6 +22,7 @@ import (
 // Kubernetes removes the namespace in its own time.
 func (c *Controller) leave(ctx context.Context, record client.Object, leaving Reconciliation) (ctrl.Result, error) {
 	l := leaving.Leaver(c.Config.Current().ForceDeleteWaitTime)
+	leaving.Forget(l.Namespace)
 	kinds := []client.Object{record}
 	if l.Report == nil && l.LeavePolicy == clusterv1beta1.LeaveDelete {
 		kinds = append(kinds, &clusterv1beta1.InternalMemberCluster{}) // the report may have gone with its whole kind
@@ -55,6 +56,7 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 		}
 	}
 	if l.Leftovers != "" { // without a finalizer of its own the hub could not say so any more
+		c.Liveness.Forget(l.Namespace)
 		return ctrl.Result{}, leaving.Report(ctx, Departure{Message: "it has left; " + l.Leftovers})
 	}
 	return ctrl.Result{}, c.removeFinalizer(ctx, record)

@@ -12,16 +12,9 @@ const moveInterval = 20 * time.Millisecond
 // ready for use.
 type MoveLimiter struct {
 	mu sync.Mutex
-	// last is the time that was reserved last; reserved are the times that are still to come, by record.
+	// last is the time that was reserved last; reserved are the times that are still to come, of the records that wait.
 	last     time.Time
 	reserved map[string]time.Time
-}
-
-// Reserve reserves a time after all others for a member, and returns how far away it is.
-func (l *MoveLimiter) Reserve(member string, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reserve(member, now).Sub(now)
 }
 
 // Wait returns how long a member has to wait until it may move, and reserves a time if it has none. A reservation ends when its time has come.
@@ -39,7 +32,7 @@ func (l *MoveLimiter) Wait(member string, now time.Time) time.Duration {
 	return 0
 }
 
-// Forget drops a member that has left.
+// Forget drops a member that has left, or need not move any more.
 func (l *MoveLimiter) Forget(member string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

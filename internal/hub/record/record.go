@@ -59,6 +59,8 @@ type Reconciliation interface {
 	Kept(reason, message string) client.Object
 	// Access is the object that gives the agent its access.
 	Access() client.Object
+	// Forget drops what the controller remembers of a member namespace that the member leaves.
+	Forget(namespace string)
 }
 
 // ReconcileRecord observes a record, which then stays, with the finalizer and the given labels, or leaves if it was deleted.
@@ -73,7 +75,7 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 			return ctrl.Result{}, err
 		}
 	}
-	if err := c.revoke(ctx, record); err != nil {
+	if err := c.revoke(ctx, record, r); err != nil {
 		return ctrl.Result{}, err
 	}
 	o, err := c.observe(ctx, record)
@@ -243,16 +245,19 @@ func (c *Controller) WriteStatus(ctx context.Context, before, after client.Objec
 	if err := kube.PatchStatus(ctx, c.Client, before, after); err != nil {
 		return err
 	}
-	c.expected.Expect(client.ObjectKeyFromObject(after), after)
+	if after.GetResourceVersion() != before.GetResourceVersion() {
+		c.expected.Expect(client.ObjectKeyFromObject(after), after)
+	}
 	return nil
 }
 
-// OnSettings reconciles every record of a list after a change of the settings, when it may move to another address of the hub.
+// OnSettings reconciles every record of a list after a change of the settings, one after the other, because each may have to move to another address of
+// the hub.
 func (c *Controller) OnSettings(list client.ObjectList) handler.EventHandler {
 	all := controller.All(c.Client, list)
 	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q controller.Queue) {
-		for _, request := range all(ctx, e.Object) {
-			q.AddAfter(request, c.moves.Reserve(request.String(), c.Clock.Now()))
+		for i, request := range all(ctx, e.Object) {
+			q.AddAfter(request, time.Duration(i)*moveInterval)
 		}
 	}}
 }

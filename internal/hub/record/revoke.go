@@ -18,7 +18,7 @@ import (
 
 // revoke begins another epoch of a revoked record, and then ends what the member had in the one before. That goes on until the old namespace is gone,
 // also if the revocation is taken back meanwhile.
-func (c *Controller) revoke(ctx context.Context, record client.Object) error {
+func (c *Controller) revoke(ctx context.Context, record client.Object, r Reconciliation) error {
 	var reader client.Reader = c.Client
 	if membership.Revoked(record) {
 		begun, err := c.beginEpoch(ctx, record)
@@ -38,6 +38,7 @@ func (c *Controller) revoke(ctx context.Context, record client.Object) error {
 		return err
 	}
 	c.Liveness.Forget(former.Namespace)
+	r.Forget(former.Namespace)
 	if err := former.EndAccess(ctx, c.Client, c.Live); err != nil {
 		return err
 	}

@@ -40,7 +40,9 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	if err := kube.PatchStatus(ctx, c.Client, r, after); err != nil {
 		return err
 	}
-	c.expected.Expect(client.ObjectKeyFromObject(after), after)
+	if after.ResourceVersion != r.ResourceVersion {
+		c.expected.Expect(client.ObjectKeyFromObject(after), after)
+	}
 	c.tracker.trackRequest(after)
 	if r.Status.State == d.state && r.Status.Reason == d.reason {
 		return nil

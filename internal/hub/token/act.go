@@ -178,7 +178,7 @@ func count(token *fleet.ClusterRegistrationToken, registrations []fleet.ClusterR
 
 func (c *Controller) report(ctx context.Context, token *fleet.ClusterRegistrationToken, o observed, d decision, now time.Time) error {
 	var registrations fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}); err != nil {
+	if err := c.Client.List(ctx, &registrations, client.InNamespace(token.Namespace), client.MatchingFields{indexToken: token.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	ready := d.reason == "Ready"
