@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -131,7 +133,7 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
 		}
-		if err := kube.Delete(ctx, c, append(i.other().grants(), i.SelfRenewal())...); err != nil {
+		if err := kube.Delete(ctx, c, slices.Concat(i.other().grants(), i.tokenSecrets(), []client.Object{i.SelfRenewal()})...); err != nil {
 			return nil, err
 		}
 	}
@@ -145,14 +147,15 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	return account, nil
 }
 
-// TokenSecret asks Kubernetes for a token of the account that never expires, because upstream agents do not renew theirs.
-func (i Identity) TokenSecret() *corev1.Secret {
-	secret := &corev1.Secret{
-		ObjectMeta: i.meta(i.Namespace, naming.ServiceAccountToken(naming.MemberServiceAccount)),
-		Type:       corev1.SecretTypeServiceAccountToken,
-	}
-	secret.Annotations[corev1.ServiceAccountNameKey] = naming.MemberServiceAccount
-	return secret
+// LastingToken issues a token of the account, as lasting.Issuer does: upstream agents do not renew theirs.
+func (i Identity) LastingToken(ctx context.Context, issuer *lasting.Issuer, account *corev1.ServiceAccount) (string, *corev1.Secret, error) {
+	return issuer.Token(ctx, account, i.meta(i.Namespace, ""))
+}
+
+// tokenSecrets are those that a lasting token of the member's account ends with.
+func (m Member) tokenSecrets() []client.Object {
+	bound, filled := lasting.Secrets(naming.MemberServiceAccount, m.meta(m.Namespace, ""))
+	return []client.Object{bound, filled}
 }
 
 // other is the identity of the same member for the other kind of agent.

@@ -18,9 +18,9 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // observation is what was observed, and what actions need besides.
@@ -66,11 +66,25 @@ func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrati
 	}
 	claims, err := credential.ReadClaims(credentialIn(secret))
 	// A credential of another kind than the TTL asks for is replaced, as after an edit of the TTL.
-	if err == nil && claims.AccountUID == string(o.account.UID) && claims.Expires.IsZero() == (o.ttl <= 0) {
-		o.credentialValid, o.token = true, credentialIn(secret)
-		o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
+	if err != nil || claims.AccountUID != string(o.account.UID) || claims.Lasting() != (o.ttl <= 0) {
+		return o, nil
 	}
+	if ended, err := c.ended(ctx, claims); err != nil || ended {
+		return o, err
+	}
+	o.credentialValid, o.token = true, credentialIn(secret)
+	o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
 	return o, nil
+}
+
+// ended returns whether the Secret that a credential ends with is gone.
+func (c *Controller) ended(ctx context.Context, claims credential.Claims) (bool, error) {
+	if claims.Secret == "" {
+		return false, nil
+	}
+	have := kube.CoreMetadata("Secret")
+	found, err := c.read(ctx, claims.Namespace, claims.Secret, have)
+	return !found || claims.SecretUID != "" && claims.SecretUID != string(have.UID), err
 }
 
 func (c *Controller) read(ctx context.Context, namespace, name string, into client.Object) (bool, error) {
@@ -88,7 +102,7 @@ func (c *Controller) read(ctx context.Context, namespace, name string, into clie
 func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, d decision) (bool, error) {
 	account := desiredAccount(token)
 	role, binding := desiredAccess(token)
-	if d.issue && !o.expires().IsZero() {
+	if d.issue {
 		// First, because Kubernetes takes a moment to notice a new right, which the other writes fill.
 		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), membership.TokenIssuer(token.Namespace, c.SystemNamespace))
 		if err := errors.Join(err, kube.Ensure(ctx, c.Client, missing...)); err != nil {
@@ -116,7 +130,7 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	}
 	bearer := o.token
 	if d.issue {
-		if bearer, err = c.issue(ctx, account, o.expires()); err != nil || bearer == "" {
+		if bearer, err = c.issue(ctx, token, account, o.expires()); err != nil || bearer == "" {
 			return err == nil, err
 		}
 		if claims, err := credential.ReadClaims(bearer); err == nil {
@@ -133,18 +147,14 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	return false, kube.Ensure(ctx, c.Client, desiredSecret(token, text))
 }
 
-// issue returns a credential of the account that expires at the given time. If that is zero, the credential does not expire, and is "" until Kubernetes
-// has issued it, which wakes this controller.
-func (c *Controller) issue(ctx context.Context, account *corev1.ServiceAccount, expires time.Time) (string, error) {
+// issue returns a credential of the account that expires at the given time. If that is zero, the credential lasts, and may be "" until Kubernetes has
+// issued it, which wakes this controller.
+func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, expires time.Time) (string, error) {
 	if !expires.IsZero() {
 		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, expires.Sub(c.Clock.Now()))
 	}
-	var secret corev1.Secret
-	found, err := c.read(ctx, account.Namespace, naming.ServiceAccountToken(account.Name), &secret)
-	if err != nil || found {
-		return string(secret.Data[corev1.ServiceAccountTokenKey]), err
-	}
-	return "", kube.Ensure(ctx, c.Client, desiredAccountToken(account))
+	bearer, _, err := c.lasting.Token(ctx, account, meta(token, ""))
+	return bearer, err
 }
 
 // withdraw deletes the account, and with it every credential that was issued.
@@ -152,7 +162,8 @@ func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrat
 	role, binding := desiredAccess(token)
 	objects := []client.Object{}
 	if o.account != nil {
-		objects = append(objects, o.account, role, binding)
+		bound, filled := lasting.Secrets(o.account.Name, meta(token, ""))
+		objects = append(objects, o.account, role, binding, bound, filled)
 	}
 	if o.secret != nil && !o.foreignSecret {
 		objects = append(objects, o.secret)

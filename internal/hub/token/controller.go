@@ -24,6 +24,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -42,11 +43,12 @@ type Controller struct {
 	expected kube.Expectations
 	// expressions are those of tokens with approval CEL.
 	expressions *expression.Cache
+	lasting     *lasting.Issuer
 }
 
 // New returns a controller, which fills the cache of expressions.
-func New(deps controller.Deps, expressions *expression.Cache) *Controller {
-	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, expressions: expressions}
+func New(deps controller.Deps, expressions *expression.Cache, issuer *lasting.Issuer) *Controller {
+	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, expressions: expressions, lasting: issuer}
 }
 
 // Register adds the controller to the manager.

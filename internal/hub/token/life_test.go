@@ -24,6 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -57,7 +58,7 @@ func TestATokenOfWhichTheServerGrantsLessLifeSaysSoAndIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
-	c := New(deps, expression.NewCache())
+	c := New(deps, expression.NewCache(), lasting.New(deps))
 	reconcile := func(after time.Duration) (wait time.Duration, conditions []fleet.Condition) {
 		t.Helper()
 		clock.SetTime(start.Add(after))
@@ -118,7 +119,8 @@ func TestATokenThatGetsItsTTLSaysNothingOfThat(t *testing.T) {
 	if err := cl.Create(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	c := New(controller.Deps{Client: cl, Live: cl, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}, expression.NewCache())
+	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
+	c := New(deps, expression.NewCache(), lasting.New(deps))
 	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)}); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type observed struct {
 	foreignSecret bool
 	// credentialValid says that the values Secret holds a token of the account as it is now.
 	credentialValid bool
-	// credentialIssued and credentialExpires bound the life of that token; zero if it does not expire.
+	// credentialIssued and credentialExpires bound the life of that token; zero if it is stored in a Secret that Kubernetes fills.
 	credentialIssued, credentialExpires time.Time
 }
 
