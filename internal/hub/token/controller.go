@@ -9,6 +9,7 @@ package token
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,8 @@ type Controller struct {
 	// expressions are those of tokens with approval CEL.
 	expressions *expression.Cache
 	lasting     *lasting.Issuer
+	// known is by the key of a token.
+	known sync.Map
 }
 
 // New returns a controller, which fills the cache of expressions.
@@ -81,6 +84,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &token); apierrors.IsNotFound(err) {
 		c.expected.Forget(request.NamespacedName)
 		c.expressions.Forget(request.NamespacedName)
+		c.known.Delete(request.NamespacedName)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -91,11 +95,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait := c.expected.Await(request.NamespacedName, &token); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
-	o, err := c.observe(ctx, &token)
+	now := c.Clock.Now()
+	o, err := c.observe(ctx, &token, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	now := c.Clock.Now()
 	decided := decide(o.observed, now)
 	switch decided.state {
 	case removed:
