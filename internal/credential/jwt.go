@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,8 @@ type Claims struct {
 	Namespace, Account string
 	// AccountUID is the UID of the account.
 	AccountUID string
+	// Secret and SecretUID name the Secret that the token ends with, "" if it ends with none. A token that is stored in its Secret does not say the UID.
+	Secret, SecretUID string
 	// Issued and Expires bound the token's life; Expires is zero if it has no end.
 	Issued, Expires time.Time
 }
@@ -38,18 +41,25 @@ func ReadClaims(token string) (Claims, error) {
 		Issued     int64  `json:"iat"`
 		Expires    int64  `json:"exp"`
 		LegacyUID  string `json:"kubernetes.io/serviceaccount/service-account.uid"`
+		LegacyName string `json:"kubernetes.io/serviceaccount/secret.name"`
 		Kubernetes struct {
 			ServiceAccount struct {
 				UID string `json:"uid"`
 			} `json:"serviceaccount"`
+			Secret struct {
+				Name string `json:"name"`
+				UID  string `json:"uid"`
+			} `json:"secret"`
 		} `json:"kubernetes.io"`
 	}
 	if err := json.Unmarshal(payload, &body); err != nil {
 		return Claims{}, fmt.Errorf("the token is not a JWT: its payload is not JSON")
 	}
-	claims := Claims{Subject: body.Subject, AccountUID: body.Kubernetes.ServiceAccount.UID}
-	if claims.AccountUID == "" {
-		claims.AccountUID = body.LegacyUID
+	claims := Claims{
+		Subject:    body.Subject,
+		AccountUID: cmp.Or(body.Kubernetes.ServiceAccount.UID, body.LegacyUID),
+		Secret:     cmp.Or(body.Kubernetes.Secret.Name, body.LegacyName),
+		SecretUID:  body.Kubernetes.Secret.UID,
 	}
 	if body.Issued > 0 {
 		claims.Issued = time.Unix(body.Issued, 0)
@@ -73,6 +83,9 @@ func ClaimsOf(token string) Claims {
 	}
 	return claims
 }
+
+// Lasting says whether the token is one that nobody renews: it ends with a Secret, or not at all.
+func (c Claims) Lasting() bool { return c.Secret != "" || c.Expires.IsZero() }
 
 // Life is how long the token was issued for; zero if it never expires or does not say.
 func (c Claims) Life() time.Duration {

@@ -111,7 +111,8 @@ func (f fixture) forbid(operation admissionv1.OperationType, group, resource, al
 }
 
 func TestLegacyRequestSaysThatNobodyFillsItsToken(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
+	f.shorten()
 	_, values := f.token("new-token", "")
 	namespace := naming.MemberNamespace(f.workspace, naming.Cluster("owed"))
 	probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "probe"}, Type: "example.com/probe"}

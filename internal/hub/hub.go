@@ -45,6 +45,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/group"
 	"github.com/muster-fleet/muster/internal/hub/importer"
 	"github.com/muster-fleet/muster/internal/hub/inventory"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/local"
 	"github.com/muster-fleet/muster/internal/hub/member"
@@ -141,7 +142,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 	}
 	deps.Liveness = liveness.New(clock.RealClock{}, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
-	moves, again := &record.MoveLimiter{}, reconnect.New(deps)
+	moves, again, forever := &record.MoveLimiter{}, reconnect.New(deps), lasting.New(deps)
 	agents := agentbundle.New(deps)
 	expressions := expression.NewCache()
 	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
@@ -160,10 +161,10 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
 		func() error { return deps.Config.Register(mgr) },
-		func() error { return token.New(deps, expressions).Register(ctx, mgr) },
+		func() error { return token.New(deps, expressions, forever).Register(ctx, mgr) },
 		func() error {
 			return registration.New(registration.Deps{
-				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
+				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Lasting: forever, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
 			}).Register(ctx, mgr)
 		},
 		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },

@@ -127,6 +127,7 @@ var shared struct {
 func startShared(config *rest.Config) {
 	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logger))
 	done := make(chan error, 1)
+	config.Wrap(reads.of)
 	go func() {
 		err := hub.Run(ctx, config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
 		if err != nil && ctx.Err() == nil {

@@ -128,6 +128,7 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 		p.create("a Secret in "+namespace, &corev1.Secret{ObjectMeta: p.meta(namespace, "power")})
 	}
 	p.create("values in kube-system", &corev1.Secret{ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeValues})
+	p.create("a Secret to bind tokens to in kube-system", &corev1.Secret{ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeLastingToken})
 	app := types.NamespacedName{Namespace: p.bystander, Name: "app"}
 	for what, change := range map[string]string{"the label of the hub's own": `{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`, "other data": `{"data":{"a":"Yg=="}}`} {
 		p.denied(what+" on a Secret of somebody", func() error {

@@ -53,7 +53,7 @@ type Credential struct {
 	// JoinedWith is the digest of the registration token, the hub, the workspace and the clientID that the credential was bought with,
 	// JoinedAs that of the clientID alone. Both digests are empty for a MemberCluster, and for an agent that registered before agents stored them.
 	JoinedWith, JoinedAs string
-	// Upstream says that the hub made the credential for an agent of Rancher Fleet: it has no end, and is stored in the form which that agent reads.
+	// Upstream says that the hub made the credential for an agent of Rancher Fleet: nobody renews it, and it is stored in the form which that agent reads.
 	Upstream bool
 	// Sequence counts the credentials that the hub has issued for the account; zero for the one of the registration.
 	Sequence int64
@@ -104,7 +104,7 @@ func CredentialFromSecret(secret *corev1.Secret) (Credential, error) {
 		Server:          cluster.Server,
 		CA:              cluster.CertificateAuthorityData,
 		Token:           token,
-		Upstream:        !own && claims.AccountUID != "" && claims.Expires.IsZero(),
+		Upstream:        !own && claims.AccountUID != "" && claims.Lasting(),
 		MemberNamespace: string(secret.Data[keyDeploymentNamespace]),
 		Workspace:       string(secret.Data[keyClusterNamespace]),
 		Cluster:         string(secret.Data[keyClusterName]),

@@ -34,9 +34,15 @@ func TestCredentialSurvivesItsSecret(t *testing.T) {
 	}
 }
 
-// legacyToken is the token without an end that a hub gives to an agent of Rancher Fleet.
-func legacyToken() string {
-	claims := `{"sub":"system:serviceaccount:m:agent","kubernetes.io/serviceaccount/service-account.uid":"u"}`
+// legacyTokens are what a hub gives to an agent of Rancher Fleet: a token without an end, or one that ends with a Secret.
+func legacyTokens() []string {
+	return []string{
+		encoded(`{"sub":"system:serviceaccount:m:agent","kubernetes.io/serviceaccount/service-account.uid":"u"}`),
+		encoded(`{"sub":"system:serviceaccount:m:agent","iat":1000,"exp":4294968295,"kubernetes.io":{"serviceaccount":{"uid":"u"},"secret":{"name":"s","uid":"v"}}}`),
+	}
+}
+
+func encoded(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }
 
@@ -50,14 +56,16 @@ func stored(token string) *corev1.Secret {
 }
 
 func TestTheCredentialOfARancherFleetAgentStaysAsThatAgentNeedsIt(t *testing.T) {
-	found, err := CredentialFromSecret(stored(legacyToken()))
-	if err != nil || !found.Upstream || found.Account() != "u" || found.Token != legacyToken() {
-		t.Fatalf("found %+v: %v", found, err)
-	}
-	found.Server = "https://elsewhere"
-	secret, err := found.Secret("n")
-	if err != nil || !strings.Contains(string(secret.Data["kubeconfig"]), legacyToken()) || len(secret.Data["token"]) > 0 || Outdated(secret) {
-		t.Errorf("it is stored as %s: %v", secret.Data["kubeconfig"], err)
+	for _, token := range legacyTokens() {
+		found, err := CredentialFromSecret(stored(token))
+		if err != nil || !found.Upstream || found.Account() != "u" || found.Token != token {
+			t.Fatalf("found %+v: %v", found, err)
+		}
+		found.Server = "https://elsewhere"
+		secret, err := found.Secret("n")
+		if err != nil || !strings.Contains(string(secret.Data["kubeconfig"]), token) || len(secret.Data["token"]) > 0 || Outdated(secret) {
+			t.Errorf("it is stored as %s: %v", secret.Data["kubeconfig"], err)
+		}
 	}
 }
 

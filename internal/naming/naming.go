@@ -158,3 +158,6 @@ func TokenServiceAccount(token, uid string) string { return SafeConcat(token, ui
 
 // ServiceAccountToken is the Secret in which Kubernetes keeps a never-expiring token of an account.
 func ServiceAccountToken(account string) string { return account + "-token" }
+
+// LastingToken is the empty Secret that tokens of an account which nobody renews are bound to.
+func LastingToken(account string) string { return account + "-lasting" }

@@ -53,7 +53,7 @@ type AgentStatus struct {
 
 // CredentialStatus is what is known of an agent's credential.
 type CredentialStatus struct {
-	// Kind is native (it expires, and the hub renews it) or legacy (it was made for an agent of Rancher Fleet, and never expires).
+	// Kind is native (it expires, and the hub renews it) or legacy (it was made for an agent of Rancher Fleet, and nobody renews it).
 	// +optional
 	Kind string `json:"kind,omitempty"`
 	// Expires is when the newest credential that the agent is known to use ends; absent if never.

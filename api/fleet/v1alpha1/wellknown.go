@@ -82,6 +82,8 @@ const (
 const (
 	// SecretTypeValues is the Secret with the values.yaml of a ClusterRegistrationToken.
 	SecretTypeValues = "fleet.cattle.io/cluster-registration-values"
+	// SecretTypeLastingToken is Muster's own: an empty Secret that a token is bound to, which ends when the Secret is deleted.
+	SecretTypeLastingToken = "muster/lasting-token"
 	// SecretTypeCredential is the Secret that answers an upstream agent.
 	SecretTypeCredential = "fleet.cattle.io/agent-credential"
 	// SecretTypeBundleValues is the Secret into which `fleet apply` puts the values of a Bundle. It has the Bundle's name and namespace.

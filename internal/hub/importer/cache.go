@@ -20,7 +20,7 @@ import (
 // notKubeconfigs are the types of Secrets that are many and never a kubeconfig.
 var notKubeconfigs = []string{
 	"helm.sh/release.v1", "helm.sh/release.v2", string(corev1.SecretTypeServiceAccountToken), string(corev1.SecretTypeTLS),
-	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, "fleet.cattle.io/bundle-deployment/v1alpha1",
+	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, fleet.SecretTypeLastingToken, "fleet.cattle.io/bundle-deployment/v1alpha1",
 }
 
 // NewSecretCache returns a cache of all Secrets that may be kubeconfigs, by which a changed one is noticed. Users' Secrets carry no label of ours, so

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,7 @@ func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Read
 		return kube.Delete(ctx, c, Rights{Member: m}.Binding(), m.Account()) // the identity is the admin's
 	}
 	every := Identity{Member: m, Kind: Legacy, Shared: true}
-	if err := kube.Delete(ctx, c, append(every.grants(), m.ContentBinding(""), m.Account(), every.TokenSecret())...); err != nil {
+	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.ContentBinding(""), m.Account()}, m.tokenSecrets())...); err != nil {
 		return err
 	}
 	values := &metav1.PartialObjectMetadataList{}

@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -123,7 +124,7 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ServiceAccount %s/%s: %w", i.Namespace, naming.MemberServiceAccount, err)
 	}
-	former := append(i.other().grants(), i.SelfRenewal())
+	former := slices.Concat(i.other().grants(), i.tokenSecrets(), []client.Object{i.SelfRenewal()})
 	if err == nil {
 		if account.Annotations[annotationRegistrationUID] == string(i.RegistrationUID) {
 			return account, nil
@@ -157,14 +158,15 @@ func known(ctx context.Context, c client.Client, objects []client.Object) ([]cli
 	return slices.DeleteFunc(objects, func(o client.Object) bool { return slices.Contains(missing, o) }), err
 }
 
-// TokenSecret asks Kubernetes for a token of the account that never expires, because upstream agents do not renew theirs.
-func (i Identity) TokenSecret() *corev1.Secret {
-	secret := &corev1.Secret{
-		ObjectMeta: i.meta(i.Namespace, naming.ServiceAccountToken(naming.MemberServiceAccount)),
-		Type:       corev1.SecretTypeServiceAccountToken,
-	}
-	secret.Annotations[corev1.ServiceAccountNameKey] = naming.MemberServiceAccount
-	return secret
+// LastingToken issues a token of the account, as lasting.Issuer does: upstream agents do not renew theirs.
+func (i Identity) LastingToken(ctx context.Context, issuer *lasting.Issuer, account *corev1.ServiceAccount) (string, *corev1.Secret, error) {
+	return issuer.Token(ctx, account, i.meta(i.Namespace, ""))
+}
+
+// tokenSecrets are those that a lasting token of the member's account ends with.
+func (m Member) tokenSecrets() []client.Object {
+	bound, filled := lasting.Secrets(naming.MemberServiceAccount, m.meta(m.Namespace, ""))
+	return []client.Object{bound, filled}
 }
 
 // other is the identity of the same member for the other kind of agent.

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,7 +13,6 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
-	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -70,23 +68,6 @@ func (c *Controller) makeReadable(ctx context.Context, r *fleet.ClusterRegistrat
 	}
 	c.tracker.readable.Store(key, r.UID)
 	return nil
-}
-
-// legacyToken returns the Secret with the account's token that does not expire, and that token; "" until Kubernetes has issued it.
-func (c *Controller) legacyToken(ctx context.Context, identity membership.Identity, account *corev1.ServiceAccount) (*corev1.Secret, string, error) {
-	var secret corev1.Secret
-	desired := identity.TokenSecret()
-	err := c.Live.Get(ctx, client.ObjectKeyFromObject(desired), &secret)
-	if apierrors.IsNotFound(err) {
-		return desired, "", kube.Ensure(ctx, c.Client, desired)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("reading Secret %s/%s: %w", desired.Namespace, desired.Name, err)
-	}
-	if secret.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
-		return &secret, "", nil // of the account before, which Kubernetes deletes, or not filled in yet
-	}
-	return &secret, string(secret.Data[corev1.ServiceAccountTokenKey]), nil
 }
 
 // legacyAnswer is what upstream agents poll for: the right to read a Secret, and the Secret.

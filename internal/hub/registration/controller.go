@@ -23,6 +23,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -45,6 +46,8 @@ type Deps struct {
 	Hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
 	// Reconnect returns a token with which agents of a workspace may ask to be members again; "" if there is none.
 	Reconnect func(ctx context.Context, workspace string) string
+	// Lasting issues the tokens of legacy agents.
+	Lasting *lasting.Issuer
 	// OwnCAs are the digests of the CA certificates by which the hub itself knows its API server.
 	OwnCAs []string
 	// Audit writes what was granted, displaced, approved and denied.

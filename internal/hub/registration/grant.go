@@ -74,7 +74,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 			return awaitRemoval(o.observed, kept), nil, err
 		}
 		var secret *corev1.Secret
-		if secret, legacyToken, err = c.legacyToken(ctx, identity, account); err != nil {
+		if legacyToken, secret, err = identity.LastingToken(ctx, c.Lasting, account); err != nil {
 			return d, nil, err
 		}
 		if legacyToken == "" { // the Secret wakes the request

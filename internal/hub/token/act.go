@@ -8,19 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // observation is what was observed, and what actions need besides.
@@ -28,14 +24,16 @@ type observation struct {
 	observed
 	// settings are those of the decision.
 	settings config.Config
+	known    *known
 	account  *corev1.ServiceAccount // nil if absent
-	secret   *corev1.Secret         // nil if absent
-	token    string                 // the credential in the values Secret, if it is valid
+	secret   *metav1.ObjectMeta     // nil if absent
+	token    string                 // the credential in the values Secret, if that was read
+	values   string                 // what the Secret should hold, without the credential
 }
 
-func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken) (observation, error) {
+func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken, now time.Time) (o observation, err error) {
 	settings := c.Config.Current()
-	o := observation{settings: settings, observed: observed{
+	o = observation{settings: settings, known: c.knownOf(token), observed: observed{
 		created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired, labelProblem: membership.StampProblem(token.Spec),
 	}}
 	if err := c.expressions.Keep(token); err != nil {
@@ -47,48 +45,71 @@ func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrati
 	if token.Spec.TTL != nil {
 		o.ttl = token.Spec.TTL.Duration
 	}
-	account := &corev1.ServiceAccount{}
-	found, err := c.read(ctx, token.Namespace, accountName(token), account)
-	if err != nil {
+	if o.values, err = renderValues(token, settings, c.SystemNamespace, ""); err != nil {
 		return observation{}, err
 	}
+	if err := c.observeAccount(ctx, token, &o); err != nil {
+		return observation{}, err
+	}
+	err = c.observeSecret(ctx, token, &o, now)
+	return o, err
+}
+
+func (c *Controller) observeAccount(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: accountName(token)}}
+	cached, err := c.cached(ctx, account)
+	if err != nil {
+		return err
+	}
+	if cached != nil {
+		o.account = &corev1.ServiceAccount{ObjectMeta: cached.ObjectMeta}
+		return nil
+	}
+	if o.known.claims.AccountUID == "" { // this process has made none
+		return nil
+	}
+	found, err := c.read(ctx, account)
 	if found {
 		o.account = account
 	}
-	secret := &corev1.Secret{}
-	if found, err = c.read(ctx, token.Namespace, token.Name, secret); err != nil || !found {
-		return o, err
-	}
-	o.secret = secret
-	o.foreignSecret = secret.Type != fleet.SecretTypeValues
-	if o.foreignSecret || o.account == nil {
-		return o, nil
-	}
-	claims, err := credential.ReadClaims(credentialIn(secret))
-	// A credential of another kind than the TTL asks for is replaced, as after an edit of the TTL.
-	if err == nil && claims.AccountUID == string(o.account.UID) && claims.Expires.IsZero() == (o.ttl <= 0) {
-		o.credentialValid, o.token = true, credentialIn(secret)
-		o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
-	}
-	return o, nil
+	return err
 }
 
-func (c *Controller) read(ctx context.Context, namespace, name string, into client.Object) (bool, error) {
-	err := c.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
+// observeSecret observes the values Secret and the credential in it. One that is not in the cache may be somebody else's, which matters while the token
+// hands out anything.
+func (c *Controller) observeSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, now time.Time) error {
+	cached, err := c.cached(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name}})
 	if err != nil {
-		return false, fmt.Errorf("reading %s/%s: %w", namespace, name, err)
+		return err
 	}
-	return true, nil
+	switch {
+	case cached != nil:
+		o.secret = &cached.ObjectMeta
+	case over(decide(o.observed, now).state):
+		return nil
+	}
+	k := o.known
+	if cached == nil || cached.ResourceVersion != k.secret || k.values != o.values {
+		if o.token, err = c.readSecret(ctx, token, o, k); err != nil || o.secret == nil {
+			return err
+		}
+	}
+	o.foreignSecret = k.foreign
+	// A credential of another kind than the TTL asks for is replaced, as after an edit of the TTL.
+	if k.foreign || o.account == nil || k.claims.Subject == "" || k.claims.AccountUID != string(o.account.UID) || k.claims.Lasting() != (o.ttl <= 0) {
+		return nil
+	}
+	if ended, err := c.ended(ctx, k.claims); err != nil || ended {
+		return err
+	}
+	o.credentialValid, o.credentialIssued, o.credentialExpires = true, k.claims.Issued, k.claims.Expires
+	return nil
 }
 
 // provide makes the account, its rights and the values Secret. The result is true until Kubernetes has issued the account's token.
 func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, d decision) (bool, error) {
 	account := desiredAccount(token)
-	role, binding := desiredAccess(token)
-	if d.issue && !o.expires().IsZero() {
+	if d.issue {
 		// First, because Kubernetes takes a moment to notice a new right, which the other writes fill.
 		missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), membership.TokenIssuer(token.Namespace, c.SystemNamespace))
 		if err := errors.Join(err, kube.Ensure(ctx, c.Client, missing...)); err != nil {
@@ -100,51 +121,40 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	} else if err := kube.Ensure(ctx, c.Client, account); err != nil {
 		return false, err
 	}
-	missing, err := kube.Missing(ctx, c.Live, kube.MetadataOf(c.Client.Scheme()), binding)
-	if err != nil {
-		return false, err
-	}
-	// A Role that an earlier version of the hub made may lack rules.
-	var have rbacv1.Role
-	if found, err := c.read(ctx, role.Namespace, role.Name, &have); err != nil {
-		return false, err
-	} else if !found || !equality.Semantic.DeepEqual(have.Rules, role.Rules) {
-		missing = append([]client.Object{role}, missing...)
-	}
-	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
+	if err := c.ensureAccess(ctx, token, o.known); err != nil {
 		return false, err
 	}
 	bearer := o.token
 	if d.issue {
-		if bearer, err = c.issue(ctx, account, o.expires()); err != nil || bearer == "" {
+		var err error
+		if bearer, err = c.issue(ctx, token, account, o.expires()); err != nil || bearer == "" {
 			return err == nil, err
 		}
-		if claims, err := credential.ReadClaims(bearer); err == nil {
-			o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
-		}
+		claims := credential.ClaimsOf(bearer)
+		o.credentialIssued, o.credentialExpires = claims.Issued, claims.Expires
+	} else if o.known.values == o.values {
+		return false, nil
 	}
 	text, err := renderValues(token, o.settings, c.SystemNamespace, bearer)
 	if err != nil {
 		return false, err
 	}
-	if o.secret != nil && string(o.secret.Data[valuesKey]) == text {
-		return false, nil
+	secret := desiredSecret(token, text)
+	if err := kube.Ensure(ctx, c.Client, secret); err != nil {
+		return false, err
 	}
-	return false, kube.Ensure(ctx, c.Client, desiredSecret(token, text))
+	o.known.secret, o.known.foreign, o.known.claims, o.known.values = secret.ResourceVersion, false, credential.ClaimsOf(bearer), o.values
+	return false, nil
 }
 
-// issue returns a credential of the account that expires at the given time. If that is zero, the credential does not expire, and is "" until Kubernetes
-// has issued it, which wakes this controller.
-func (c *Controller) issue(ctx context.Context, account *corev1.ServiceAccount, expires time.Time) (string, error) {
+// issue returns a credential of the account that expires at the given time. If that is zero, the credential lasts, and may be "" until Kubernetes has
+// issued it, which wakes this controller.
+func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, expires time.Time) (string, error) {
 	if !expires.IsZero() {
 		return kube.RequestToken(ctx, c.Client.SubResource("token"), account, expires.Sub(c.Clock.Now()))
 	}
-	var secret corev1.Secret
-	found, err := c.read(ctx, account.Namespace, naming.ServiceAccountToken(account.Name), &secret)
-	if err != nil || found {
-		return string(secret.Data[corev1.ServiceAccountTokenKey]), err
-	}
-	return "", kube.Ensure(ctx, c.Client, desiredAccountToken(account))
+	bearer, _, err := c.lasting.Token(ctx, account, meta(token, ""))
+	return bearer, err
 }
 
 // withdraw deletes the account, and with it every credential that was issued.
@@ -152,11 +162,13 @@ func (c *Controller) withdraw(ctx context.Context, token *fleet.ClusterRegistrat
 	role, binding := desiredAccess(token)
 	objects := []client.Object{}
 	if o.account != nil {
-		objects = append(objects, o.account, role, binding)
+		bound, filled := lasting.Secrets(o.account.Name, meta(token, ""))
+		objects = append(objects, o.account, role, binding, bound, filled)
 	}
 	if o.secret != nil && !o.foreignSecret {
-		objects = append(objects, o.secret)
+		objects = append(objects, &corev1.Secret{ObjectMeta: *o.secret})
 	}
+	c.known.Delete(client.ObjectKeyFromObject(token))
 	return kube.Delete(ctx, c.Client, objects...)
 }
 

@@ -9,6 +9,7 @@ package token
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -42,11 +44,14 @@ type Controller struct {
 	expected kube.Expectations
 	// expressions are those of tokens with approval CEL.
 	expressions *expression.Cache
+	lasting     *lasting.Issuer
+	// known is by the key of a token.
+	known sync.Map
 }
 
 // New returns a controller, which fills the cache of expressions.
-func New(deps controller.Deps, expressions *expression.Cache) *Controller {
-	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, expressions: expressions}
+func New(deps controller.Deps, expressions *expression.Cache, issuer *lasting.Issuer) *Controller {
+	return &Controller{Deps: deps, expected: kube.Expectations{Clock: deps.Clock}, expressions: expressions, lasting: issuer}
 }
 
 // Register adds the controller to the manager.
@@ -79,6 +84,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &token); apierrors.IsNotFound(err) {
 		c.expected.Forget(request.NamespacedName)
 		c.expressions.Forget(request.NamespacedName)
+		c.known.Delete(request.NamespacedName)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -89,11 +95,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait := c.expected.Await(request.NamespacedName, &token); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
 	}
-	o, err := c.observe(ctx, &token)
+	now := c.Clock.Now()
+	o, err := c.observe(ctx, &token, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	now := c.Clock.Now()
 	decided := decide(o.observed, now)
 	switch decided.state {
 	case removed:

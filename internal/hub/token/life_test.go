@@ -24,6 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/expression"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -57,7 +58,7 @@ func TestATokenOfWhichTheServerGrantsLessLifeSaysSoAndIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
-	c := New(deps, expression.NewCache())
+	c := New(deps, expression.NewCache(), lasting.New(deps))
 	reconcile := func(after time.Duration) (wait time.Duration, conditions []fleet.Condition) {
 		t.Helper()
 		clock.SetTime(start.Add(after))
@@ -118,7 +119,8 @@ func TestATokenThatGetsItsTTLSaysNothingOfThat(t *testing.T) {
 	if err := cl.Create(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	c := New(controller.Deps{Client: cl, Live: cl, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}, expression.NewCache())
+	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
+	c := New(deps, expression.NewCache(), lasting.New(deps))
 	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,5 +129,58 @@ func TestATokenThatGetsItsTTLSaysNothingOfThat(t *testing.T) {
 	}
 	if conditions := token.Status.Conditions; len(conditions) != 1 || !token.Status.Expires.Time.Equal(start.Add(240*time.Hour)) {
 		t.Errorf("it expires at %s with the conditions %+v", token.Status.Expires, conditions)
+	}
+}
+
+// counted counts what is read from an API server, by kind.
+type counted struct {
+	client.Reader
+	reads map[string]int
+}
+
+func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	c.reads[fmt.Sprintf("%T %s", into, key.Name)]++
+	return c.Reader.Get(ctx, key, into, options...)
+}
+
+func TestAHubThatBeginsReadsEachObjectOfATokenOnceAndThenNone(t *testing.T) {
+	clock, issued := clocktesting.NewFakePassiveClock(start), 0
+	cl := granting(t, 1000*time.Hour, clock, &issued)
+	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "t", UID: "1", CreationTimestamp: metav1.NewTime(start)}}
+	token.Spec.TTL = &metav1.Duration{Duration: 240 * time.Hour}
+	if err := cl.Create(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	begin := func() (reads map[string]int, look func()) {
+		reads = map[string]int{}
+		deps := controller.Deps{Client: cl, Live: counted{cl, reads}, Clock: clock, Config: config.New(cl, events.NewFakeRecorder(10), "system"), SystemNamespace: "system"}
+		c := New(deps, expression.NewCache(), lasting.New(deps))
+		return reads, func() {
+			t.Helper()
+			if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reads, look := begin()
+	look()
+	clear(reads)
+	for range 5 {
+		look()
+	}
+	if len(reads) > 0 {
+		t.Errorf("the hub that made them reads %v", reads)
+	}
+	reads, look = begin()
+	for range 5 {
+		look()
+	}
+	for object, times := range reads {
+		if times > 1 {
+			t.Errorf("a hub that begins reads %s %d times", object, times)
+		}
+	}
+	if len(reads) != 3 || issued != 1 {
+		t.Errorf("a hub that begins reads %v, and %d credentials are issued", reads, issued)
 	}
 }

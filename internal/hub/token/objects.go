@@ -53,17 +53,3 @@ func desiredSecret(token *fleet.ClusterRegistrationToken, text string) *corev1.S
 		Data:       map[string][]byte{valuesKey: []byte(text)},
 	}
 }
-
-// desiredAccountToken asks Kubernetes for a token that does not expire; it is deleted with the account.
-func desiredAccountToken(account *corev1.ServiceAccount) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            naming.ServiceAccountToken(account.Name),
-			Namespace:       account.Namespace,
-			Labels:          map[string]string{fleet.LabelManaged: "true"},
-			Annotations:     map[string]string{annotationToken: account.Annotations[annotationToken], corev1.ServiceAccountNameKey: account.Name},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(account, corev1.SchemeGroupVersion.WithKind("ServiceAccount"))},
-		},
-		Type: corev1.SecretTypeServiceAccountToken,
-	}
-}

@@ -22,6 +22,9 @@ const (
 	removed state = "Removed"
 )
 
+// over says whether a token in a state hands out nothing any more. (A Secret of somebody else's only defers that.)
+func over(s state) bool { return s == expired || s == refused || s == removed }
+
 // expiredRetention is how long an expired token stays and says so before it is deleted; upstream deletes it at once.
 const expiredRetention = 24 * time.Hour
 
@@ -45,7 +48,7 @@ type observed struct {
 	foreignSecret bool
 	// credentialValid says that the values Secret holds a token of the account as it is now.
 	credentialValid bool
-	// credentialIssued and credentialExpires bound the life of that token; zero if it does not expire.
+	// credentialIssued and credentialExpires bound the life of that token; zero if it is stored in a Secret that Kubernetes fills.
 	credentialIssued, credentialExpires time.Time
 }
 

@@ -50,7 +50,7 @@ func derived(o *unstructured.Unstructured) bool {
 			o.GetAnnotations()[corev1.EndpointsLastChangeTriggerTime] != ""
 	case "Secret":
 		kind, _, err := unstructured.NestedString(o.Object, "type")
-		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues || kind == fleet.SecretTypeCredential
+		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues || kind == fleet.SecretTypeCredential || kind == fleet.SecretTypeLastingToken
 	}
 	return false
 }

@@ -1,0 +1,138 @@
+package token
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// known is what this process knows of the objects of a token beyond their metadata, which is all that the cache has. An object is read only if the cache
+// shows another version than the one that was last read or written.
+type known struct {
+	// token is the UID of the token.
+	token types.UID
+	// secret, role and binding are the resource versions of these objects.
+	secret, role, binding string
+	// foreign: the Secret is not the hub's.
+	foreign bool
+	// claims are those of the credential in the Secret, values the rest of what it holds as the hub renders it; "" if it holds something else.
+	claims credential.Claims
+	values string
+}
+
+// knownOf returns what is known of a token. One token is never reconciled twice at the same time.
+func (c *Controller) knownOf(token *fleet.ClusterRegistrationToken) *known {
+	key := client.ObjectKeyFromObject(token)
+	if entry, ok := c.known.Load(key); ok && entry.(*known).token == token.UID {
+		return entry.(*known)
+	}
+	fresh := &known{token: token.UID}
+	c.known.Store(key, fresh)
+	return fresh
+}
+
+// cached reads the metadata of an object from the cache; nil if it has none.
+func (c *Controller) cached(ctx context.Context, object client.Object) (*metav1.PartialObjectMetadata, error) {
+	have := kube.MetadataOf(c.Client.Scheme())(object).(*metav1.PartialObjectMetadata)
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), have)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", kube.Describe(c.Client.Scheme(), object), err)
+	}
+	return have, nil
+}
+
+// read reads an object from the API server, and returns whether it exists.
+func (c *Controller) read(ctx context.Context, into client.Object) (bool, error) {
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(into), into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", kube.Describe(c.Client.Scheme(), into), err)
+	}
+	return true, nil
+}
+
+// readSecret reads the values Secret and notes what it holds. It returns the credential in it.
+func (c *Controller) readSecret(ctx context.Context, token *fleet.ClusterRegistrationToken, o *observation, k *known) (bearer string, err error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name}}
+	found, err := c.read(ctx, secret)
+	if err != nil || !found {
+		o.secret = nil
+		return "", err
+	}
+	o.secret = &secret.ObjectMeta
+	bearer = credentialIn(secret)
+	whole, err := renderValues(token, o.settings, c.SystemNamespace, bearer)
+	if err != nil {
+		return "", err
+	}
+	k.secret, k.foreign, k.claims, k.values = secret.ResourceVersion, secret.Type != fleet.SecretTypeValues, credential.ClaimsOf(bearer), ""
+	if string(secret.Data[valuesKey]) == whole {
+		k.values = o.values
+	}
+	return bearer, nil
+}
+
+// ensureAccess makes the rights of the account if they are missing or were changed, also by an earlier version of the hub.
+func (c *Controller) ensureAccess(ctx context.Context, token *fleet.ClusterRegistrationToken, k *known) error {
+	role, binding := desiredAccess(token)
+	haveRole, haveBinding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	if err := c.ensure(ctx, role, haveRole, &k.role, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) }); err != nil {
+		return err
+	}
+	return c.ensure(ctx, binding, haveBinding, &k.binding, func() bool { return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) })
+}
+
+// ensure writes an object unless it is as desired, by the version that is known to be or by what equal says when the object was read.
+func (c *Controller) ensure(ctx context.Context, desired, have client.Object, version *string, equal func() bool) error {
+	cached, err := c.cached(ctx, desired)
+	if err != nil || cached != nil && cached.ResourceVersion == *version {
+		return err
+	}
+	if cached != nil || *version != "" { // else this process has never seen it
+		have.SetNamespace(desired.GetNamespace())
+		have.SetName(desired.GetName())
+		if found, err := c.read(ctx, have); err != nil {
+			return err
+		} else if found && equal() {
+			*version = have.GetResourceVersion()
+			return nil
+		}
+	}
+	if err := kube.Ensure(ctx, c.Client, desired); err != nil {
+		return err
+	}
+	*version = desired.GetResourceVersion()
+	return nil
+}
+
+// ended returns whether the Secret that a credential ends with is gone.
+func (c *Controller) ended(ctx context.Context, claims credential.Claims) (bool, error) {
+	if claims.Secret == "" {
+		return false, nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: claims.Namespace, Name: claims.Secret}}
+	cached, err := c.cached(ctx, secret)
+	if err != nil || cached != nil && (claims.SecretUID == "" || claims.SecretUID == string(cached.UID)) {
+		return false, err
+	}
+	live := kube.CoreMetadata("Secret") // the cache may not show yet what was just written
+	live.Namespace, live.Name = secret.Namespace, secret.Name
+	found, err := c.read(ctx, live)
+	return !found || claims.SecretUID != "" && claims.SecretUID != string(live.UID), err
+}
