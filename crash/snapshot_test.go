@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,17 +123,35 @@ func (in *run) snapshot() (snapshot, []plane) {
 		}
 		planes[i].objects = slices.DeleteFunc(p.objects, func(o unstructured.Unstructured) bool { return in.known.uids[o.GetUID()] })
 	}
-	made := snapshot{}
+	made, passed := snapshot{}, superseded(planes)
 	for _, p := range planes {
 		for _, o := range p.objects {
+			owner := metav1.GetControllerOf(&o)
+			if passed[o.GetUID()] || owner != nil && passed[owner.UID] {
+				continue
+			}
 			key := w.text(fmt.Sprintf("%s: %s %s/%s", p.name, o.GetKind(), o.GetNamespace(), o.GetName()))
-			for made[key] != nil {
+			for made[key] != nil && o.GetKind() != "AuditEntry" { // whose request was granted, was killed and asked again has two
 				key += " and another"
 			}
 			made[key] = w.object(o)
 		}
 	}
 	return made, planes
+}
+
+// superseded are the requests of agents that asked again after they were killed, with which they have lost the key to the answer. They are denied and say so
+// for an hour, with the right to read that, which is what an agent that still runs needs.
+func superseded(planes []plane) map[types.UID]bool {
+	found := map[types.UID]bool{}
+	for _, p := range planes {
+		for _, o := range p.objects {
+			if o.GetKind() == "ClusterRegistration" && field(o, "status", "state") == "Denied" && field(o, "status", "reason") == "Superseded" {
+				found[o.GetUID()] = true
+			}
+		}
+	}
+	return found
 }
 
 // differences are those of another end from this one.
@@ -212,6 +231,13 @@ func (w words) object(o unstructured.Unstructured) any {
 	return w.value(content)
 }
 
+// condition is the type of a condition, of which the order in the list says nothing, and "" of all else.
+func condition(v any) string {
+	fields, _ := v.(map[string]any)
+	kind, _ := fields["type"].(string)
+	return kind
+}
+
 func (w words) value(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -227,6 +253,7 @@ func (w words) value(v any) any {
 		for _, value := range v {
 			made = append(made, w.value(value))
 		}
+		slices.SortStableFunc(made, func(a, b any) int { return strings.Compare(condition(a), condition(b)) })
 		return made
 	case string:
 		return w.text(v)
