@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -20,6 +23,7 @@ var (
 	only     = flag.String("scenario", "", "only this scenario")
 	program  = flag.String("program", "", "only the calls of this program: hub, agent or deployer")
 	onlyThis = flag.String("fault", "", "only this fault: "+strings.Join(faults, ", "))
+	points   = flag.Int("points", 4, "how many points with faults of each scenario are in a sample")
 	where    = flag.String("point", "", "only this point, as a failed test names it, such as 'hub PATCH clusters/status 2'")
 )
 
@@ -27,10 +31,13 @@ var (
 // shown, five minutes after the last one.
 const longestWait = 7 * time.Minute
 
-// sampled is how many scenarios the ordinary test takes, and how many points and faults of each.
-const sampled, sampledPoints = 3, 4
+// sampled is how many scenarios the ordinary test takes.
+const sampled = 3
 
-func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(testkube.Main(m))
+}
 
 // TestPoints runs scenarios, each first undisturbed, and then disturbed at one call at a time.
 func TestPoints(t *testing.T) {
@@ -124,7 +131,7 @@ func trials(made []point, random *rand.Rand) []trial {
 		return every
 	}
 	random.Shuffle(len(every), func(i, j int) { every[i], every[j] = every[j], every[i] })
-	return every[:min(sampledPoints, len(every))]
+	return every[:min(*points, len(every))]
 }
 
 // undisturbed runs a scenario and returns how it ends, and the calls that were made.
@@ -155,7 +162,10 @@ func (r *rig) undisturbed(t *testing.T, s scenario) (end snapshot, made []point)
 func (in *run) settled() snapshot {
 	in.t.Helper()
 	last, since := snapshot{}, time.Now()
+	pace := time.NewTicker(time.Second)
+	defer pace.Stop()
 	in.eventually("the undisturbed run settles", func() error {
+		<-pace.C
 		now, planes := in.snapshot()
 		if differences := last.differences(now); len(differences) > 0 {
 			last, since = now, time.Now()
@@ -179,7 +189,10 @@ func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reach
 	r.wire.listen(in.own, &at.point, at.fault)
 	defer r.wire.end()
 	s.act(in)
+	pace := time.NewTicker(time.Second) // to read everything costs the API servers more than what is tried
+	defer pace.Stop()
 	testkube.Within(t, longestWait, "the end is that of the undisturbed run", func() error {
+		<-pace.C
 		got, planes := in.snapshot()
 		if wrong := append(check(in.known, planes), want.differences(got)...); len(wrong) > 0 {
 			return errors.New(strings.Join(wrong, "\n"))

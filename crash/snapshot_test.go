@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,23 +64,15 @@ func (in *run) read() []plane {
 
 func list(in *run, on client.Client, kinds []schema.GroupVersionKind) []unstructured.Unstructured {
 	in.t.Helper()
-	var mu sync.Mutex
-	var group sync.WaitGroup
 	var objects []unstructured.Unstructured
 	for _, kind := range kinds {
-		group.Go(func() {
-			found := &unstructured.UnstructuredList{}
-			found.SetGroupVersionKind(kind)
-			err := on.List(context.Background(), found)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil && !meta.IsNoMatchError(err) {
-				in.t.Errorf("listing %s: %v", kind, err)
-			}
-			objects = append(objects, found.Items...)
-		})
+		found := &unstructured.UnstructuredList{}
+		found.SetGroupVersionKind(kind)
+		if err := on.List(context.Background(), found); err != nil && !meta.IsNoMatchError(err) {
+			in.t.Fatalf("listing %s: %v", kind, err)
+		}
+		objects = append(objects, found.Items...)
 	}
-	group.Wait()
 	return objects
 }
 
@@ -127,17 +118,24 @@ func (in *run) snapshot() (snapshot, []plane) {
 	for _, p := range planes {
 		for _, o := range p.objects {
 			owner := metav1.GetControllerOf(&o)
-			if passed[o.GetUID()] || owner != nil && passed[owner.UID] {
+			if history(o) || passed[o.GetUID()] || owner != nil && passed[owner.UID] {
 				continue
 			}
+			w.past = o.GetKind() == "AuditEntry"
 			key := w.text(fmt.Sprintf("%s: %s %s/%s", p.name, o.GetKind(), o.GetNamespace(), o.GetName()))
-			for made[key] != nil && o.GetKind() != "AuditEntry" { // whose request was granted, was killed and asked again has two
+			for made[key] != nil && !w.past { // whose request was granted, was killed and asked again has two
 				key += " and another"
 			}
 			made[key] = w.object(o)
 		}
 	}
 	return made, planes
+}
+
+// history says whether an object is the history of a release before the revision that is deployed: one at which the deployer was killed is in it, too.
+func history(o unstructured.Unstructured) bool {
+	labels := o.GetLabels()
+	return o.GetKind() == "Secret" && labels["owner"] == "helm" && labels["status"] != "deployed"
 }
 
 // superseded are the requests of agents that asked again after they were killed, with which they have lost the key to the answer. They are denied and say so
@@ -177,6 +175,8 @@ type words struct {
 	id string
 	// live are the UIDs of all objects that there are.
 	live map[string]bool
+	// past is whether a UID may be that of an object that is gone without that being a difference.
+	past bool
 	// generated are the names that the API server chose.
 	generated map[string]string
 }
@@ -187,7 +187,9 @@ var (
 	hash    = regexp.MustCompile(`[0-9a-f]{10,}`)
 	asked   = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
-	when    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	// revision is how often a release was deployed: once more if the deployer was killed at it.
+	revision = regexp.MustCompile(`(/web:|release\.v1\.web\.v)\d+`)
+	when     = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
 func (w words) text(s string) string {
@@ -196,11 +198,12 @@ func (w words) text(s string) string {
 	}
 	s = strings.ReplaceAll(s, w.id, "$RUN")
 	s = uid.ReplaceAllStringFunc(s, func(found string) string {
-		if w.live[found] {
+		if w.past || w.live[found] {
 			return "$UID"
 		}
 		return "$UID-OF-NOTHING"
 	})
+	s = revision.ReplaceAllString(s, "${1}N")
 	s = asked.ReplaceAllString(hash.ReplaceAllString(s, "$$HASH"), "request-*")
 	return when.ReplaceAllString(encoded.ReplaceAllString(s, "$$BYTES"), "$$TIME")
 }
@@ -218,6 +221,7 @@ func (w words) object(o unstructured.Unstructured) any {
 	content := o.DeepCopy().Object
 	switch o.GetKind() {
 	case "Secret":
+		unstructured.RemoveNestedField(content, "metadata", "labels", "version") // the revision of a release
 		for _, part := range []string{"data", "stringData"} {
 			if data, ok := content[part].(map[string]any); ok {
 				for key := range data {
