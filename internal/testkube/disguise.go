@@ -55,6 +55,11 @@ func (c Cluster) Disguise(t testing.TB, uid string, pass func(*http.Request)) Cl
 		}
 		proxy.ServeHTTP(w, r)
 	})
+	return c.Behind(server)
+}
+
+// Behind is the cluster at the address of a server, which asks for a bearer token.
+func (c Cluster) Behind(server *httptest.Server) Cluster {
 	c.Config = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}}

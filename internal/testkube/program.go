@@ -1,10 +1,13 @@
 package testkube
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -102,6 +105,29 @@ func (p *Program) Log() string {
 		p.t.Fatal(err)
 	}
 	return string(text)
+}
+
+// Children are the processes that the program has started and that run.
+func (p *Program) Children() []*os.Process {
+	p.t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.command.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var children []*os.Process
+	for _, path := range lists {
+		text, _ := os.ReadFile(path) // a thread that has ended has none
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if child, err := os.FindProcess(pid); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children
 }
 
 // Signal sends a signal.

@@ -11,6 +11,12 @@ const deadline = 3 * time.Minute
 // Eventually waits until the check returns no error, and fails the test with the last one if it never does.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
+	Within(t, deadline, what, check)
+}
+
+// Within is Eventually with another deadline.
+func Within(t testing.TB, deadline time.Duration, what string, check func() error) {
+	t.Helper()
 	end, pause := time.Now().Add(deadline), 20*time.Millisecond
 	for {
 		err := check()

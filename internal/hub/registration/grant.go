@@ -176,7 +176,9 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		}
 	}
 	left := r.CreationTimestamp.Add(answerLife).Sub(c.Clock.Now())
-	if _, proved := c.tracker.proved.Load(key); !proved && left > 0 {
+	// Without its answer the request is one of which a hub that was killed had not yet deleted the right to read it.
+	begun := len(r.Spec.AnswerKey) > 0 && len(r.Status.Answer) == 0
+	if _, proved := c.tracker.proved.Load(key); !proved && !begun && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)

@@ -1,0 +1,207 @@
+package crash
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+var (
+	all      = flag.Bool("all", false, "try all points, not a sample")
+	seed     = flag.Uint64("seed", 0, "choose the sample that was chosen with this seed")
+	only     = flag.String("scenario", "", "only this scenario")
+	program  = flag.String("program", "", "only the calls of this program: hub, agent or deployer")
+	onlyThis = flag.String("fault", "", "only this fault: "+strings.Join(faults, ", "))
+	points   = flag.Int("points", 4, "how many points with faults of each scenario are in a sample")
+	where    = flag.String("point", "", "only this point, as a failed test names it, such as 'hub PATCH clusters/status 2'")
+)
+
+// longestWait is longer than what the hub leaves for later: a sealed answer that a killed hub has not withdrawn goes with the next heartbeat that is
+// shown, five minutes after the last one.
+const longestWait = 7 * time.Minute
+
+// sampled is how many scenarios the ordinary test takes.
+const sampled = 3
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(testkube.Main(m))
+}
+
+// TestPoints runs scenarios, each first undisturbed, and then disturbed at one call at a time.
+func TestPoints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs control planes")
+	}
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed %d", *seed)
+	random := rand.New(rand.NewPCG(*seed, 0))
+	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return *only != "" && s.name != *only })
+	if !*all && *where == "" {
+		random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+		chosen = chosen[:min(sampled, len(chosen))]
+	}
+	r := newRig(t)
+	r.undisturbed(t, scenarios[0]) // with the first member the hub makes what all have in common
+	for _, s := range chosen {
+		t.Run(s.name, func(t *testing.T) { r.disturb(t, s, random) })
+	}
+}
+
+// trial is a fault at a point.
+type trial struct {
+	point
+	fault string
+}
+
+// disturb runs a scenario once undisturbed and then with each trial.
+func (r *rig) disturb(t *testing.T, s scenario, random *rand.Rand) {
+	want, made := r.undisturbed(t, s)
+	if *all {
+		again, _ := r.undisturbed(t, s)
+		if differences := want.differences(again); len(differences) > 0 {
+			t.Fatalf("two undisturbed runs differ, so nothing can be said of others:\n%s", strings.Join(differences, "\n"))
+		}
+	}
+	results := map[string]*result{}
+	for _, trial := range trials(made, random) {
+		if results[trial.fault] == nil {
+			results[trial.fault] = &result{}
+		}
+		begun := time.Now()
+		passed := t.Run(trial.fault+" at "+trial.point.String(), func(t *testing.T) {
+			if !r.survives(t, s, trial, want) {
+				results[trial.fault].missed++
+			}
+		})
+		results[trial.fault].add(passed, time.Since(begun))
+	}
+	for _, fault := range faults {
+		if of := results[fault]; of != nil {
+			t.Logf("| %s | %s | %s |", s.name, fault, of)
+		}
+	}
+}
+
+// result counts the trials of one fault in one scenario.
+type result struct {
+	tried, survived, missed int
+	took, longest           time.Duration
+}
+
+func (r *result) add(survived bool, took time.Duration) {
+	r.tried++
+	if survived {
+		r.survived++
+	}
+	r.took += took
+	r.longest = max(r.longest, took)
+}
+
+// String is the end of a row of the table in docs/reliability.md. What was not reached was not tried.
+func (r *result) String() string {
+	return fmt.Sprintf("%d | %d | %d | %.1f | %.1f", r.tried-r.missed, r.survived-r.missed, r.missed, r.took.Seconds()/float64(r.tried), r.longest.Seconds())
+}
+
+// trials are all points that were asked for with their faults, or some of them.
+func trials(made []point, random *rand.Rand) []trial {
+	var every []trial
+	for _, fault := range faults {
+		for _, p := range made {
+			asked := (*program == "" || p.program == *program) && (*where == "" || p.String() == *where) && (*onlyThis == "" || fault == *onlyThis)
+			if asked && applies(fault, p) {
+				every = append(every, trial{p, fault})
+			}
+		}
+	}
+	if *all || *where != "" {
+		return every
+	}
+	random.Shuffle(len(every), func(i, j int) { every[i], every[j] = every[j], every[i] })
+	return every[:min(*points, len(every))]
+}
+
+// undisturbed runs a scenario and returns how it ends, and the calls that were made.
+func (r *rig) undisturbed(t *testing.T, s scenario) (end snapshot, made []point) {
+	t.Helper()
+	t.Run("undisturbed", func(t *testing.T) {
+		in := r.begin(t)
+		s.prepare(in)
+		r.wire.listen(in.own, nil, "")
+		defer r.wire.end()
+		s.act(in)
+		end = in.settled()
+		made, _ = r.wire.end()
+		for _, program := range s.programs {
+			if !slices.ContainsFunc(made, func(p point) bool { return p.program == program }) {
+				t.Errorf("no call of the %s was seen", program)
+			}
+		}
+		t.Logf("it makes %d calls", len(made))
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	return end, made
+}
+
+// settled waits until nothing has changed for a while. If that was too early, no other run ends so.
+func (in *run) settled() snapshot {
+	in.t.Helper()
+	last, since := snapshot{}, time.Now()
+	pace := time.NewTicker(time.Second)
+	defer pace.Stop()
+	in.eventually("the undisturbed run settles", func() error {
+		<-pace.C
+		now, planes := in.snapshot()
+		if differences := last.differences(now); len(differences) > 0 {
+			last, since = now, time.Now()
+			return fmt.Errorf("it changes: %s", strings.Join(differences, "\n"))
+		}
+		if wrong := check(in.known, planes); len(wrong) > 0 {
+			return errors.New(strings.Join(wrong, "\n"))
+		}
+		if time.Since(since) < 4*time.Second {
+			return errors.New("it has just changed")
+		}
+		return nil
+	})
+	return last
+}
+
+// survives runs a scenario with a fault and waits until it ends as it should. It says whether the point was reached.
+func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reached bool) {
+	in := r.begin(t)
+	s.prepare(in)
+	r.wire.listen(in.own, &at.point, at.fault)
+	defer r.wire.end()
+	s.act(in)
+	pace := time.NewTicker(time.Second) // to read everything costs the API servers more than what is tried
+	defer pace.Stop()
+	testkube.Within(t, longestWait, "the end is that of the undisturbed run", func() error {
+		<-pace.C
+		got, planes := in.snapshot()
+		if wrong := append(check(in.known, planes), want.differences(got)...); len(wrong) > 0 {
+			return errors.New(strings.Join(wrong, "\n"))
+		}
+		return nil
+	})
+	_, reached = r.wire.end()
+	if !reached {
+		t.Logf("the point was not reached")
+	}
+	return reached
+}

@@ -1,0 +1,266 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// plane is all that a control plane has stored, but for events and what Kubernetes derives from other objects.
+type plane struct {
+	name    string
+	objects []unstructured.Unstructured
+}
+
+// derived are kinds that nobody in the fleet writes.
+var derived = []string{"Event", "Endpoints", "EndpointSlice", "ComponentStatus", "APIService", "IPAddress"}
+
+// kinds are what a control plane serves and lists, in one version each.
+func kinds(in *run, cluster testkube.Cluster) []schema.GroupVersionKind {
+	in.t.Helper()
+	found, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
+	in.check(err)
+	lists, err := found.ServerPreferredResources()
+	in.check(err)
+	var all []schema.GroupVersionKind
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		in.check(err)
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") && !slices.Contains(derived, r.Kind) {
+				all = append(all, gv.WithKind(r.Kind))
+			}
+		}
+	}
+	return all
+}
+
+// read reads all objects of both control planes.
+func (in *run) read() []plane {
+	in.t.Helper()
+	planes := []plane{{name: "hub"}, {name: "member"}}
+	for i, cluster := range []testkube.Cluster{in.hub, in.member} {
+		if in.kinds[i] == nil {
+			in.kinds[i] = kinds(in, cluster)
+		}
+		planes[i].objects = list(in, cluster.Client(in.t), in.kinds[i])
+	}
+	return planes
+}
+
+func list(in *run, on client.Client, kinds []schema.GroupVersionKind) []unstructured.Unstructured {
+	in.t.Helper()
+	var objects []unstructured.Unstructured
+	for _, kind := range kinds {
+		found := &unstructured.UnstructuredList{}
+		found.SetGroupVersionKind(kind)
+		if err := on.List(context.Background(), found); err != nil && !meta.IsNoMatchError(err) {
+			in.t.Fatalf("listing %s: %v", kind, err)
+		}
+		objects = append(objects, found.Items...)
+	}
+	return objects
+}
+
+// known is what there was before a run.
+type known struct {
+	uids map[types.UID]bool
+	// contents are the names of the Contents, which do not say whose they are.
+	contents []string
+}
+
+func (in *run) rememberObjects() known {
+	in.t.Helper()
+	k := known{uids: map[types.UID]bool{}}
+	for _, p := range in.read() {
+		for _, o := range p.objects {
+			k.uids[o.GetUID()] = true
+			if o.GetKind() == "Content" {
+				k.contents = append(k.contents, o.GetName())
+			}
+		}
+	}
+	return k
+}
+
+// snapshot is what a run has made, normalized: by control plane, kind, namespace and name, how each object is.
+type snapshot map[string]any
+
+// snapshot reads the objects of both control planes and says how what the run has made is, in words that are the same in each run.
+func (in *run) snapshot() (snapshot, []plane) {
+	in.t.Helper()
+	planes := in.read()
+	w := words{id: in.id, live: map[string]bool{}, generated: map[string]string{}}
+	for i, p := range planes {
+		for _, o := range p.objects {
+			w.live[string(o.GetUID())] = true
+			if prefix := o.GetGenerateName(); prefix != "" {
+				w.generated[o.GetName()] = prefix + "*"
+			}
+		}
+		planes[i].objects = slices.DeleteFunc(p.objects, func(o unstructured.Unstructured) bool { return in.known.uids[o.GetUID()] })
+	}
+	made, passed := snapshot{}, superseded(planes)
+	for _, p := range planes {
+		for _, o := range p.objects {
+			owner := metav1.GetControllerOf(&o)
+			if history(o) || passed[o.GetUID()] || owner != nil && passed[owner.UID] {
+				continue
+			}
+			w.past = o.GetKind() == "AuditEntry"
+			key := w.text(fmt.Sprintf("%s: %s %s/%s", p.name, o.GetKind(), o.GetNamespace(), o.GetName()))
+			for made[key] != nil && !w.past { // whose request was granted, was killed and asked again has two
+				key += " and another"
+			}
+			made[key] = w.object(o)
+		}
+	}
+	return made, planes
+}
+
+// history says whether an object is the history of a release before the revision that is deployed: one at which the deployer was killed is in it, too.
+func history(o unstructured.Unstructured) bool {
+	labels := o.GetLabels()
+	return o.GetKind() == "Secret" && labels["owner"] == "helm" && labels["status"] != "deployed"
+}
+
+// superseded are the requests of agents that asked again after they were killed, with which they have lost the key to the answer. They are denied and say so
+// for an hour, with the right to read that, which is what an agent that still runs needs.
+func superseded(planes []plane) map[types.UID]bool {
+	found := map[types.UID]bool{}
+	for _, p := range planes {
+		for _, o := range p.objects {
+			if o.GetKind() == "ClusterRegistration" && field(o, "status", "state") == "Denied" && field(o, "status", "reason") == "Superseded" {
+				found[o.GetUID()] = true
+			}
+		}
+	}
+	return found
+}
+
+// differences are those of another end from this one.
+func (s snapshot) differences(other snapshot) []string {
+	var found []string
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if _, there := other[key]; !there {
+			found = append(found, "missing: "+key)
+		} else if diff := cmp.Diff(s[key], other[key]); diff != "" {
+			found = append(found, key+" differs:\n"+diff)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(other)) {
+		if _, expected := s[key]; !expected {
+			found = append(found, "left over: "+key)
+		}
+	}
+	return found
+}
+
+// words replaces what differs from run to run.
+type words struct {
+	id string
+	// live are the UIDs of all objects that there are.
+	live map[string]bool
+	// past is whether a UID may be that of an object that is gone without that being a difference.
+	past bool
+	// generated are the names that the API server chose.
+	generated map[string]string
+}
+
+var (
+	runID   = regexp.MustCompile(`crash-\d{4}`)
+	uid     = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	hash    = regexp.MustCompile(`[0-9a-f]{10,}`)
+	asked   = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
+	// revision is how often a release was deployed: once more if the deployer was killed at it.
+	revision = regexp.MustCompile(`(/web:|release\.v1\.web\.v)\d+`)
+	when     = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+)
+
+func (w words) text(s string) string {
+	for name, as := range w.generated {
+		s = strings.ReplaceAll(s, name, as)
+	}
+	s = strings.ReplaceAll(s, w.id, "$RUN")
+	s = uid.ReplaceAllStringFunc(s, func(found string) string {
+		if w.past || w.live[found] {
+			return "$UID"
+		}
+		return "$UID-OF-NOTHING"
+	})
+	s = revision.ReplaceAllString(s, "${1}N")
+	s = asked.ReplaceAllString(hash.ReplaceAllString(s, "$$HASH"), "request-*")
+	return when.ReplaceAllString(encoded.ReplaceAllString(s, "$$BYTES"), "$$TIME")
+}
+
+// counters are fields that say how often something was written, which a disturbed run may do more often.
+var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version"}
+
+// late are fields that are counted or reported only every ten seconds, so that an undisturbed run may have ended before: of registration tokens how
+// often they were used, and of members which namespaces they have, which here are those of all runs, besides.
+var late = []string{"used", "registrations", "lastUsed", "namespaces"}
+
+// object is how an object is but for times and counters. Of a Secret the keys are told, because the values are keys and tokens; of a Lease
+// that it is there, because it is renewed all the time.
+func (w words) object(o unstructured.Unstructured) any {
+	content := o.DeepCopy().Object
+	switch o.GetKind() {
+	case "Secret":
+		unstructured.RemoveNestedField(content, "metadata", "labels", "version") // the revision of a release
+		for _, part := range []string{"data", "stringData"} {
+			if data, ok := content[part].(map[string]any); ok {
+				for key := range data {
+					data[key] = "$DATA"
+				}
+			}
+		}
+	case "Lease":
+		delete(content, "spec")
+	}
+	return w.value(content)
+}
+
+// condition is the type of a condition, of which the order in the list says nothing, and "" of all else.
+func condition(v any) string {
+	fields, _ := v.(map[string]any)
+	kind, _ := fields["type"].(string)
+	return kind
+}
+
+func (w words) value(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		made := map[string]any{}
+		for key, value := range v {
+			if !slices.Contains(counters, key) && !slices.Contains(late, key) {
+				made[w.text(key)] = w.value(value)
+			}
+		}
+		return made
+	case []any:
+		made := []any{}
+		for _, value := range v {
+			made = append(made, w.value(value))
+		}
+		slices.SortStableFunc(made, func(a, b any) int { return strings.Compare(condition(a), condition(b)) })
+		return made
+	case string:
+		return w.text(v)
+	}
+	return v
+}
