@@ -1,14 +1,10 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,64 +110,36 @@ func (r *testRig) ceiling() float64 {
 	return rate
 }
 
-// audit counts the successful and failed writes in the audit log from a mark on, Leases and reviews aside.
-type audit struct {
-	path string
-	from int64
-}
+// audit is a mark in the audit log.
+type audit struct{ rig.Audit }
 
 func (r *testRig) audit() audit {
 	r.b.Helper()
-	path := filepath.Join(r.cluster.Dir, "audit.log")
-	info, err := os.Stat(path)
+	mark, err := rig.MarkAudit(r.cluster.Dir)
 	r.check(err)
-	return audit{path: path, from: info.Size()}
+	return audit{mark}
 }
 
+// writes counts the successful and failed writes since the mark, Leases and reviews aside.
 func (a audit) writes(b *testing.B) (count int, kinds map[string]int) {
 	b.Helper()
-	file, err := os.Open(a.path)
+	kinds, err := a.Writes()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer file.Close()
-	if _, err := file.Seek(a.from, 0); err != nil {
-		b.Fatal(err)
+	for _, of := range kinds {
+		count += of
 	}
-	kinds = map[string]int{}
-	lines := bufio.NewReader(file)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return count, kinds
-		}
-		var event struct {
-			Verb      string `json:"verb"`
-			Stage     string `json:"stage"`
-			ObjectRef struct {
-				Resource    string `json:"resource"`
-				Subresource string `json:"subresource"`
-			} `json:"objectRef"`
-		}
-		if json.Unmarshal(bytes.TrimSpace(line), &event) != nil || event.Stage != "ResponseComplete" {
-			continue
-		}
-		aside := []string{"leases", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews"}
-		if !slices.Contains([]string{"create", "update", "patch", "delete"}, event.Verb) || slices.Contains(aside, event.ObjectRef.Resource) {
-			continue
-		}
-		count++
-		kinds[event.Verb+" "+event.ObjectRef.Resource+" "+event.ObjectRef.Subresource]++
-	}
+	return count, kinds
 }
 
 // settle waits until the API server has seen no write for a while.
 func (r *testRig) settle() {
 	r.b.Helper()
 	for {
-		before, _ := r.audit().from, 0
+		before := r.audit()
 		time.Sleep(2 * time.Second)
-		if mark := r.audit(); mark.from-before < 20_000 { // what an idle control plane logs of its own
+		if r.audit().Since(before.Audit) < 20_000 { // what an idle control plane logs of its own
 			return
 		}
 	}

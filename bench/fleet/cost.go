@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // state is what has been used at a moment.
@@ -19,6 +20,7 @@ type state struct {
 	usage               map[string]rig.Usage
 	accepted, failed    float64
 	written, read, used float64
+	audit               rig.Audit
 }
 
 // now takes the state, of the replica that leads.
@@ -28,6 +30,9 @@ func (r *run) now() state {
 	if err == nil {
 		s.hub, s.written, s.read, s.used = hub, hub.writes(), hub.reads(), hub.sum("process_cpu_seconds_total")
 		s.usage, err = rig.Usages(r.cluster.Dir, leader.PID(), os.Getpid())
+	}
+	if err == nil && r.options.audit {
+		s.audit, err = rig.MarkAudit(r.cluster.Dir)
 	}
 	if err != nil {
 		r.note("%v", err)
@@ -83,6 +88,15 @@ func (r *run) costs(from, to state, members int) {
 	add("simulated agents' memory (RSS)", to.usage["fleet"].RSS, "MiB")
 	add("admission policies per write", policies(from.api, to.api), "ms")
 	r.detail("requests to the API server", from.api.requests(), to.api.requests(), members)
+	if r.options.audit {
+		asked, err := from.audit.Of("system:serviceaccount:" + naming.SystemNamespace + ":fleet-controller")
+		r.check(err)
+		counts := map[string]float64{}
+		for kind, count := range asked {
+			counts[kind] = float64(count)
+		}
+		r.detail("requests of the hub", nil, counts, members)
+	}
 	name := func(label func(string) string) string { return label("controller") + " " + label("result") }
 	r.detail("reconciles of the hub", from.hub.by("controller_runtime_reconcile_total", name), to.hub.by("controller_runtime_reconcile_total", name), members)
 }

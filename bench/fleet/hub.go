@@ -68,7 +68,7 @@ func (r *run) supervise(h *hub) {
 			r.ends.Add(1)
 			r.note("a hub ended by itself during %s and is started again; its last words: %s", r.phase, lastLine(h.Log()))
 			time.Sleep(pause)
-			pause *= 2
+			pause = min(2*pause, 10*time.Second)
 			h.Start()
 		}
 		h.mu.Unlock()

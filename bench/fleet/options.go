@@ -23,6 +23,7 @@ type options struct {
 	rancher    time.Duration
 	hubFlags   string
 	hold       bool
+	audit      bool
 }
 
 // The kinds of agents, and the phases in their order. Nothing is measured without the first.
@@ -46,6 +47,7 @@ func parse(arguments []string) (options, error) {
 	set.DurationVar(&o.rancher, "rancher-beat", 15*time.Minute, "how often agents of Rancher Fleet beat")
 	set.StringVar(&o.hubFlags, "hub-flags", "", "further flags of muster-hub")
 	set.BoolVar(&o.hold, "hold", false, "go on after the last phase until interrupted, for a look at the hub")
+	set.BoolVar(&o.audit, "audit", false, "say by kind what the hub asks of its API server, by an audit log, which costs the API server some of its time")
 	if err := set.Parse(arguments); err != nil {
 		return o, err
 	}

@@ -92,7 +92,11 @@ func simulate(t testing.TB, o options, size int) *result {
 }
 
 func (r *run) setUp(name string) {
-	r.cluster = testkube.Start(r.t, name, "--default-limits")
+	flags := []string{"--default-limits"}
+	if r.options.audit {
+		flags = append(flags, "--audit")
+	}
+	r.cluster = testkube.Start(r.t, name, flags...)
 	r.cluster.InstallHub(r.t)
 	r.Client = r.cluster.Client(r.t)
 	all, err := kubernetes.NewForConfig(r.cluster.Config)

@@ -33,7 +33,8 @@ func Ceiling(ctx context.Context, c client.Client, namespace string) (float64, e
 	}
 	group.Wait()
 	rate := writers * each / time.Since(begun).Seconds()
-	return rate, errors.Join(errors.Join(failed...), c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace)))
+	deleted := Retry(ctx, func() error { return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace)) })
+	return rate, errors.Join(errors.Join(failed...), deleted)
 }
 
 // Usage is what a program uses: processor time in seconds since it started, resident memory in MiB.

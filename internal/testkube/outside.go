@@ -3,8 +3,10 @@ package testkube
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -21,7 +23,13 @@ func Outside(name string, do func(testing.TB)) int {
 		}()
 		do(t)
 	}()
-	<-done
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	select {
+	case <-done:
+	case <-interrupted:
+		t.failed = true
+	}
 	if t.failed {
 		return 1
 	}
