@@ -143,7 +143,9 @@ func (r *run) eventually(what string, is func() bool) time.Duration {
 // ceiling measures what the API server can do, beside which all other figures stand.
 func (r *run) ceiling(when string) {
 	rate, err := rig.Ceiling(r.ctx, r.Client, r.workspace)
-	r.check(err)
+	if err != nil {
+		r.note("measuring the ceiling: %.300v", err)
+	}
 	r.result.add("raw-write ceiling "+when, rate, "writes/s")
 }
 
