@@ -14,18 +14,15 @@ export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help
+.PHONY: help demo build programs check test e2e images bench fleet lint generate verify vuln ci clean
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo
 demo: ## four real clusters on this machine: a hub and three members
 	@hack/demo.sh
 
-.PHONY: build
 build: bin/localkube bin/kubectl bin/helm programs ## build everything into bin/
 
-.PHONY: programs
 programs: # the go command knows best what is up to date
 	@mkdir -p bin
 	@for program in cmd/*/; do \
@@ -46,7 +43,6 @@ bin/helm: go.tools.mod go.tools.sum
 	go build -trimpath -modfile=go.tools.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 	@touch $@
 
-.PHONY: check test
 check: lint ## what needs no cluster: format, style and unit tests; under a minute when warm
 	go test -short ./...
 
@@ -57,44 +53,39 @@ test: bin/localkube ## run all tests, with the race detector, against real clust
 
 # Flags of the end-to-end test, such as E2E='-run bundle -keep' or E2E='-table results.md'.
 E2E ?=
-.PHONY: e2e
 e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
 	@bin/localkube check
 	@$(MAKE) bin/kubectl bin/helm images
 	go run ./e2e $(E2E)
 
-.PHONY: images
 images: ## OCI archives of the hub's and the agent's images in images/, for amd64 and arm64
 	@cd hack/images && go run . -source $(CURDIR) -out $(CURDIR)/images -version $(VERSION) -ldflags "$(LDFLAGS)"
 
-.PHONY: bench
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about fifteen minutes
 	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
 	@go test ./internal/hub/placement/scheduling ./internal/hub/agentbundle -run '^$$' -bench .
 
-.PHONY: lint
+# Flags of the simulated fleets, such as FLEET='-members 100,1000 -out docs/fleets'.
+fleet: bin/localkube ## measure simulated fleets against a real hub; minutes for 100 members, hours for 10,000
+	@go run ./bench/fleet $(FLEET)
+
 lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
 	@$(TOOL) golangci-lint run ./...
 	@for module in localkube hack/images; do (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
-.PHONY: generate
 generate: ## regenerate deep copies, CRDs and the v1 API
 	@hack/generate.sh
 
-.PHONY: verify
 verify: generate ## check that what is generated is up to date
 	@git diff --exit-code --stat -- $(GENERATED) || { echo "generated files are out of date; run make generate and commit"; exit 1; }
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); echo "generated files are not committed"; exit 1; }
 
-.PHONY: vuln
 vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	@$(TOOL) govulncheck ./...
 
-.PHONY: ci
 ci: verify lint test ## what CI runs: cheap things first
 
-.PHONY: clean
 clean: ## remove what was built
 	@rm -rf bin images

@@ -81,7 +81,7 @@ func BenchmarkBundle(b *testing.B) {
 }
 
 // awaitDeployments waits until there are so many deployments, asking for their number only.
-func (r *rig) awaitDeployments(count int) {
+func (r *testRig) awaitDeployments(count int) {
 	r.b.Helper()
 	for {
 		var list fleet.BundleDeploymentList
@@ -98,7 +98,7 @@ func (r *rig) awaitDeployments(count int) {
 }
 
 // deploymentCeiling is how many BundleDeployments like this one the API server creates in a second with 32 writers.
-func (r *rig) deploymentCeiling(like fleet.BundleDeployment) float64 {
+func (r *testRig) deploymentCeiling(like fleet.BundleDeployment) float64 {
 	r.b.Helper()
 	const writers, each = 32, 30
 	begun := time.Now()

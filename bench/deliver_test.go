@@ -60,14 +60,14 @@ func BenchmarkDeliver(b *testing.B) {
 }
 
 // deliver is how long one BundleDeployment takes until its status says Ready.
-func (r *rig) deliver(namespace string, i int) time.Duration {
+func (r *testRig) deliver(namespace string, i int) time.Duration {
 	begun := time.Now()
 	r.placed(namespace, i)
 	r.ready(namespace, i)
 	return time.Since(begun)
 }
 
-func (r *rig) placed(namespace string, i int) {
+func (r *testRig) placed(namespace string, i int) {
 	r.b.Helper()
 	name := fmt.Sprintf("bundle-%d", i)
 	var resources []fleet.BundleResource
@@ -87,7 +87,7 @@ func (r *rig) placed(namespace string, i int) {
 	}))
 }
 
-func (r *rig) ready(namespace string, i int) {
+func (r *testRig) ready(namespace string, i int) {
 	r.b.Helper()
 	var found fleet.BundleDeployment
 	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
@@ -102,7 +102,7 @@ func (r *rig) ready(namespace string, i int) {
 }
 
 // child is the deployer of an agent.
-func (r *rig) child(agent *exec.Cmd) *exec.Cmd {
+func (r *testRig) child(agent *exec.Cmd) *exec.Cmd {
 	r.b.Helper()
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", agent.Process.Pid))
 	r.check(err)

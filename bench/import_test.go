@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/agent"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -29,7 +30,7 @@ import (
 func BenchmarkImport(b *testing.B) {
 	r := newRig(b)
 	down := testkube.Start(b, "downstream")
-	i := importRig{rig: r, down: down, remote: down.Client(b), token: down.Account(b, "importer", "cluster-admin")}
+	i := importRig{testRig: r, down: down, remote: down.Client(b), token: down.Account(b, "importer", "cluster-admin")}
 	var installed, seen []time.Duration
 	const rounds = 7
 	for n := range rounds {
@@ -45,8 +46,8 @@ func BenchmarkImport(b *testing.B) {
 	slices.Sort(installed)
 	slices.Sort(seen)
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(percentile(installed, 0.5).Seconds(), "installed-s")
-	b.ReportMetric(percentile(seen, 0.5).Seconds(), "visible-s")
+	b.ReportMetric(rig.Percentile(installed, 0.5).Seconds(), "installed-s")
+	b.ReportMetric(rig.Percentile(seen, 0.5).Seconds(), "visible-s")
 	b.ReportMetric(seen[len(seen)-1].Seconds(), "visible-max-s")
 
 	const live, dead = 40, 10
@@ -83,7 +84,7 @@ func BenchmarkImport(b *testing.B) {
 
 // importRig is a rig with a second control plane.
 type importRig struct {
-	*rig
+	*testRig
 	down   testkube.Cluster
 	remote client.Client
 	token  string

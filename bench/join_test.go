@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -35,7 +36,7 @@ func BenchmarkToken(b *testing.B) {
 	}
 	slices.Sort(all)
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(percentile(all, 0.5).Seconds(), "median-s")
+	b.ReportMetric(rig.Percentile(all, 0.5).Seconds(), "median-s")
 	b.ReportMetric(all[len(all)-1].Seconds(), "max-s")
 }
 
@@ -75,15 +76,15 @@ func BenchmarkAgent(b *testing.B) {
 	slices.Sort(registered)
 	slices.Sort(visible)
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(percentile(registered, 0.5).Seconds(), "registered-s")
-	b.ReportMetric(percentile(visible, 0.5).Seconds(), "visible-s")
+	b.ReportMetric(rig.Percentile(registered, 0.5).Seconds(), "registered-s")
+	b.ReportMetric(rig.Percentile(visible, 0.5).Seconds(), "visible-s")
 	b.ReportMetric(visible[len(visible)-1].Seconds(), "visible-max-s")
 	b.ReportMetric(float64(writes)/rounds, "writes/join")
 	b.ReportMetric(slices.Max(memory), "agent-MiB")
 }
 
 // member makes a namespace with the Secret and ConfigMap that the chart makes.
-func (r *rig) member(values map[string]string, clientID string) string {
+func (r *testRig) member(values map[string]string, clientID string) string {
 	r.b.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}
 	r.check(r.Create(context.Background(), namespace))
@@ -98,7 +99,7 @@ func (r *rig) member(values map[string]string, clientID string) string {
 }
 
 // until returns how long it took until something is so of the Cluster with a client ID.
-func (r *rig) until(begun time.Time, clientID string, so func(*fleet.Cluster) bool) time.Duration {
+func (r *testRig) until(begun time.Time, clientID string, so func(*fleet.Cluster) bool) time.Duration {
 	key := types.NamespacedName{Namespace: r.workspace, Name: naming.Cluster(clientID)}
 	for {
 		var cluster fleet.Cluster
@@ -109,7 +110,7 @@ func (r *rig) until(begun time.Time, clientID string, so func(*fleet.Cluster) bo
 	}
 }
 
-func (r *rig) granted(cluster string) bool {
+func (r *testRig) granted(cluster string) bool {
 	var list fleet.ClusterRegistrationList
 	r.check(r.List(context.Background(), &list, client.InNamespace(r.workspace)))
 	return slices.ContainsFunc(list.Items, func(c fleet.ClusterRegistration) bool {
@@ -118,7 +119,7 @@ func (r *rig) granted(cluster string) bool {
 }
 
 // joiner plays one agent on the wire and returns once its first beat is accepted.
-type joiner func(ctx context.Context, r *rig, bootstrap client.WithWatch, values map[string]string, id string) error
+type joiner func(ctx context.Context, r *testRig, bootstrap client.WithWatch, values map[string]string, id string) error
 
 // BenchmarkBurstNative: 300 of our agents join at once.
 func BenchmarkBurstNative(b *testing.B) { burst(b, joinNative) }
@@ -169,20 +170,20 @@ func burst(b *testing.B, join joiner) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(failed), "failed")
 	b.ReportMetric(members/elapsed.Seconds(), "joins/s")
-	b.ReportMetric(percentile(took, 0.5).Seconds(), "p50-s")
-	b.ReportMetric(percentile(took, 0.99).Seconds(), "p99-s")
+	b.ReportMetric(rig.Percentile(took, 0.5).Seconds(), "p50-s")
+	b.ReportMetric(rig.Percentile(took, 0.99).Seconds(), "p99-s")
 	b.ReportMetric(float64(total)/members, "writes/join")
 	b.ReportMetric(ceiling, "ceiling/s")
 	b.ReportMetric(100*float64(inBurst)/elapsed.Seconds()/ceiling, "%ceiling")
 	b.ReportMetric((r.rss(r.hub)-idle)*1024/members, "hub-KiB/member")
 }
 
-func joinNative(ctx context.Context, r *rig, bootstrap client.WithWatch, values map[string]string, id string) error {
+func joinNative(ctx context.Context, r *testRig, bootstrap client.WithWatch, values map[string]string, id string) error {
 	key, err := credential.NewAnswerKey()
 	if err != nil {
 		return err
 	}
-	request := request(values, fleet.ClusterRegistrationSpec{ClientID: id, ClientRandom: id, AnswerKey: key.Public()})
+	request := rig.Request(values, fleet.ClusterRegistrationSpec{ClientID: id, ClientRandom: id, AnswerKey: key.Public()})
 	if err := bootstrap.Create(ctx, request); err != nil {
 		return err
 	}
@@ -197,23 +198,13 @@ func joinNative(ctx context.Context, r *rig, bootstrap client.WithWatch, values 
 	patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: answer.DeploymentNamespace, Name: naming.HeartbeatLease}}
 	agent := r.as(answer.Token)
-	return retry(ctx, func() error { return agent.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(patch))) })
-}
-
-func request(values map[string]string, spec fleet.ClusterRegistrationSpec) *fleet.ClusterRegistration {
-	return &fleet.ClusterRegistration{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "request-", Namespace: values["clusterNamespace"],
-			Labels: map[string]string{fleet.LabelRegistrationToken: values["tokenName"]},
-		},
-		Spec: spec,
-	}
+	return rig.Retry(ctx, func() error { return agent.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(patch))) })
 }
 
 // awaitAnswer watches the request as the agent does: refused until the hub has granted the right to, then to its end.
 func awaitAnswer(ctx context.Context, bootstrap client.WithWatch, r *fleet.ClusterRegistration) (*fleet.ClusterRegistration, error) {
 	var events watch.Interface
-	err := retry(ctx, func() (err error) {
+	err := rig.Retry(ctx, func() (err error) {
 		events, err = bootstrap.Watch(ctx, &fleet.ClusterRegistrationList{}, client.InNamespace(r.Namespace), client.MatchingFields{"metadata.name": r.Name})
 		return err
 	})
@@ -231,39 +222,8 @@ func awaitAnswer(ctx context.Context, bootstrap client.WithWatch, r *fleet.Clust
 	return nil, errors.New("the watch ended")
 }
 
-// joinLegacy polls every two seconds, as upstream agents do.
-func joinLegacy(ctx context.Context, r *rig, bootstrap client.WithWatch, values map[string]string, id string) error {
-	if err := bootstrap.Create(ctx, request(values, fleet.ClusterRegistrationSpec{ClientID: id, ClientRandom: id})); err != nil {
-		return err
-	}
-	var secret corev1.Secret
-	key := types.NamespacedName{Namespace: values["systemRegistrationNamespace"], Name: naming.CredentialSecret(id, id)}
-	for bootstrap.Get(ctx, key, &secret) != nil {
-		time.Sleep(2 * time.Second)
-	}
-	agent := r.as(string(secret.Data["token"]))
-	list := func() error {
-		return agent.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(string(secret.Data["deploymentNamespace"])))
-	}
-	if err := retry(ctx, list); err != nil {
-		return err
-	}
-	patch := fmt.Sprintf(`[{"op":"add","path":"/status/agent","value":{"lastSeen":%q,"namespace":"cattle-fleet-system"}}]`, time.Now().UTC().Format(time.RFC3339))
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: values["clusterNamespace"], Name: string(secret.Data["clusterName"])}}
-	return retry(ctx, func() error {
-		return agent.Status().Patch(ctx, cluster, client.RawPatch(types.JSONPatchType, []byte(patch)))
-	})
-}
-
-// retry waits out the moment in which the API server does not know a new right yet.
-func retry(ctx context.Context, call func() error) error {
-	wait := 20 * time.Millisecond
-	for deadline := time.Now().Add(time.Minute); ; {
-		err := call()
-		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(wait)
-		wait = min(wait*3/2, time.Second)
-	}
+// joinLegacy plays an agent of Rancher Fleet.
+func joinLegacy(ctx context.Context, r *testRig, bootstrap client.WithWatch, values map[string]string, id string) error {
+	_, err := rig.JoinRancher(ctx, func(bearer string) (client.WithWatch, error) { return r.as(bearer), nil }, bootstrap, values, id)
+	return err
 }

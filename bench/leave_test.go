@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -33,7 +34,7 @@ func BenchmarkLeave(b *testing.B) {
 	r := newRig(b)
 	on := testkube.Start(b, "leaving")
 	on.InstallCRDs(b)
-	m := &leaving{rig: r, on: on, member: on.Client(b), programs: r.programs()}
+	m := &leaving{testRig: r, on: on, member: on.Client(b), programs: r.programs()}
 	ceiling := r.ceiling()
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(ceiling, "ceiling/s")
@@ -47,14 +48,14 @@ func BenchmarkLeave(b *testing.B) {
 		slices.Sort(record)
 		slices.Sort(all)
 		b.Logf("%s: record %v, all %v", name, record, all)
-		b.ReportMetric(percentile(record, 0.5).Seconds(), name+"-record-s")
-		b.ReportMetric(percentile(all, 0.5).Seconds(), name+"-all-s")
+		b.ReportMetric(rig.Percentile(record, 0.5).Seconds(), name+"-record-s")
+		b.ReportMetric(rig.Percentile(all, 0.5).Seconds(), name+"-all-s")
 		b.ReportMetric(all[len(all)-1].Seconds(), name+"-worst-s")
 	}
 }
 
 type leaving struct {
-	*rig
+	*testRig
 	on       testkube.Cluster
 	member   client.Client
 	programs string
@@ -62,7 +63,7 @@ type leaving struct {
 }
 
 // programs builds the agent and, beside it, what it starts to deliver.
-func (r *rig) programs() string {
+func (r *testRig) programs() string {
 	r.b.Helper()
 	dir := r.b.TempDir()
 	for _, program := range []string{"muster-agent", "muster-deployer"} {
@@ -169,7 +170,7 @@ func (m *leaving) join(name string) *exec.Cmd {
 }
 
 // await waits until something is so.
-func (r *rig) await(what string, is func() bool) {
+func (r *testRig) await(what string, is func() bool) {
 	r.b.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {

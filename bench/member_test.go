@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -56,7 +56,7 @@ func BenchmarkMembers(b *testing.B) {
 		if err := r.Delete(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name(i)}}); err != nil {
 			return err
 		}
-		return retry(ctx, func() error {
+		return rig.Retry(ctx, func() error {
 			var report clusterv1beta1.InternalMemberCluster
 			if err := r.Get(ctx, types.NamespacedName{Namespace: naming.MemberClusterNamespace(name(i)), Name: name(i)}, &report); err != nil {
 				return err
@@ -86,7 +86,7 @@ func BenchmarkMembers(b *testing.B) {
 }
 
 // each does something for every member at once.
-func (r *rig) each(members int, do func(int) error) {
+func (r *testRig) each(members int, do func(int) error) {
 	r.b.Helper()
 	failed := make(chan error, members)
 	for i := range members {
@@ -98,7 +98,7 @@ func (r *rig) each(members int, do func(int) error) {
 }
 
 // all does something for every member at once and returns how long it took until a condition was true of all.
-func (r *rig) all(members int, do func(int) error, condition string) time.Duration {
+func (r *testRig) all(members int, do func(int) error, condition string) time.Duration {
 	r.b.Helper()
 	begun := time.Now()
 	r.each(members, do)
@@ -118,17 +118,7 @@ func (r *rig) all(members int, do func(int) error, condition string) time.Durati
 	}
 }
 
-// answer plays what a KubeFleet member agent does at every heartbeat: one update of the report's whole status.
-func (r *rig) answer(name string, joined metav1.ConditionStatus) error {
-	now, since := metav1.Now(), metav1.Unix(1_000_000_000, 0)
-	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberClusterNamespace(name), Name: name}}
-	before := report.DeepCopy()
-	report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
-		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now,
-		Conditions: []metav1.Condition{
-			{Type: clusterv1beta1.ConditionJoined, Status: joined, Reason: "Answered", LastTransitionTime: since},
-			{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Answered", LastTransitionTime: since},
-		},
-	}}
-	return r.Status().Patch(context.Background(), report, client.MergeFrom(before))
+// answer plays a heartbeat of a KubeFleet member agent.
+func (r *testRig) answer(name string, joined metav1.ConditionStatus) error {
+	return rig.BeatKubeFleet(context.Background(), r.Client, name, joined)
 }

@@ -82,7 +82,7 @@ func BenchmarkPlacement(b *testing.B) {
 }
 
 // shop makes a Namespace that is ten objects with what is in it.
-func (r *rig) shop() string {
+func (r *testRig) shop() string {
 	r.b.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	r.check(r.Create(context.Background(), namespace))
@@ -95,7 +95,7 @@ func (r *rig) shop() string {
 }
 
 // untilWorks returns how long it took until so many Works have a resource index.
-func (r *rig) untilWorks(begun time.Time, index string, count int) time.Duration {
+func (r *testRig) untilWorks(begun time.Time, index string, count int) time.Duration {
 	r.b.Helper()
 	for {
 		list := &metav1.PartialObjectMetadataList{}

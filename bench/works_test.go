@@ -26,7 +26,7 @@ func BenchmarkWorks(b *testing.B) {
 	r := newRig(b)
 	on := testkube.Start(b, "applying")
 	on.InstallCRDs(b)
-	m := &leaving{rig: r, on: on, member: on.Client(b), programs: r.programs()}
+	m := &leaving{testRig: r, on: on, member: on.Client(b), programs: r.programs()}
 	agent := m.join("applies")
 	b.Cleanup(func() { m.end(agent) })
 	namespace := naming.MemberClusterNamespace("applies")

@@ -17,6 +17,8 @@ type Delivery struct {
 	Path string
 	// Arguments are those of the program, with which it reaches the member.
 	Arguments []string
+	// Simulation runs in this process in place of the program, in a fleet that is simulated; nil otherwise.
+	Simulation deployer.Simulation
 	// Off deploys nothing, and reports that to what is placed.
 	Off bool
 }
@@ -30,7 +32,7 @@ func (s *session) deliver(ctx context.Context) {
 		all = append(all, placed)
 	}
 	supervisor := &deployer.Supervisor{
-		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Renewed: s.deliveryDue, Placed: all, Changed: s.placed,
+		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Simulation: s.delivery.Simulation, Renewed: s.deliveryDue, Placed: all, Changed: s.placed,
 		Order: func() deployer.Order { return s.order(all) }, Left: s.anythingLeft,
 		Leaves: s.leavePolicy, Empty: s.setRemoval, Block: s.setBlocked, Count: countWorks, Log: s.log, Clock: s.clock,
 	}
@@ -50,7 +52,7 @@ func (s *session) deliver(ctx context.Context) {
 
 // features are what the hub may ask of this agent, which takes the program that delivers.
 func (s *session) features() []string {
-	if _, err := os.Stat(s.delivery.Path); err != nil || s.delivery.Off {
+	if _, err := os.Stat(s.delivery.Path); err != nil && s.delivery.Simulation == nil || s.delivery.Off {
 		return nil
 	}
 	return s.mode.features

@@ -59,7 +59,13 @@ type Program struct {
 // Run starts a program. At the end of the test it is killed, and what it printed is shown if the test failed.
 func Run(t testing.TB, name string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, command: exec.Command(Build(t, name), args...), log: filepath.Join(t.TempDir(), name+".log")}
+	return RunWith(t, name, nil, args...)
+}
+
+// RunWith does so with variables, as KEY=VALUE.
+func RunWith(t testing.TB, name string, env []string, args ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, Env: env, command: exec.Command(Build(t, name), args...), log: filepath.Join(t.TempDir(), name+".log")}
 	p.Start()
 	t.Cleanup(func() {
 		p.Kill()
@@ -137,6 +143,19 @@ func (p *Program) Signal(signal syscall.Signal) {
 		p.t.Fatalf("sending %s to %s: %v", signal, p.command.Path, err)
 	}
 }
+
+// Ended says whether the program has ended, by itself or not.
+func (p *Program) Ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// PID is that of the process.
+func (p *Program) PID() int { return p.command.Process.Pid }
 
 // Kill ends the program without a chance to say goodbye, and waits for its end.
 func (p *Program) Kill() {

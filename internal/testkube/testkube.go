@@ -74,14 +74,7 @@ func entryOf(name string) *entry {
 // Main runs the tests of a package and stops what they started: first what the package itself has running, then the control planes. Call it
 // from TestMain: os.Exit(testkube.Main(m)).
 func Main(m *testing.M, stop ...func()) int {
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, e := range clusters {
-			e.stop()
-		}
-		_ = os.RemoveAll(programs.dir) // a temporary directory
-	}()
+	defer stopAll()
 	code := m.Run()
 	for _, running := range stop {
 		running()
@@ -89,22 +82,40 @@ func Main(m *testing.M, stop ...func()) int {
 	return code
 }
 
-// Start returns the control plane of that name, which all tests of the package share. It has no nodes.
-func Start(t testing.TB, name string) Cluster {
+// stopAll stops all control planes and removes what the package has built.
+func stopAll() {
+	mu.Lock()
+	defer mu.Unlock()
+	for _, e := range clusters {
+		e.stop()
+	}
+	_ = os.RemoveAll(programs.dir) // a temporary directory
+}
+
+// Stop ends the control plane of a name before the test binary does.
+func Stop(t testing.TB, name string) {
 	t.Helper()
-	if testing.Short() {
+	entryOf(name).stop()
+}
+
+// Start returns the control plane of that name, which all tests of the package share. It has no nodes. The flags are further ones of localkube up.
+func Start(t testing.TB, name string, flags ...string) Cluster {
+	t.Helper()
+	if testing.Testing() && testing.Short() {
 		t.Skip("it needs a control plane")
 	}
 	e := entryOf(name)
-	_, audited := t.(*testing.B)
-	e.start.Do(func() { e.begin(name, audited) })
+	if _, measures := t.(*testing.B); measures {
+		flags = append(flags, "--audit")
+	}
+	e.start.Do(func() { e.begin(name, flags) })
 	if e.err != nil {
 		t.Fatalf("starting control plane %s: %v", name, e.err)
 	}
 	return e.cluster
 }
 
-func (e *entry) begin(name string, audited bool) {
+func (e *entry) begin(name string, flags []string) {
 	binary, err := localkube()
 	if err != nil {
 		e.err = err
@@ -115,7 +126,7 @@ func (e *entry) begin(name string, audited bool) {
 		e.err = err
 		return
 	}
-	e.resume = func() error { return e.up(binary, name, dir, audited) }
+	e.resume = func() error { return e.up(binary, name, dir, flags) }
 	e.stop = func() {
 		e.halt()
 		_ = os.RemoveAll(dir) // a temporary directory
@@ -137,16 +148,13 @@ func (e *entry) begin(name string, audited bool) {
 }
 
 // up starts the control plane and waits until it is ready.
-func (e *entry) up(binary, name, dir string, audited bool) error {
+func (e *entry) up(binary, name, dir string, flags []string) error {
 	ready := filepath.Join(dir, "ready")
 	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var output strings.Builder
-	command := exec.Command(binary, "up", name, "--dir", dir, "--node=false", "--ready-file", ready)
-	if audited {
-		command.Args = append(command.Args, "--audit")
-	}
+	command := exec.Command(binary, append([]string{"up", name, "--dir", dir, "--node=false", "--ready-file", ready}, flags...)...)
 	command.Stdout, command.Stderr = &output, &output
 	exited := runUntilParentDies(command)
 	e.halt = func() {

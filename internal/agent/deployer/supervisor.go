@@ -32,6 +32,8 @@ type Supervisor struct {
 	// Path is where the program is, Arguments how it reaches the member.
 	Path      string
 	Arguments []string
+	// Simulation runs in place of the program; nil otherwise.
+	Simulation Simulation
 	// Order returns the current order, which is sent again when Renewed signals another credential.
 	Order func() Order
 	// Renewed signals that the credential or the address of the hub changed.
@@ -104,7 +106,11 @@ func (s *Supervisor) Run(ctx context.Context) {
 			continue
 		}
 		begun := s.Clock.Now()
-		ended, err := s.run(ctx)
+		run := s.run
+		if s.Simulation != nil {
+			run = s.simulate
+		}
+		ended, err := run(ctx)
 		emptied = ended && (!s.emptying() || !s.left(ctx))
 		if err == nil && ended && !emptied {
 			err = errLeft

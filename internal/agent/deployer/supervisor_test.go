@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -255,4 +256,31 @@ func TestMemberThatLeavesAndKeepsWhatItHasIsNotServedAnyMore(t *testing.T) {
 	f.run("web")
 	f.idles()
 	f.runs(0)
+}
+
+func TestASimulationTakesOrdersAndRunsAgainForWhatItWasNotIdleWith(t *testing.T) {
+	f := newFixture(t, "")
+	tokens, generation := make(chan string, 10), atomic.Int64{}
+	f.Simulation = func(_ context.Context, orders io.Reader, replies io.Writer) error {
+		received := make(chan Order)
+		go func() { _ = ReadOrders(orders, func(o Order) { received <- o }) }() // until the pipe is closed
+		tokens <- (<-received).Token
+		return Reply{Kind: Bundles, Idle: map[string]int64{"app": generation.Load()}}.Send(replies)
+	}
+	f.run()
+	for wanted := int64(1); wanted < 3; wanted++ {
+		generation.Store(wanted)
+		if err := f.placed.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "app", Generation: wanted}}); err != nil {
+			t.Fatal(err)
+		}
+		if token := <-tokens; token != "first" {
+			t.Errorf("the order has the token %q", token)
+		}
+		f.eventually("the simulation has ended", func() error {
+			if f.placed.needsProgram() {
+				return errors.New("it is not idle")
+			}
+			return nil
+		})
+	}
 }

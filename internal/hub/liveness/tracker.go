@@ -202,7 +202,7 @@ const periodTolerance = 4
 // Period returns how often a member is to beat that beats every current, or that joins, with zero. It follows the number of Leases, and stays while that
 // changes little or is not known yet.
 func (t *Tracker) Period(current time.Duration) time.Duration {
-	period := periodOf(int(t.leases.Load()))
+	period := PeriodOf(int(t.leases.Load()))
 	if current > 0 && (!t.leasesCounted() || (current-period).Abs() <= period/periodTolerance) {
 		return current
 	}
@@ -221,9 +221,9 @@ func (t *Tracker) Refresh() time.Duration {
 	return min(max(time.Duration(t.leases.Load())*500*time.Millisecond, 5*time.Minute), time.Hour)
 }
 
-// periodOf so many members is 50 ms times their number, so that together they write at most twenty times a second, but at least 10 s and at most
+// PeriodOf so many members is 50 ms times their number, so that together they write at most twenty times a second, but at least 10 s and at most
 // a minute.
-func periodOf(members int) time.Duration {
+func PeriodOf(members int) time.Duration {
 	return min(max(time.Duration(members)*50*time.Millisecond, 10*time.Second), time.Minute)
 }
 

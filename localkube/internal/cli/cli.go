@@ -106,6 +106,7 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 	flags.Var((*nodeFlag)(&options.Node), "node", "what runs Pods: host processes (true), containers (kubelet) or nothing, the control plane alone (false)")
 	flags.Lookup("node").NoOptDefVal = string(cluster.HostNode)
 	flags.BoolVar(&options.Audit, "audit", false, "record every request in audit.log of the state directory")
+	flags.BoolVar(&options.DefaultLimits, "default-limits", false, "leave kube-controller-manager at its default of 20 requests a second, as in most clusters")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig file")
 	flags.StringVar(&options.ReadyFile, "ready-file", "", "write this file when the cluster is ready, remove it when it stops")
 	return command

@@ -43,6 +43,9 @@ type Options struct {
 	Node Node
 	// Audit turns the audit log on.
 	Audit bool
+	// DefaultLimits leaves kube-controller-manager at its own limit of
+	// requests, instead of one that no test waits for.
+	DefaultLimits bool
 	// Kubeconfig is a further file to add the cluster to, ReadyFile one to
 	// write when the cluster is ready; both may be empty.
 	Kubeconfig, ReadyFile string

@@ -80,7 +80,7 @@ func (c *Cluster) controllerManagerFlags() []string {
 	if c.real != nil {
 		controllers = unneededControllers
 	}
-	return []string{
+	flags := []string{
 		"--kubeconfig=" + c.dir.file("pki", "controller-manager.kubeconfig"),
 		"--secure-port=0",
 		"--leader-elect=false",
@@ -90,10 +90,12 @@ func (c *Cluster) controllerManagerFlags() []string {
 		"--service-account-private-key-file=" + c.pki.key("service-account"),
 		"--cluster-signing-cert-file=" + c.pki.cert("ca"),
 		"--cluster-signing-key-file=" + c.pki.key("ca"),
-		"--kube-api-qps=200",
-		"--kube-api-burst=400",
 		"--profiling=false",
 	}
+	if !c.options.DefaultLimits {
+		flags = append(flags, "--kube-api-qps=200", "--kube-api-burst=400")
+	}
+	return flags
 }
 
 func (c *Cluster) schedulerFlags() []string {

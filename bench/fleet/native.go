@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+const agentNamespace = naming.SystemNamespace
+
+// native is a member with a real agent of ours.
+type native struct {
+	id       string
+	api      *memberAPI
+	deployed *deployed
+
+	agent  *agent.Agent
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// newNative makes a member on which the chart fleet-agent was just installed.
+func (r *run) newNative(i int) *native {
+	n := &native{id: fmt.Sprintf("member-%d", i), api: newMemberAPI(string(uuid.NewUUID())), deployed: &r.deployed}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentBootstrapSecret}, Data: map[string][]byte{
+		"apiServerURL": []byte(r.cluster.Config.Host), "apiServerCA": r.cluster.Config.CAData,
+	}}
+	for _, key := range []string{"token", "tokenName", "clusterNamespace", "systemRegistrationNamespace"} {
+		secret.Data[key] = []byte(r.values[key])
+	}
+	n.api.put("secrets", secret)
+	n.api.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentConfigMap},
+		Data: map[string]string{"config": fmt.Sprintf(`{"clientID":%q}`, n.id)}})
+	return n
+}
+
+// start starts the agent, also again after it fell silent.
+func (n *native) start() error {
+	running, err := agent.New(agent.Options{
+		Member: &rest.Config{Host: "http://" + n.id, Transport: n.api}, Namespace: agentNamespace, Hostname: "agent-0",
+		Delivery: agent.Delivery{Simulation: n.deploy}, Log: logr.Discard(),
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.agent, n.cancel = running, cancel
+	n.ended.Go(func() { running.Run(ctx) })
+	return nil
+}
+
+// joined says whether the hub has accepted a beat.
+func (n *native) joined() bool {
+	_, _, joined := n.agent.Status()
+	return joined
+}
+
+// silence ends the agent without a word to the hub.
+func (n *native) silence() {
+	n.cancel()
+	n.ended.Wait()
+}
+
+// record is the name of the Cluster.
+func (n *native) record() string { return naming.Cluster(n.id) }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	sizes      []int
+	kind       string
+	concurrent int
+	replicas   int
+	idle       time.Duration
+	silent     int
+	leave      int
+	phases     []string
+	out        string
+	rancher    time.Duration
+	hubFlags   string
+	hold       bool
+	audit      bool
+}
+
+// The kinds of agents, and the phases in their order. Nothing is measured without the first.
+var (
+	agentKinds = []string{"native", "rancher", "kubefleet"}
+	allPhases  = []string{"join", "idle", "silence", "bundle", "placement", "restart", "leave"}
+)
+
+func parse(arguments []string) (options, error) {
+	var o options
+	set := flag.NewFlagSet("fleet", flag.ContinueOnError)
+	members := set.String("members", "100", "how many members, or several sizes, each on a control plane of its own: 100,1000")
+	phases := set.String("phases", strings.Join(allPhases, ","), "what to measure after the join; restart is a fail-over with two replicas")
+	set.StringVar(&o.kind, "kind", agentKinds[0], "which agents: "+strings.Join(agentKinds, ", "))
+	set.IntVar(&o.concurrent, "concurrent", 100, "how many join at once; 0 for all")
+	set.IntVar(&o.replicas, "replicas", 1, "replicas of the hub, 1 or 2")
+	set.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to measure an idle fleet")
+	set.IntVar(&o.silent, "silent", 10, "how many members fall silent")
+	set.IntVar(&o.leave, "leave", 20, "how many members leave at once")
+	set.StringVar(&o.out, "out", "", "directory for results.md, results.json and plots; none if empty")
+	set.DurationVar(&o.rancher, "rancher-beat", 15*time.Minute, "how often agents of Rancher Fleet beat")
+	set.StringVar(&o.hubFlags, "hub-flags", "", "further flags of muster-hub")
+	set.BoolVar(&o.hold, "hold", false, "go on after the last phase until interrupted, for a look at the hub")
+	set.BoolVar(&o.audit, "audit", false, "say by kind what the hub asks of its API server, by an audit log, which costs the API server some of its time")
+	if err := set.Parse(arguments); err != nil {
+		return o, err
+	}
+	for _, text := range strings.Split(*members, ",") {
+		size, err := strconv.Atoi(text)
+		if err != nil || size < 1 {
+			return o, fmt.Errorf("-members %q: write numbers, as in -members 100,1000", *members)
+		}
+		o.sizes = append(o.sizes, size)
+	}
+	o.phases = strings.Split(*phases, ",")
+	for _, phase := range o.phases {
+		if !slices.Contains(allPhases, phase) {
+			return o, fmt.Errorf("-phases: there is no %q; there are %s", phase, strings.Join(allPhases, ","))
+		}
+	}
+	if !slices.Contains(agentKinds, o.kind) {
+		return o, fmt.Errorf("-kind %q: it is one of %s", o.kind, strings.Join(agentKinds, ", "))
+	}
+	if o.replicas < 1 || o.replicas > 2 {
+		return o, fmt.Errorf("-replicas %d: it is 1 or 2", o.replicas)
+	}
+	return o, nil
+}
