@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -95,19 +94,27 @@ func freePort(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // scrape reads the metrics of the hub.
 func (h *hub) scrape() (samples, error) {
-	client := http.Client{Timeout: 10 * time.Second}
-	response, err := client.Get("http://" + h.metrics + "/metrics")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.metrics+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	return readSamples(response.Body)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	read, err := readSamples(response.Body)
+	return read, errors.Join(err, response.Body.Close())
 }
 
 // leads says whether the hub is the leading replica.
@@ -141,7 +148,7 @@ func (r *run) leader() (*hub, samples, error) {
 }
 
 // settled waits until no request waits in the leader's queues and the hub has written nothing for a while. It returns when that began.
-func (r *run) settled(quiet time.Duration) time.Time {
+func (r *run) settled() time.Time {
 	last, since := -1.0, time.Now()
 	for begun := time.Now(); ; time.Sleep(250 * time.Millisecond) {
 		_, s, err := r.leader()
@@ -190,5 +197,3 @@ func policies(before, after samples) float64 {
 	count := after.sum(name+"count", of) - before.sum(name+"count", of)
 	return 1000 * (after.sum(name+"sum", of) - before.sum(name+"sum", of)) / max(count, 1)
 }
-
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

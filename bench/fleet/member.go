@@ -195,7 +195,7 @@ func (w *watcher) send(frame []byte) {
 	select {
 	case w.frames <- frame:
 	default:
-		go w.Close()
+		go func() { _ = w.Close() }() // it returns no error
 	}
 }
 

@@ -83,7 +83,7 @@ func (r *run) silence() {
 		return err == nil && s.members("Lost") == 0
 	})
 	r.result.add("silence: all back after their agents start", took.Seconds(), "s")
-	r.settled(quiet)
+	r.settled()
 }
 
 // bundle measures the roll-out of one Bundle to all members.
@@ -108,13 +108,13 @@ func (r *run) bundle() {
 		})
 		r.result.add("bundle: ready on all", time.Since(from.at).Seconds(), "s")
 	}
-	settled := r.settled(quiet)
+	settled := r.settled()
 	to := r.now()
 	r.result.add("bundle: settled", settled.Sub(from.at).Seconds(), "s")
 	r.result.add("bundle: members per second", all/settled.Sub(from.at).Seconds(), "members/s")
 	r.costs(from, to, len(r.members))
 	r.check(r.Delete(r.ctx, b))
-	r.settled(quiet)
+	r.settled()
 }
 
 // placement measures the placement of ten objects onto at most 100 members.
@@ -127,7 +127,7 @@ func (r *run) placement() {
 	for i := range 9 {
 		r.check(r.Create(r.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Name, Name: fmt.Sprintf("settings-%d", i)}, Data: map[string]string{"text": fmt.Sprintf("%01000d", i)}}))
 	}
-	r.settled(quiet)
+	r.settled()
 	from, picked := r.now(), min(100, len(r.members))
 	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{
 		ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: shop.Name}},
@@ -146,10 +146,10 @@ func (r *run) placement() {
 		})
 		r.result.add("placement: available on all that are picked", time.Since(from.at).Seconds(), "s")
 	}
-	r.settled(quiet)
+	r.settled()
 	r.costs(from, r.now(), picked)
 	r.check(r.Delete(r.ctx, crp))
-	r.settled(quiet)
+	r.settled()
 }
 
 // restart kills the hub that leads. It is started again at once, or the other replica takes over.
@@ -177,7 +177,7 @@ func (r *run) restart() {
 	}
 	r.eventually("the hub knows all members", knows)
 	r.result.add("restart: knows all members", time.Since(at).Seconds(), "s")
-	settled := r.settled(quiet)
+	settled := r.settled()
 	r.result.add("restart: settled", settled.Sub(at).Seconds(), "s")
 	r.costs(from, r.now(), len(r.members))
 	if peak, err := rig.Memory(next.PID(), "VmHWM:"); err == nil {
@@ -198,7 +198,7 @@ func (r *run) leave() {
 		})
 	})
 	r.result.add("leave: records gone", took.Seconds(), "s")
-	r.settled(quiet)
+	r.settled()
 	r.costs(from, r.now(), len(leaving))
 }
 
@@ -242,7 +242,7 @@ func (r *run) join(size int) {
 		r.eventually("all agents are managed", func() bool { return r.deployed.agents.Load() >= int64(len(took)) })
 		r.result.add("join: all managed", time.Since(from.at).Seconds(), "s")
 	}
-	settled := r.settled(quiet)
+	settled := r.settled()
 	r.result.add("join: settled", settled.Sub(from.at).Seconds(), "s")
 	to := r.now()
 	r.costs(from, to, len(took))

@@ -69,7 +69,7 @@ func (a Audit) count(counts func(event) bool) (map[string]int, error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return kinds, nil //nolint:nilerr // the end
+			return kinds, nil // the end
 		}
 		var e event
 		if json.Unmarshal(bytes.TrimSpace(line), &e) == nil && e.Stage == "ResponseComplete" && counts(e) {

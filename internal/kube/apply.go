@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -117,15 +118,14 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 	if equality.Semantic.DeepEqual(before, after) { // as nearly always, and far cheaper than to compare both as JSON
 		return nil
 	}
-	plain, err := client.MergeFrom(before).Data(after)
+	patch, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
 	if err != nil {
 		return fmt.Errorf("comparing the status of %s: %w", Describe(c.Scheme(), after), err)
 	}
-	if string(plain) == "{}" {
+	if string(patch) == fmt.Sprintf(`{"metadata":{"resourceVersion":%q}}`, before.GetResourceVersion()) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, after, patch, FieldOwner); err != nil {
+	if err := c.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), FieldOwner); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", Describe(c.Scheme(), after), err)
 	}
 	return nil
