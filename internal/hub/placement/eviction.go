@@ -103,6 +103,9 @@ func (e evictor) observe(ctx context.Context, eviction *placement.ClusterResourc
 	} else if err != nil {
 		return o, 0, fmt.Errorf("reading ClusterResourcePlacement %s: %w", key.Name, err)
 	}
+	if wait := e.Controller.expected.Await(key, s); wait > 0 { // its status may still show what is no longer picked
+		return o, wait, nil
+	}
 	o.placement, o.placementDeleting, o.picked = s.spec, s.GetDeletionTimestamp() != nil, scheduledMembers(s.status)[eviction.Spec.ClusterName]
 	current, err := e.currentWorks(ctx, key)
 	if err != nil {

@@ -59,11 +59,11 @@ func observeKey(r *fleet.ClusterRegistration) (fingerprint string, err error) {
 // observeHolder finds which agent has the identity of a Cluster.
 func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistration, cluster *fleet.Cluster, key string) (holder, error) {
 	account, err := membership.OfCluster(cluster).ReadAccount(ctx, c.Client)
-	pinned := cluster.Annotations[fleet.AnnotationAgentKey]
+	pinned, isPinned := cluster.Annotations[fleet.AnnotationAgentKey] // empty: the Cluster was given to an agent without a key
 	switch {
 	case err != nil:
 		return noHolder, err
-	case membership.IssuedFor(account, r), account.UID == "" && (pinned == "" || pinned == key):
+	case membership.IssuedFor(account, r), account.UID == "" && (!isPinned || pinned == key):
 		return noHolder, nil
 	case key != "" && key == pinned:
 		return sameHolder, nil

@@ -46,6 +46,11 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 
 // grant issues the credential and answers, and returns what to report. All writes can be repeated.
 func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
+	done, err := c.beginGrant(ctx, r, o)
+	if err != nil {
+		return d, nil, err
+	}
+	defer done()
 	if err := c.auditDisplacement(ctx, r, o); err != nil {
 		return d, nil, err
 	}
@@ -58,12 +63,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	if o.native {
 		identity.Kind, identity.RenewsItself = membership.Native, o.key == ""
 	}
-	mayReplace := func(account *corev1.ServiceAccount) error {
-		if o.matches[0].holder == noHolder {
-			return fmt.Errorf("the identity of Cluster %s/%s was issued to another request a moment ago", r.Namespace, o.match.Name)
-		}
-		return c.mayReplace(ctx, r, account)
-	}
+	mayReplace := func(account *corev1.ServiceAccount) error { return c.mayReplace(ctx, r, account) }
 	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membership.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
 	if err != nil {
 		return d, nil, err
@@ -100,6 +100,28 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 		c.tracker.proved.Delete(client.ObjectKeyFromObject(o.match))
 	}
 	return d, sealed, err
+}
+
+// beginGrant has one request at a time get the identity of a Cluster, until done is called. A request that was observed while the Cluster had no identity,
+// because the one before was just being replaced, gets nothing by that, and its key is not pinned.
+func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) (done func(), err error) {
+	key := client.ObjectKeyFromObject(o.match)
+	if _, busy := c.tracker.granting.LoadOrStore(key, true); busy {
+		return nil, fmt.Errorf("the identity of Cluster %s is being issued to another request", key)
+	}
+	done = func() { c.tracker.granting.Delete(key) }
+	if o.matches[0].holder != noHolder {
+		return done, nil
+	}
+	account, err := membership.OfCluster(o.match).ReadAccount(ctx, c.Live)
+	if err == nil && account.UID != "" && !membership.IssuedFor(account, r) {
+		err = fmt.Errorf("the identity of Cluster %s was issued to another request a moment ago", key)
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // mayReplace refuses to replace the identity of a newer request, of which the cache did not know when this one was observed.

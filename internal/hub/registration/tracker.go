@@ -112,6 +112,8 @@ type tracker struct {
 	readable sync.Map
 	// proved has the Clusters that have beaten since their newest request was granted. After a restart the next beat, or answerLife, counts.
 	proved sync.Map
+	// granting has the Clusters whose identity is being issued.
+	granting sync.Map
 }
 
 func newTracker() *tracker {
