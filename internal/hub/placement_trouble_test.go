@@ -37,7 +37,7 @@ func TestAPlacementDeletedWhileItIsAppliedLeavesNothing(t *testing.T) {
 	f := newFixture(t)
 	m := f.delivering("hasty", "env=prod")
 	shop := f.shop()
-	for i := range 200 {
+	for i := range 100 {
 		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("many-%d", i)}}))
 	}
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
