@@ -62,9 +62,8 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
-	r.observeCredential()
 	r.observeRival(o)
-	return nil
+	return r.observeCredential(ctx)
 }
 
 // Stay also deletes the Cluster if it has expired.

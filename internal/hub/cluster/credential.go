@@ -17,14 +17,14 @@ import (
 )
 
 // observeCredential gathers what decides on the credential of the agent.
-func (r *reconciliation) observeCredential() {
+func (r *reconciliation) observeCredential(ctx context.Context) error {
 	o, annotations := &r.o, r.cluster.Annotations
 	o.credential = renewal.State{
 		Member: o.Member, AccountUID: o.account.uid, Created: o.account.created, Kind: o.account.issuedTo,
 		Acting: o.takesCredentials(), Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential],
 		Report: o.Report, Before: (*clusterv1beta1.CredentialStatus)(o.before.Credential),
 	}
-	r.renewer.Observe(&o.credential)
+	return r.renewer.Observe(ctx, &o.credential)
 }
 
 // takesCredentials says whether an agent of Muster's is alive, with an account that was issued to one.

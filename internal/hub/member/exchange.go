@@ -50,8 +50,7 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	if o.accountFits() {
 		o.credential.AccountUID = o.account.UID
 	}
-	r.renewer.Observe(&o.credential)
-	return nil
+	return r.renewer.Observe(ctx, &o.credential)
 }
 
 // admitted returns whether the identity may have the rights of the member. An admin who deletes its account means to end all access.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -38,6 +39,23 @@ func (m Member) ReadReport(ctx context.Context, reader client.Reader) (*clusterv
 		return nil, fmt.Errorf("reading InternalMemberCluster %s/%s: %w", m.Namespace, m.Name, err)
 	}
 	return &report, nil
+}
+
+// ReadCredential reads what the record of a member says of its agent's credential; nil if nothing, or if there is no record.
+func (m Member) ReadCredential(ctx context.Context, reader client.Reader) (*clusterv1beta1.CredentialStatus, error) {
+	var cluster fleet.Cluster
+	var mc clusterv1beta1.MemberCluster
+	record := client.Object(&cluster)
+	if m.Workspace == "" {
+		record = &mc
+	}
+	if err := reader.Get(ctx, types.NamespacedName{Namespace: m.Workspace, Name: m.Name}, record); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the record of %s: %w", m.Namespace, err)
+	}
+	if m.Workspace == "" {
+		return mc.Status.Credential, nil
+	}
+	return (*clusterv1beta1.CredentialStatus)(cluster.Status.Credential), nil
 }
 
 // AgentCondition returns a condition that the member's agent writes about itself, or nil.

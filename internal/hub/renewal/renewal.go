@@ -45,18 +45,41 @@ func New(deps controller.Deps, reconnect func(ctx context.Context, workspace str
 }
 
 // Observe finds whether the report has named an older credential for so long that no agent which was just replaced can have written it.
-func (r *Renewer) Observe(s *State) {
-	used, now := s.Used(), r.deps.Clock.Now()
-	if used == nil || used.Sequence >= s.shown().Sequence {
+func (r *Renewer) Observe(ctx context.Context, s *State) error {
+	now := r.deps.Clock.Now()
+	if !s.namesOlder() {
 		r.Forget(s.Namespace)
-		return
+		return nil
 	}
 	since, _ := r.superseded.LoadOrStore(s.Namespace, now)
 	if until := since.(time.Time).Add(supersededFor); now.Before(until) {
 		s.settleAt = until
-		return
+		return nil
 	}
-	s.superseded = true
+	if s.shown().Superseded != nil {
+		return nil
+	}
+	// After a restore of the hub's cluster the cached record and the cached report may be of different times for a while.
+	live, err := r.live(ctx, *s)
+	if err != nil {
+		return err
+	}
+	if s.superseded = live.namesOlder(); !s.superseded {
+		r.Forget(s.Namespace)
+		s.settleAt = now.Add(supersededFor)
+	}
+	return nil
+}
+
+// live returns the state with the record and the report as the API server has them. A report is never older than the record that was read before it.
+func (r *Renewer) live(ctx context.Context, s State) (State, error) {
+	before, err := s.ReadCredential(ctx, r.deps.Live)
+	if err != nil {
+		return s, err
+	}
+	s.Before = before
+	s.Report, err = s.ReadReport(ctx, r.deps.Live)
+	return s, err
 }
 
 // Forget drops what is known of a member that leaves or is revoked.

@@ -7,10 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 )
 
@@ -166,4 +171,45 @@ func TestAnOlderCredentialThatIsInUseAgainIsShown(t *testing.T) {
 func exchanged(s *State) {
 	s.Exchanged = true
 	s.Report.Status.Credential.AccountUID = "identity"
+}
+
+// TestOnlyTheAPIServerMakesAMemberACopy has the cache show a record that is newer than the report, as for a while after the hub's cluster was restored.
+func TestOnlyTheAPIServerMakesAMemberACopy(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{fleet.AddToScheme, clusterv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		recorded, reported int64
+		copied             bool
+	}{
+		"the record was restored":         {recorded: 0, reported: 0},
+		"the report has caught up":        {recorded: 2, reported: 2},
+		"an older one is really in use":   {recorded: 2, reported: 1, copied: true},
+		"the record is newer than cached": {recorded: 3, reported: 2, copied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := keyed(t, uses(1, 2))
+			cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.Workspace, Name: s.Name}}
+			cluster.Status.Credential = &fleet.CredentialStatus{AccountUID: "uid", Sequence: c.recorded}
+			report := s.NewReport(clusterv1beta1.InternalMemberClusterSpec{})
+			report.Status.Credential = &clusterv1beta1.CredentialInUse{AccountUID: "uid", Sequence: c.reported}
+			clock := clocktesting.NewFakeClock(now)
+			r := New(controller.Deps{Clock: clock, Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, report).Build()}, nil)
+			for _, after := range []time.Duration{0, supersededFor} {
+				clock.Step(after)
+				if err := r.Observe(t.Context(), &s); err != nil {
+					t.Fatal(err)
+				}
+				if want := c.copied && after > 0; s.superseded != want {
+					t.Errorf("after %s it is said to be superseded: %t", after, s.superseded)
+				}
+			}
+			if !c.copied && s.settleAt != clock.Now().Add(supersededFor) {
+				t.Errorf("it is asked again at %s", s.settleAt)
+			}
+		})
+	}
 }

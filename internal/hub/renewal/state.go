@@ -141,6 +141,12 @@ func (s State) shown() clusterv1beta1.CredentialStatus {
 	return *s.Before.DeepCopy()
 }
 
+// namesOlder says whether the report names a credential that was in use before the one that the record shows.
+func (s State) namesOlder() bool {
+	used := s.Used()
+	return used != nil && used.Sequence < s.shown().Sequence
+}
+
 // Credential is what the record is to say of the agent's credential.
 func (s State) Credential() clusterv1beta1.CredentialStatus {
 	said := s.shown()
