@@ -29,7 +29,7 @@ func holder(podName, podUID string) string {
 
 // lock is the Lease for a holder.
 func lock(config *rest.Config, namespace, holder string) (resourcelock.Interface, error) {
-	config = rest.AddUserAgent(config, "leader-election")
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // else everything that the hub asks, and each watch, would end after leaseTimeout
 	config.Timeout = leaseTimeout
 	leases, err := coordinationclient.NewForConfig(config)
 	if err != nil {
