@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -26,6 +27,9 @@ type native struct {
 	agent  *agent.Agent
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
+
+	mu  sync.Mutex
+	log []string
 }
 
 // newNative makes a member on which the chart fleet-agent was just installed.
@@ -47,7 +51,7 @@ func (r *run) newNative(i int) *native {
 func (n *native) start() error {
 	running, err := agent.New(agent.Options{
 		Member: &rest.Config{Host: "http://" + n.id, Transport: n.api}, Namespace: agentNamespace, Hostname: "agent-0",
-		Delivery: agent.Delivery{Simulation: n.deploy}, Log: logr.Discard(),
+		Delivery: agent.Delivery{Simulation: n.deploy}, Log: funcr.New(n.keep, funcr.Options{LogTimestamp: true}),
 	})
 	if err != nil {
 		return err
@@ -62,6 +66,21 @@ func (n *native) start() error {
 func (n *native) joined() bool {
 	_, _, joined := n.agent.Status()
 	return joined
+}
+
+// keep stores the last lines that the agent logs.
+func (n *native) keep(_, line string) {
+	const enough = 20
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.log = append(n.log[max(0, len(n.log)-enough+1):], line)
+}
+
+func (n *native) says() string {
+	state, reason, _ := n.agent.Status()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return fmt.Sprintf("%s: %s\n%s", state, reason, strings.Join(n.log, "\n"))
 }
 
 // silence ends the agent without a word to the hub.

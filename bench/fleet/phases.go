@@ -17,6 +17,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 )
 
 // quiet is for how long nothing is written once the hub has settled.
@@ -39,7 +40,22 @@ func (r *run) idle() {
 	r.result.add("idle: hub reads per beat", (to.read-from.read)/max(beats, 1), "reads")
 	r.result.add("idle: oldest beat, of the period", oldest/r.period().Seconds(), "periods")
 	r.result.add("idle: members falsely lost", to.hub.sum("muster_hub_member_transitions_total", `to="Lost"`)-from.hub.sum("muster_hub_member_transitions_total", `to="Lost"`), "members")
+	r.explainLost()
 	r.result.add("idle: hub memory per member (RSS)", 1024*to.usage["muster-hub"].RSS/float64(len(r.members)), "KiB")
+}
+
+// explainLost notes what our agents of Clusters say that are lost.
+func (r *run) explainLost() {
+	for _, m := range r.members {
+		n, ok := m.(*native)
+		if !ok {
+			return
+		}
+		var cluster fleet.Cluster
+		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil && cluster.Status.Display.State == membership.ReasonAgentLost {
+			r.note("%s is lost, and its agent says: %s", n.record(), n.says())
+		}
+	}
 }
 
 // period is how often the agents beat.
