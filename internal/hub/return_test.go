@@ -119,25 +119,33 @@ func TestSecondAgentOfAMemberWaitsAndTakesOverFromOneThatStops(t *testing.T) {
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 }
 
-// wrongClock is an hour behind and runs as fast as others.
-type wrongClock struct{ clock.RealClock }
+// wrongClock is ahead and runs as fast as others.
+type wrongClock struct {
+	clock.RealClock
+	by time.Duration
+}
 
-func (wrongClock) Now() time.Time                     { return time.Now().Add(-time.Hour) }
+func (c wrongClock) Now() time.Time                   { return time.Now().Add(c.by) }
 func (c wrongClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 
 func TestMemberWhoseClockIsWrongIsAliveAndTheSkewIsShown(t *testing.T) {
-	f := newFixture(t)
-	wrong := func(o *agent.Options) { o.Clock = wrongClock{} }
-	_, values := f.token("new-token", "")
-	f.join(values, map[string]any{"clientID": "skewed"}, wrong)
-	r := f.register("skewed", every(10))
-	r.serve(f, wrong)
-	cluster := f.untilReady(naming.Cluster("skewed"), "Ready")
-	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
-	for kind, skew := range map[string]*int64{"Cluster": cluster.Status.Agent.ClockSkewSeconds, "MemberCluster": r.record().Status.ClockSkewSeconds} {
-		if skew == nil || *skew > -3600+1 || *skew < -3600-int64(slack.Seconds()) {
-			t.Errorf("%s: the skew is shown as %v, want an hour behind", kind, skew)
-		}
+	for id, by := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
+		t.Run(id, func(t *testing.T) {
+			f := newFixture(t)
+			wrong := func(o *agent.Options) { o.Clock = wrongClock{by: by} }
+			_, values := f.token("new-token", "")
+			f.join(values, map[string]any{"clientID": id}, wrong)
+			r := f.register(id, every(10))
+			r.serve(f, wrong)
+			cluster := f.untilReady(naming.Cluster(id), "Ready")
+			r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
+			for kind, skew := range map[string]*int64{"Cluster": cluster.Status.Agent.ClockSkewSeconds, "MemberCluster": r.record().Status.ClockSkewSeconds} {
+				want := int64(by.Seconds())
+				if skew == nil || *skew > want+1 || *skew < want-int64(slack.Seconds()) {
+					t.Errorf("%s: the skew is shown as %v, want %d", kind, skew, want)
+				}
+			}
+		})
 	}
 }
 
