@@ -24,12 +24,14 @@ type options struct {
 	hubFlags   string
 	hold       bool
 	audit      bool
+	churn      time.Duration
+	seed       uint64
 }
 
 // The kinds of agents, and the phases in their order. Nothing is measured without the first.
 var (
 	agentKinds = []string{"native", "rancher", "kubefleet"}
-	allPhases  = []string{"join", "idle", "silence", "bundle", "placement", "restart", "leave"}
+	allPhases  = []string{"join", "idle", "silence", "bundle", "placement", "restart", "leave", "churn"}
 )
 
 func parse(arguments []string) (options, error) {
@@ -43,6 +45,8 @@ func parse(arguments []string) (options, error) {
 	set.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to measure an idle fleet")
 	set.IntVar(&o.silent, "silent", 10, "how many members fall silent")
 	set.IntVar(&o.leave, "leave", 20, "how many members leave at once")
+	set.DurationVar(&o.churn, "churn", 0, "how long members join and leave at random, and labels and Bundles change; 0 for not at all")
+	set.Uint64Var(&o.seed, "seed", 1, "which random changes")
 	set.StringVar(&o.out, "out", "", "directory for results.md, results.json and plots; none if empty")
 	set.DurationVar(&o.rancher, "rancher-beat", 15*time.Minute, "how often agents of Rancher Fleet beat")
 	set.StringVar(&o.hubFlags, "hub-flags", "", "further flags of muster-hub")

@@ -203,7 +203,8 @@ func (r *run) restart() {
 
 // leave deletes the records of some members at once.
 func (r *run) leave() {
-	leaving := r.members[len(r.members)-min(r.options.leave, len(r.members)):]
+	staying := len(r.members) - min(r.options.leave, len(r.members))
+	leaving := r.members[staying:]
 	from := r.now()
 	for _, m := range leaving {
 		r.check(r.Delete(r.ctx, r.recordOf(m)))
@@ -216,6 +217,10 @@ func (r *run) leave() {
 	r.result.add("leave: records gone", took.Seconds(), "s")
 	r.settled()
 	r.costs(from, r.now(), len(leaving))
+	for _, m := range leaving {
+		m.silence()
+	}
+	r.members = r.members[:staying]
 }
 
 func (r *run) recordOf(m member) client.Object {
