@@ -18,6 +18,7 @@ import (
 	"github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // quiet is for how long nothing is written once the hub has settled.
@@ -40,6 +41,7 @@ func (r *run) idle() {
 	r.result.add("idle: hub reads per beat", (to.read-from.read)/max(beats, 1), "reads")
 	r.result.add("idle: oldest beat, of the period", oldest/r.period().Seconds(), "periods")
 	r.result.add("idle: members falsely lost", to.hub.sum("muster_hub_member_transitions_total", `to="Lost"`)-from.hub.sum("muster_hub_member_transitions_total", `to="Lost"`), "members")
+	r.result.add("idle: members that are lost", float64(to.hub.members("Lost")), "members")
 	r.explainLost()
 	r.result.add("idle: hub memory per member (RSS)", 1024*to.usage["muster-hub"].RSS/float64(len(r.members)), "KiB")
 }
@@ -52,7 +54,7 @@ func (r *run) explainLost() {
 			return
 		}
 		var cluster fleet.Cluster
-		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil && cluster.Status.Display.State == membership.ReasonAgentLost {
+		if err := r.Get(r.ctx, client.ObjectKey{Namespace: r.workspace, Name: n.record()}, &cluster); err == nil && kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionReady) == membership.ReasonAgentLost {
 			r.note("%s is lost, and its agent says: %s", n.record(), n.says())
 		}
 	}

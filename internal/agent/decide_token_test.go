@@ -130,3 +130,17 @@ func TestATokenIsLeftOverIfItBoughtTheCredential(t *testing.T) {
 		}
 	}
 }
+
+// TestATokenThatBoughtTheSessionIsNotUsedAgain has the watch of the agent's Secrets show none that was just stored. Another request with the token would
+// replace the identity that the session has.
+func TestATokenThatBoughtTheSessionIsNotUsedAgain(t *testing.T) {
+	o := observation{bootstrap: join.Bootstrap{Server: "https://hub", Workspace: "clusters", Token: "t"}}
+	o.observed = observed{namespace: "ns", synced: true, bootstrap: object{version: "3"}, trial: attempt{version: "3/", result: accepted}}
+	o.inUse = &hubclient.Credential{JoinedWith: o.bootstrap.Digest("")}
+	if o.used = o.spent(nil); decide(o.observed, time.Now()).Token != deleteToken {
+		t.Errorf("the token is for: %q", decide(o.observed, time.Now()).Token)
+	}
+	if o.inUse = nil; o.spent(nil) {
+		t.Error("the token is taken for used without a credential")
+	}
+}

@@ -101,9 +101,19 @@ func (r *registration) observe(o *observation) {
 		return
 	}
 	o.unconfigured = o.bootstrap.ConfigDigest != "" && o.bootstrap.ConfigDigest != o.config.Digest
-	if credential != nil {
-		o.used = boughtWith(*cmp.Or(o.inUse, &o.stored), credential.CreationTimestamp.Time, o.bootstrap, o.config.ClientID)
+	o.used = o.spent(credential)
+}
+
+// spent says whether the registration token has bought the credential of the session, or else the stored one. The watch of the Secret may not have shown yet
+// what was just stored.
+func (o observation) spent(stored *corev1.Secret) bool {
+	switch {
+	case stored != nil:
+		return boughtWith(*cmp.Or(o.inUse, &o.stored), stored.CreationTimestamp.Time, o.bootstrap, o.config.ClientID)
+	case o.inUse != nil:
+		return boughtWith(*o.inUse, time.Time{}, o.bootstrap, o.config.ClientID)
 	}
+	return false
 }
 
 // reconnectVersion begins the version of what a join without a registration token is made with.
