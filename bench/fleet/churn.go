@@ -17,8 +17,8 @@ import (
 // lasting are the kinds of which objects of members that have left stay for their time: audit, finished requests, events.
 var lasting = []string{"auditentries", "clusterregistrations", "events"}
 
-// counted is how long the API server takes to count its objects anew.
-const counted = 70 * time.Second
+// counted is how long the API server may take to count its objects anew: a minute, and up to 1.2 more.
+const counted = 140 * time.Second
 
 // churn is a time of random joins, leaves, and changes of labels and Bundles, after which the fleet is as large as before and nothing has grown.
 type churn struct {
