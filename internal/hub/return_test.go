@@ -119,7 +119,7 @@ func TestSecondAgentOfAMemberWaitsAndTakesOverFromOneThatStops(t *testing.T) {
 	r.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 }
 
-// wrongClock is ahead and runs as fast as others.
+// wrongClock is ahead by so much, or behind if that is negative, and runs as fast as others.
 type wrongClock struct {
 	clock.RealClock
 	by time.Duration

@@ -83,7 +83,7 @@ func (l *Link) Become(q Quality) {
 	}
 }
 
-// pair is a connection to the link and the one from there to the server, which is nil if the link was silent.
+// pair is a connection to the link and the one from there to the server, which is nil if the link was silent. Mute says that nothing is carried any more.
 type pair struct {
 	near, far net.Conn
 	mute      bool
@@ -100,8 +100,8 @@ func (p *pair) close() {
 
 func (l *Link) carry(near net.Conn) {
 	l.mu.Lock()
-	p := &pair{near: near, mute: l.is.Silent}
-	cut := l.is.Cut
+	cut, silent := l.is.Cut, l.is.Silent
+	p := &pair{near: near, mute: silent}
 	l.pairs[p] = true
 	l.mu.Unlock()
 	defer func() {
@@ -113,7 +113,7 @@ func (l *Link) carry(near net.Conn) {
 	if cut {
 		return
 	}
-	if p.mute {
+	if silent {
 		_, _ = io.Copy(io.Discard, near)
 		return
 	}
