@@ -117,10 +117,15 @@ func (f fixture) bundle(name, spec string) *fleet.Bundle {
 // change edits an object until the edit is not in conflict.
 func (f fixture) change(o client.Object, edit func()) {
 	f.t.Helper()
+	f.changeAs(f.Client, o, edit)
+}
+
+func (f fixture) changeAs(by client.Client, o client.Object, edit func()) {
+	f.t.Helper()
 	f.eventually("changing "+o.GetName(), func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+		f.check(by.Get(context.Background(), client.ObjectKeyFromObject(o), o))
 		edit()
-		return f.Update(context.Background(), o)
+		return by.Update(context.Background(), o)
 	})
 }
 

@@ -38,8 +38,7 @@ func (f fixture) elsewhere(clientID string) *elsewhere {
 	cluster.ServeFleet(f.t)
 	var workspace corev1.Namespace
 	f.check(f.get(&workspace, "", f.workspace))
-	metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
-	f.check(f.Update(context.Background(), &workspace))
+	f.change(&workspace, func() { metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true") })
 	_, values := f.token("new-token", "")
 	e := &elsewhere{
 		fixture: f, on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster},

@@ -104,15 +104,6 @@ func (x *exchanging) report() *clusterv1beta1.InternalMemberCluster {
 	return &report
 }
 
-func (f fixture) rewrite(o client.Object, edit func()) {
-	f.t.Helper()
-	f.eventually("the record is changed", func() error {
-		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(o), o))
-		edit()
-		return f.Update(context.Background(), o)
-	})
-}
-
 func TestTheTokenOfAMemberIsExchangedAndThenDeleted(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("exchange")
@@ -226,7 +217,7 @@ func TestAnotherKeyGetsNoCredentialOfAMember(t *testing.T) {
 	f.check(x.reads(issued, x.namespaceName()))
 
 	record := x.record()
-	f.rewrite(&record, func() { record.Annotations[fleet.AnnotationAgentKey] = fingerprint })
+	f.change(&record, func() { record.Annotations[fleet.AnnotationAgentKey] = fingerprint })
 	x.untilRefused("the credential of the other key", issued, x.namespaceName())
 	f.eventually("a credential is issued to the key", func() error {
 		c := x.report().Spec.Credential
@@ -276,7 +267,7 @@ func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 	issued := x.issued()
 	thief := f.register("thief")
 	thiefs := thief.record()
-	f.rewrite(&thiefs, func() {
+	f.change(&thiefs, func() {
 		thiefs.Spec.Identity.Namespace, thiefs.Spec.Identity.Name = x.namespaceName(), naming.MemberServiceAccount
 	})
 	if said := thief.until("ReadyToJoin", metav1.ConditionFalse, "IdentityInUse").Message; !strings.Contains(said, "MemberCluster "+x.name+" already") {
@@ -298,7 +289,7 @@ func TestAnExchangedCredentialEndsWithTheIdentity(t *testing.T) {
 
 	f.check(f.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: x.name}}))
 	record := x.record()
-	f.rewrite(&record, func() { metav1.SetMetaDataLabel(&record.ObjectMeta, "looked", "at") })
+	f.change(&record, func() { metav1.SetMetaDataLabel(&record.ObjectMeta, "looked", "at") })
 	x.until("ReadyToJoin", metav1.ConditionFalse, "IdentityMissing")
 	x.untilRefused("the exchanged credential", issued, x.namespaceName())
 	f.eventually("its account is gone", func() error {

@@ -74,8 +74,7 @@ func (k *kubefleet) receives(what string, is func(*placement.Work) bool) *placem
 // addsFinalizer adds the agent's finalizer, by an update of the whole Work.
 func (k *kubefleet) addsFinalizer(work *placement.Work) {
 	k.t.Helper()
-	work.Finalizers = append(work.Finalizers, "kubernetes-fleet.io/work-cleanup")
-	k.check(k.agent.Update(context.Background(), work))
+	k.changeAs(k.agent, work, func() { work.Finalizers = append(work.Finalizers, "kubernetes-fleet.io/work-cleanup") })
 }
 
 // applies makes the manifests under an AppliedWork and says so in the status, as KubeFleet words it. What is called failing is not applied.
@@ -141,8 +140,7 @@ func (k *kubefleet) removes(work *placement.Work) {
 		}
 		return nil
 	})
-	work.Finalizers = nil
-	k.check(k.agent.Update(context.Background(), work))
+	k.changeAs(k.agent, work, func() { work.Finalizers = nil })
 }
 
 // TestAPlacementOnAMemberWithKubeFleetsAgent goes through the whole life of a placement.
@@ -216,9 +214,7 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 		}
 		return nil
 	})
-	f.check(k.agent.Get(context.Background(), client.ObjectKeyFromObject(work), work))
-	work.Finalizers = nil
-	f.check(k.agent.Update(context.Background(), work))
+	k.changeAs(k.agent, work, func() { work.Finalizers = nil })
 	f.check(k.answer(metav1.ConditionFalse, ""))
 	k.untilGone()
 	f.check(k.on.get(&placement.AppliedWork{}, "", work.Name))

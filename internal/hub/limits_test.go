@@ -102,10 +102,11 @@ func TestWhatWasTooLargeBeforeThereWereMaximaCanStillBeChanged(t *testing.T) {
 	f.place("a", nil)
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	f.check(f.get(definition, "", "bundles.fleet.cattle.io"))
-	for i := range definition.Spec.Versions {
-		withoutMaxima(definition.Spec.Versions[i].Schema.OpenAPIV3Schema)
-	}
-	f.check(f.Update(ctx, definition))
+	f.change(definition, func() {
+		for i := range definition.Spec.Versions {
+			withoutMaxima(definition.Spec.Versions[i].Schema.OpenAPIV3Schema)
+		}
+	})
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "large"}}
 	f.eventually("the Bundle of before is there", func() error {
 		b.ResourceVersion, b.Spec = "", fleet.BundleSpec{

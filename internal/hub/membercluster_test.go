@@ -163,9 +163,10 @@ func TestLabellingThroughTheOtherVersionKeepsEveryField(t *testing.T) {
 	m := f.register("label")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	mc := m.record()
-	mc.Spec.DeleteOptions = &clusterv1beta1.DeleteOptions{ValidationMode: "Skip"}
-	mc.Spec.Taints = []clusterv1beta1.Taint{{Key: "a", Value: "b", Effect: "NoSchedule"}}
-	m.check(m.Update(context.Background(), &mc))
+	f.change(&mc, func() {
+		mc.Spec.DeleteOptions = &clusterv1beta1.DeleteOptions{ValidationMode: "Skip"}
+		mc.Spec.Taints = []clusterv1beta1.Taint{{Key: "a", Value: "b", Effect: "NoSchedule"}}
+	})
 	v1 := &unstructured.Unstructured{}
 	v1.SetAPIVersion("cluster.kubernetes-fleet.io/v1")
 	v1.SetKind("MemberCluster")
@@ -237,8 +238,9 @@ func TestReportEditedByHandIsHealedAndRightsNarrowToTheNativeAgent(t *testing.T)
 	m.until("Healthy", metav1.ConditionTrue, "MemberClusterHealthy")
 	var report clusterv1beta1.InternalMemberCluster
 	m.check(m.get(&report, m.namespaceName(), m.name))
-	report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: "Bogus", HeartbeatPeriodSeconds: 600}
-	m.check(m.Update(context.Background(), &report))
+	f.change(&report, func() {
+		report.Spec = clusterv1beta1.InternalMemberClusterSpec{State: "Bogus", HeartbeatPeriodSeconds: 600}
+	})
 	m.eventually("the report's spec is healed", func() error {
 		m.check(m.get(&report, m.namespaceName(), m.name))
 		if report.Spec.State != clusterv1beta1.ClusterStateJoin || report.Spec.HeartbeatPeriodSeconds != 60 {
@@ -353,8 +355,7 @@ func TestUnmodifiedKubeFleetAgentHasAllThatItNeedsAndNothingOfAnother(t *testing
 		return m.agent.List(ctx, &works, in)
 	})
 	work := &works.Items[0]
-	work.Finalizers = []string{"kubernetes-fleet.io/work-cleanup"}
-	m.check(m.agent.Update(ctx, work))
+	f.changeAs(m.agent, work, func() { work.Finalizers = []string{"kubernetes-fleet.io/work-cleanup"} })
 	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionTrue, Reason: "AllManifestsApplied", LastTransitionTime: metav1.Now()}}
 	m.check(m.agent.Status().Update(ctx, work))
 	m.check(m.agent.Create(ctx, &corev1.Event{

@@ -32,8 +32,7 @@ func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
 
 	var workspace corev1.Namespace
 	f.check(f.get(&workspace, "", f.workspace))
-	metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true")
-	f.check(f.Update(context.Background(), &workspace))
+	f.change(&workspace, func() { metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true") })
 	m := &registered{fixture: f, name: name, agent: f.as(bearer)}
 	var work placement.Work
 	f.eventually("its agent reads the Work", func() error {

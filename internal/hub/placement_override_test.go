@@ -184,9 +184,10 @@ policy:
 	// Corrected, it selects the Namespace and everything in it.
 	cro := &placement.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{Name: "cro-" + f.workspace}}
 	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(cro), cro))
-	cro.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Path = "/metadata/labels"
-	cro.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Value.Raw = []byte(`{"new-label":"new-value"}`)
-	f.check(f.Update(context.Background(), cro))
+	f.change(cro, func() {
+		cro.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Path = "/metadata/labels"
+		cro.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Value.Raw = []byte(`{"new-label":"new-value"}`)
+	})
 	f.untilSetting(crp, map[*registered]string{m: "new-value"}, "metadata", "labels", "new-label")
 	for name, o := range manifests(t, f.works(crp)[0]) {
 		if o.GetLabels()["new-label"] != "new-value" {

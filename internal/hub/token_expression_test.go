@@ -71,8 +71,9 @@ func TestAnExpressionApprovesRequests(t *testing.T) {
 	var token fleet.ClusterRegistrationToken
 	f.check(f.get(&token, f.workspace, "rule"))
 	asker := "system:serviceaccount:" + f.workspace + ":" + naming.TokenServiceAccount("rule", string(token.UID))
-	token.Spec.ApprovalExpression = fmt.Sprintf("requester == '%s' && key == '' && !native", asker)
-	f.check(f.Update(ctx, &token))
+	f.change(&token, func() {
+		token.Spec.ApprovalExpression = fmt.Sprintf("requester == '%s' && key == '' && !native", asker)
+	})
 	f.untilState(&legacy, fleet.RegistrationGranted, "Granted")
 }
 

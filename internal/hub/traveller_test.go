@@ -150,8 +150,7 @@ func (f fixture) byMembership() *traveller {
 	r := f.register("travel")
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	mc := r.record()
-	mc.Spec.HeartbeatPeriodSeconds = 5 // so that a machine that is busy for a second misses none
-	f.check(f.Update(context.Background(), &mc))
+	f.change(&mc, func() { mc.Spec.HeartbeatPeriodSeconds = 5 }) // so that a machine that is busy for a second misses none
 	namespace := f.namespace("agent-")
 	bearer, err := kube.RequestToken(context.Background(), f.SubResource("token"),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: r.name}}, time.Hour)

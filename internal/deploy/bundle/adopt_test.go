@@ -94,8 +94,7 @@ func TestMemberNamespaceThatIsDeletedTakesNothingDownstreamWithIt(t *testing.T) 
 	run := r.start()
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	// A finalizer keeps the namespace as it is while it is being deleted, with everything but the BundleDeployment.
-	r.report.Finalizers = []string{"test/hold"}
-	r.check(r.kube.Update(t.Context(), r.report))
+	r.change(r.report, func() { r.report.Finalizers = []string{"test/hold"} })
 	t.Cleanup(func() {
 		r.report.Finalizers = nil
 		_ = r.kube.Update(t.Context(), r.report)

@@ -124,8 +124,7 @@ func (r *rig) setAgent(settings config.Agent, values map[string]any) *fleet.Bund
 		Helm:             &fleet.HelmOptions{ReleaseName: "fleet-agent", TakeOwnership: true, MaxHistory: 10, Values: &runtime.RawExtension{Raw: raw}},
 	}, resources...)
 	if placed.Labels[fleet.LabelAgent] == "" {
-		placed.Labels[fleet.LabelAgent] = "v1"
-		r.check(r.kube.Update(r.t.Context(), placed))
+		r.change(placed, func() { placed.Labels[fleet.LabelAgent] = "v1" })
 	}
 	return placed
 }
@@ -259,8 +258,7 @@ func TestTheAgentsOwnReleaseNeedsNoWatching(t *testing.T) {
 	r := newRigAlone(t)
 	run := r.start()
 	placed := r.placeWith("fleet-agent-web", func(*fleet.BundleDeploymentSpec) {}, fleet.BundleDeploymentOptions{}, configMap("web", "one"))
-	placed.Labels[fleet.LabelAgent] = "v1"
-	r.check(r.kube.Update(t.Context(), placed))
+	r.change(placed, func() { placed.Labels[fleet.LabelAgent] = "v1" })
 	r.until("fleet-agent-web", fleet.StateReady)
 	r.nothingLeftToDo(run, 0)
 }

@@ -44,8 +44,7 @@ func TestChangeByHandIsShownAndCorrectedOnlyIfAsked(t *testing.T) {
 	r.check(r.kube.Delete(t.Context(), edit))
 	r.until("web", fleet.StateModified, "/web missing")
 	made := r.get("web")
-	made.Spec.CorrectDrift = &fleet.CorrectDrift{Enabled: true}
-	r.check(r.kube.Update(t.Context(), made))
+	r.change(made, func() { made.Spec.CorrectDrift = &fleet.CorrectDrift{Enabled: true} })
 	r.until("web", fleet.StateReady)
 	if got, err := r.data("web"); err != nil || got != "one" {
 		t.Errorf("the data is %q, %v", got, err)

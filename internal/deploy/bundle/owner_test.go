@@ -166,8 +166,7 @@ func TestABundleOfTheSameNameInAnotherWorkspaceIsRefused(t *testing.T) {
 	// The cluster registers in another workspace, which has a Bundle of the same name.
 	r.renewReport()
 	placed := r.place("web", fleet.BundleDeploymentOptions{}, configMap("other", "two"))
-	placed.Labels[fleet.LabelBundleNamespace] = "elsewhere"
-	r.check(r.kube.Update(t.Context(), placed))
+	r.change(placed, func() { placed.Labels[fleet.LabelBundleNamespace] = "elsewhere" })
 	run := r.start()
 	r.until("web", fleet.StateErrApplied, "belongs to Bundle web of namespace clusters")
 	r.check(r.kube.Delete(t.Context(), r.get("web")))

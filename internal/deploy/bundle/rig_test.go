@@ -348,6 +348,16 @@ func (r *rig) placeWith(name string, change func(*fleet.BundleDeploymentSpec), o
 	return made
 }
 
+// change edits an object until the edit is not in conflict.
+func (r *rig) change(o client.Object, edit func()) {
+	r.t.Helper()
+	r.eventually("changing "+o.GetName(), func() error {
+		r.check(r.kube.Get(r.t.Context(), client.ObjectKeyFromObject(o), o))
+		edit()
+		return r.kube.Update(r.t.Context(), o)
+	})
+}
+
 // deploy places and waits until that is ready.
 func (r *rig) deploy(name string, options fleet.BundleDeploymentOptions, resources ...fleet.BundleResource) *fleet.BundleDeployment {
 	r.t.Helper()

@@ -314,9 +314,11 @@ func (r *rig) untilData(name, field, value string) {
 // edit does what somebody does with kubectl edit.
 func (r *rig) edit(name string, change func(*corev1.ConfigMap)) {
 	r.t.Helper()
-	found := r.mustConfigMap(name)
-	change(found)
-	r.check(r.Update(context.Background(), found, client.FieldOwner("kubectl-edit")))
+	r.eventually("editing "+name, func() error {
+		found := r.mustConfigMap(name)
+		change(found)
+		return r.Update(context.Background(), found, client.FieldOwner("kubectl-edit"))
+	})
 }
 
 func (r *rig) object(document string) *unstructured.Unstructured {
