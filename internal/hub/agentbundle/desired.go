@@ -96,6 +96,7 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings con
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster.Namespace, Name: BundleName(cluster.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, fleet.GroupVersion.WithKind("Cluster"))},
+			Finalizers:      []string{fleet.FinalizerBundle}, // which it would get by another write
 			Annotations: map[string]string{
 				annotationSentAt:   now.UTC().Format(time.RFC3339),
 				annotationSettings: agentchart.Of(cluster, clientID, settings, namespace).Hash(),

@@ -23,6 +23,8 @@ import (
 type observed struct {
 	agent
 	cluster *fleet.Cluster
+	// identified is when the agent got its identity.
+	identified time.Time
 	// bundle is as the cache has it; nil if there is none. desiredBundle is what it should be; nil if the hub does not manage the agent.
 	bundle, desiredBundle *fleet.Bundle
 }
@@ -38,7 +40,12 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 		o.bundle = &bundle
 	}
 	var report clusterv1beta1.InternalMemberCluster
-	if o.unmanaged, err = c.unmanaged(ctx, cluster, &report); err != nil {
+	account, err := membership.OfCluster(cluster).ReadAccount(ctx, c.Client)
+	if err != nil {
+		return o, err
+	}
+	o.identified = account.CreationTimestamp.Time
+	if o.unmanaged, err = c.unmanaged(ctx, cluster, account, &report); err != nil {
 		return o, err
 	}
 	if o.unmanaged == "" && o.bundle != nil && !metav1.IsControlledBy(o.bundle, cluster) {
@@ -57,18 +64,14 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 }
 
 // unmanaged says why the hub leaves the agent of a Cluster alone, or "" and what the agent reports.
-func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster) (State, error) {
+func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, account *metav1.PartialObjectMetadata, report *clusterv1beta1.InternalMemberCluster) (State, error) {
 	if !c.Config.Current().ManageAgent {
 		return SwitchedOff, nil
 	}
 	if _, labelled := cluster.Labels[fleet.LabelNonManagedAgent]; labelled {
 		return NotManaged, nil
 	}
-	member := membership.OfCluster(cluster)
-	account, err := member.ReadAccount(ctx, c.Client)
 	switch {
-	case err != nil:
-		return "", err
 	case account.UID == "":
 		return NotJoined, nil
 	case membership.KindOf(account) != membership.Native:
@@ -76,9 +79,9 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, repo
 	case membership.Shared(account):
 		return SharedCredential, nil
 	}
-	err = c.Client.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: cluster.Name}, report)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading the report of %s: %w", member.Namespace, err)
+	key := types.NamespacedName{Namespace: membership.OfCluster(cluster).Namespace, Name: cluster.Name}
+	if err := c.Client.Get(ctx, key, report); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the report of %s: %w", key.Namespace, err)
 	}
 	switch {
 	case cluster.Status.Agent.LastSeen.IsZero() || report.Status.AgentVersion == "": // as without a report
@@ -154,18 +157,18 @@ func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, err
 // Delivered is the digest of the settings that the agent of a Cluster has confirmed, and whether the hub manages the agent; the digest is empty
 // while an update is desired or in flight.
 func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster) (digest string, managed bool, err error) {
-	condition := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
-	if condition == nil {
-		return "", false, nil
-	}
-	switch State(condition.Reason) {
-	case UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline:
+	said := State(kube.ReasonOf(cluster.Status.Conditions, fleet.ConditionAgentUpToDate))
+	switch said {
+	case "", UpToDate, Updating, WaitingForTurn, RolloutStopped, DidNotComeBack, Offline:
 	default:
 		return "", false, nil
 	}
 	var bundle fleet.Bundle
 	err = reader.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: BundleName(cluster.Name)}, &bundle)
-	if err != nil || State(condition.Reason) != UpToDate {
+	if err == nil && !metav1.IsControlledBy(&bundle, cluster) {
+		return "", false, nil
+	}
+	if err != nil || said != UpToDate {
 		return "", err == nil, client.IgnoreNotFound(err)
 	}
 	return bundle.Annotations[annotationSettings], true, nil

@@ -55,6 +55,25 @@ var messages = map[State]string{
 	Paused:          "the Cluster is paused: nothing is deployed there, not the agent either",
 }
 
+// adoption is how long an agent that has just got its identity may take until it is up to date before its Cluster says that it is not, which most
+// never do: a write less for each state on the way.
+const adoption = 30 * time.Second
+
+// tacit is for how long a Cluster says nothing yet of where its agent stands.
+func (o observed) tacit(state State, now time.Time) time.Duration {
+	if kube.FindCondition(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate) != nil {
+		return 0
+	}
+	age := now.Sub(o.identified)
+	switch state {
+	case send, Updating, WaitingForTurn:
+		if age >= 0 { // else the hub's clock is behind that of its API server
+			return max(0, adoption-age)
+		}
+	}
+	return 0
+}
+
 // report writes the condition if it says something new.
 func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	failure := ""

@@ -36,7 +36,7 @@ const (
 )
 
 // settle is how long the first heartbeat of a native agent waits for the first report, so that one write shows both.
-const settle = 200 * time.Millisecond
+const settle = 2 * time.Second
 
 // replacing is how long an identity may be missing before the status says so: a registration deletes it before it creates another one.
 const replacing = time.Second
