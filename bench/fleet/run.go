@@ -135,7 +135,7 @@ func (r *run) eventually(what string, is func() bool) time.Duration {
 			r.note("not so after %s: %s", r.patience, what)
 			break
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	return time.Since(begun)
 }

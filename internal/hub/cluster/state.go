@@ -91,21 +91,21 @@ func (o observed) unsettled(now time.Time) time.Duration {
 
 // wait is after how long a Cluster is reconciled without an event; zero if only events can change anything.
 func (o observed) wait(now time.Time) time.Duration {
-	wait := o.credential.Wait(o.waitForMember(), now)
+	wait := o.credential.Wait(o.waitForMember(now), now)
 	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
 		wait = left
 	}
 	return wait
 }
 
-func (o observed) waitForMember() time.Duration {
+func (o observed) waitForMember(now time.Time) time.Duration {
 	switch {
 	case o.WaitToMove > 0:
 		return o.WaitToMove
 	case o.NamespaceState == membership.NamespaceTaken:
 		return foreignNamespaceRetry
 	case o.agent == membership.Native && o.Liveness.State == liveness.Online:
-		return o.Refresh
+		return o.RefreshIn(now)
 	}
 	return 0
 }

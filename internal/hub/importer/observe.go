@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash/fnv"
-	"math"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +23,7 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	values := c.values(record)
 	o := observed{
 		generation: record.Spec.RedeployAgentGeneration, deployed: record.Status.AgentDeployedGeneration, last: record.Status.Import,
-		settings: values.Hash(), agent: agentOf(record.Status), jitter: jitterOf(record.UID), history: c.tracker.history(record),
+		settings: values.Hash(), agent: agentOf(record.Status), jitter: kube.Jitter(record.UID), history: c.tracker.history(record),
 	}
 	var err error
 	if o.delivered, o.managed, err = agentbundle.Delivered(ctx, c.Client, record); err != nil {
@@ -71,11 +69,4 @@ func agentOf(status fleet.ClusterStatus) membership.AgentState {
 		return membership.AgentAbsent
 	}
 	return membership.AgentOnline
-}
-
-// jitterOf is a number between 0 and 1 that is always the same for a Cluster.
-func jitterOf(uid types.UID) float64 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(uid)) // never fails
-	return float64(h.Sum32()) / math.MaxUint32
 }

@@ -104,7 +104,7 @@ func TestRetriesGrowAndDifferFromClusterToCluster(t *testing.T) {
 	if got := backoff(firstRetry, maxRetry, 1, 1); got != 6500*time.Millisecond {
 		t.Errorf("with the largest jitter: %s", got)
 	}
-	if a, b := backoff(firstRetry, maxRetry, 9, jitterOf("a")), backoff(firstRetry, maxRetry, 9, jitterOf("b")); a == b {
+	if a, b := backoff(firstRetry, maxRetry, 9, kube.Jitter("a")), backoff(firstRetry, maxRetry, 9, kube.Jitter("b")); a == b {
 		t.Error("two clusters that failed together are tried together again")
 	}
 }

@@ -91,18 +91,18 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if err = errors.Join(err, o.credential.Failure); err != nil { // a failed renewal is tried again, and the record need not wait for it
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(), r.Clock.Now())}, nil
+	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(r.Clock.Now()), r.Clock.Now())}, nil
 }
 
 // wait is after how long a member without a credential of the hub's is reconciled without an event; zero if only events can change anything.
-func (o observed) wait() time.Duration {
+func (o observed) wait(now time.Time) time.Duration {
 	switch {
 	case o.WaitToMove > 0:
 		return o.WaitToMove
 	case readyToJoinCondition(o).reason != reasonReadyToJoin:
 		return unwatchedRetry
 	case o.Liveness.State == liveness.Online:
-		return o.Refresh
+		return o.RefreshIn(now)
 	}
 	return 0
 }

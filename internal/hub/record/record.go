@@ -160,7 +160,7 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 
 // observe reads what both kinds of record have, but for the heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
-	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record), Refresh: c.Liveness.Refresh()}
+	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
