@@ -89,7 +89,7 @@ func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired
 		if err := c.writeWork(ctx, s, work, current.find(work.Name)); err != nil {
 			return err
 		}
-		c.memory.expect(s.key, work)
+		c.workWrites.Expect(s.key, work)
 	}
 	return c.deleteWorks(ctx, surplus)
 }

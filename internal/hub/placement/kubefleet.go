@@ -62,7 +62,7 @@ func (c *Controller) takeOver(ctx context.Context, key types.NamespacedName, wor
 		if err := kube.Patch(ctx, c.Client, work, after); err != nil {
 			return fmt.Errorf("taking over Work %s/%s from KubeFleet's hub: %w", work.Namespace, work.Name, err)
 		}
-		c.memory.expect(key, after)
+		c.workWrites.Expect(key, after)
 	}
 	return nil
 }
