@@ -137,10 +137,7 @@ func Describe(scheme *runtime.Scheme, object client.Object) string {
 	if gvk, err := apiutil.GVKForObject(object, scheme); err == nil {
 		kind = gvk.Kind
 	}
-	if object.GetNamespace() == "" {
-		return kind + " " + object.GetName()
-	}
-	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+	return Name(kind, object.GetNamespace(), object.GetName())
 }
 
 // CoreMetadata returns an object that stands for only the metadata of a kind of the core group.

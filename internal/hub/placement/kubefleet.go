@@ -143,14 +143,11 @@ func identityOf(m placement.Manifest) string {
 	if err := json.Unmarshal(m.Raw, &o); err != nil {
 		return "an object that cannot be read"
 	}
-	kind, name := o.Kind, o.Name
+	kind := o.Kind
 	if group, _, grouped := strings.Cut(o.APIVersion, "/"); grouped {
 		kind += "." + group
 	}
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + name
-	}
-	return kind + " " + name
+	return kube.Name(kind, o.Namespace, o.Name)
 }
 
 // partOf returns which part of a placement the Work of a name has.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Override is a ClusterResourceOverride or ResourceOverride.
@@ -204,7 +205,7 @@ func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*uns
 				continue
 			}
 			if left, problem = patch(left, step.operations); problem != "" {
-				return nil, fmt.Sprintf("%s: %s %s: %s", step.from, id.Kind, keyOf(id), problem)
+				return nil, fmt.Sprintf("%s: %s: %s", step.from, kube.Name(id.Kind, id.Namespace, id.Name), problem)
 			}
 		}
 		if left != nil {
@@ -212,13 +213,6 @@ func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*uns
 		}
 	}
 	return overridden, ""
-}
-
-func keyOf(id placement.ResourceIdentifier) string {
-	if id.Namespace == "" {
-		return id.Name
-	}
-	return id.Namespace + "/" + id.Name
 }
 
 // rule is one OverrideRule, compiled.
