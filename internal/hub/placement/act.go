@@ -206,10 +206,8 @@ func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work) e
 				return err
 			}
 		}
-		deleted := &placement.Work{}
-		deleted.Namespace, deleted.Name = work.Namespace, work.Name
-		if err := c.Client.Delete(ctx, deleted, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Work %s/%s: %w", work.Namespace, work.Name, err)
+		if err := kube.DeleteByUID(ctx, c.Client, work); err != nil {
+			return err
 		}
 	}
 	return nil
