@@ -6,8 +6,6 @@ package override
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,6 +18,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Override is a ClusterResourceOverride or ResourceOverride.
@@ -184,10 +183,7 @@ func (s Set) Resolve(m Member) Resolved {
 	return r
 }
 
-func shortHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])[:16]
-}
+func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
 // Apply returns the objects as the member gets them. The given objects are not changed.
 func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*unstructured.Unstructured, problem string) {
