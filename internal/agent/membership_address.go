@@ -2,8 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +21,7 @@ const (
 
 // configuredDigest changes when what the user configured does.
 func configuredDigest(configured hubclient.Credential) string {
-	server, ca := sha256.Sum256([]byte(configured.Server)), sha256.Sum256(configured.CA)
-	sum := sha256.Sum256(append(server[:], ca[:]...))
-	return hex.EncodeToString(sum[:8])
+	return naming.DigestOfParts([]byte(configured.Server), configured.CA)[:16]
 }
 
 func sameAddress(a, b hubclient.Credential) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -156,7 +157,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
-		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Serve(metrics.Registry))) },
+		func() error { return mgr.Add(serve(deps.Liveness)) },
 		func() error { return addBeats(ctx, mgr, deps.Liveness) },
 		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
@@ -217,7 +218,7 @@ func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
 	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
-	if err := mgr.Add(manager.RunnableFunc(placements.Serve(metrics.Registry))); err != nil {
+	if err := mgr.Add(serve(placements)); err != nil {
 		return err
 	}
 	return placements.Register(ctx, mgr)
@@ -314,4 +315,16 @@ func addProbes(mgr manager.Manager) error {
 		}
 		return nil
 	})
+}
+
+// serve registers metrics until the hub ends.
+func serve(collector prometheus.Collector) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return err
+		}
+		defer metrics.Registry.Unregister(collector)
+		<-ctx.Done()
+		return nil
+	}
 }

@@ -1,9 +1,7 @@
 package hubclient
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // TokenFromSecret reads a Secret in which a user keeps a token of the hub and, maybe, its CA, which it returns as PEM. Its errors say
@@ -36,10 +35,5 @@ func TokenFromSecret(secret *corev1.Secret) (token string, ca []byte, err error)
 
 // DigestOfTokenSecret changes when, and only when, what TokenFromSecret reads does.
 func DigestOfTokenSecret(secret *corev1.Secret) string {
-	digest := sha256.New()
-	for _, key := range []string{corev1.ServiceAccountTokenKey, corev1.ServiceAccountRootCAKey} {
-		sum := sha256.Sum256(secret.Data[key])
-		digest.Write(sum[:])
-	}
-	return hex.EncodeToString(digest.Sum(nil)[:8])
+	return naming.DigestOfParts(secret.Data[corev1.ServiceAccountTokenKey], secret.Data[corev1.ServiceAccountRootCAKey])[:16]
 }

@@ -107,6 +107,15 @@ func Delete(ctx context.Context, c client.Client, objects ...client.Object) erro
 	return nil
 }
 
+// DeleteByUID deletes the object that has the UID of the given one, and none that was made anew under its name. It may be gone already.
+func DeleteByUID(ctx context.Context, c client.Client, object client.Object) error {
+	uid := object.GetUID()
+	if err := c.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", Describe(c.Scheme(), object), err)
+	}
+	return nil
+}
+
 // Patch writes the difference between two versions of an object. Patch fails with a conflict if somebody else wrote the object since before was read.
 func Patch(ctx context.Context, c client.Client, before, after client.Object) error {
 	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), FieldOwner)
@@ -137,10 +146,7 @@ func Describe(scheme *runtime.Scheme, object client.Object) string {
 	if gvk, err := apiutil.GVKForObject(object, scheme); err == nil {
 		kind = gvk.Kind
 	}
-	if object.GetNamespace() == "" {
-		return kind + " " + object.GetName()
-	}
-	return kind + " " + object.GetNamespace() + "/" + object.GetName()
+	return Name(kind, object.GetNamespace(), object.GetName())
 }
 
 // CoreMetadata returns an object that stands for only the metadata of a kind of the core group.

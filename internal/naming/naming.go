@@ -79,6 +79,16 @@ func Digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// DigestOfParts is the digest of the digests of all parts, so that no two lists of parts run into one another.
+func DigestOfParts[T ~string | ~[]byte](parts ...T) string {
+	var all []byte
+	for _, part := range parts {
+		sum := sha256.Sum256([]byte(part))
+		all = append(all, sum[:]...)
+	}
+	return Digest(all)
+}
+
 // KeyHash is a 12 character digest of the first 100 characters of s.
 func KeyHash(s string) string {
 	if len(s) > keyHashInput {

@@ -38,6 +38,12 @@ func TestGoldenVectors(t *testing.T) {
 	}
 }
 
+func TestNoTwoListsOfPartsHaveOneDigest(t *testing.T) {
+	if one, other := DigestOfParts("a", "bc")[:16], DigestOfParts([]byte("ab"), []byte("c"))[:16]; one != "fa19a6c0df56998a" || other != "115323e562c4a4fd" {
+		t.Errorf("got %s and %s, want those of ever: members keep such digests", one, other)
+	}
+}
+
 func TestSafeConcatNeverDoublesTheDash(t *testing.T) {
 	got := SafeConcat(strings.Repeat("a", 56)+"-", "tail-that-is-too-long")
 	if len(got) > 63 || strings.Contains(got, "--") {

@@ -2,8 +2,6 @@ package join
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // The keys of Secret fleet-agent-bootstrap.
@@ -58,21 +57,11 @@ func Reconnecting(c hubclient.Credential) Bootstrap {
 
 // Digest changes when anything does that makes a registration another one: the token, the hub, the workspace or the clientID.
 func (b Bootstrap) Digest(clientID string) string {
-	return digest(b.Token, b.Server, b.Workspace, clientID)
+	return naming.DigestOfParts(b.Token, b.Server, b.Workspace, clientID)
 }
 
 // DigestOfClientID changes when the clientID does.
-func DigestOfClientID(clientID string) string { return digest(clientID) }
-
-// digest is of each text by itself first, so that no two lists of texts run into one another.
-func digest(texts ...string) string {
-	whole := sha256.New()
-	for _, text := range texts {
-		part := sha256.Sum256([]byte(text))
-		whole.Write(part[:])
-	}
-	return hex.EncodeToString(whole.Sum(nil))
-}
+func DigestOfClientID(clientID string) string { return naming.DigestOfParts(clientID) }
 
 // IsOfAnotherChart says whether a bootstrap Secret is an ordinary object of a Helm release, as in the chart of Rancher Fleet, and not the hook of our
 // own chart: it is there for the agent that this chart installs, which comes up while the one before still runs.
@@ -181,8 +170,7 @@ func ParseConfig(configMap *corev1.ConfigMap) (Config, error) {
 	}
 	config := Config{Labels: raw.Labels, ClientID: raw.ClientID, Mode: mode}
 	if configMap != nil {
-		sum := sha256.Sum256([]byte(configMap.Data[keyConfig]))
-		config.Digest = hex.EncodeToString(sum[:])
+		config.Digest = naming.Digest([]byte(configMap.Data[keyConfig]))
 	}
 	return config, nil
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // RemoveRetry is when to try again to remove what could not be removed.
@@ -42,11 +43,7 @@ func (r Remaining) String() string {
 
 // Join lists the first few texts and the number of the others.
 func Join(texts []string) string {
-	const most = 5
-	if len(texts) <= most {
-		return strings.Join(texts, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), len(texts)-most)
+	return kube.JoinNames(texts[:min(len(texts), 5)], len(texts))
 }
 
 // Removal removes everything that was applied, step by step.

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -242,7 +243,7 @@ func (d *Deployer) explainConflict(name string, deployed release.ID, err error) 
 	if !ok {
 		return err
 	}
-	object := object(conflict.Kind, conflict.Namespace, conflict.Name)
+	object := kube.Name(conflict.Kind, conflict.Namespace, conflict.Name)
 	owner := "is there already and belongs to no release"
 	if conflict.Release != (release.ID{}) {
 		owner = fmt.Sprintf("belongs to release %s", conflict.Release)

@@ -2,11 +2,11 @@ package bundle
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // problems are what keeps releases without BundleDeployment from being removed. No status is left to report them in, so the agent does in its report.
@@ -72,8 +72,6 @@ func join(byName map[string]deployer.Blocked) deployer.Blocked {
 		return cmp.Or(cmp.Compare(byName[a].Reason, byName[b].Reason), cmp.Compare(a, b))
 	})
 	first := byName[names[0]]
-	if len(names) > 1 {
-		first.Message += fmt.Sprintf("; and %d more", len(names)-1)
-	}
+	first.Message = kube.JoinTexts([]string{first.Message}, len(names))
 	return first
 }

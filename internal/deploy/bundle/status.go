@@ -147,10 +147,7 @@ func modifiedMessage(modified []fleet.ModifiedStatus, s observation) string {
 	for _, one := range modified[:min(len(modified), maxNamed)] {
 		words = append(words, resource(one)+" "+change(one))
 	}
-	if more := s.objects.Changed - len(words); more > 0 {
-		words = append(words, fmt.Sprintf("and %d more", more))
-	}
-	message := strings.Join(words, "; ")
+	message := kube.JoinTexts(words, s.objects.Changed)
 	if s.correct && s.contested {
 		message += "; somebody keeps changing it, so that it is set back less and less often: take what others decide out of the Bundle"
 	}
@@ -181,30 +178,13 @@ func resource(of fleet.ModifiedStatus) string {
 	if !grouped {
 		group = of.APIVersion
 	}
-	name := of.Name
-	if of.Namespace != "" {
-		name = of.Namespace + "/" + name
-	}
-	return strings.ToLower(of.Kind) + "." + group + " " + name
+	return kube.Name(strings.ToLower(of.Kind)+"."+group, of.Namespace, of.Name)
 }
 
 func nonReadyMessage(nonReady []fleet.NonReadyStatus, all int) string {
 	first := nonReady[0]
-	return fmt.Sprintf("%s is %s: %s%s", object(first.Kind, first.Namespace, first.Name), first.Summary.State, strings.Join(first.Summary.Message, "; "), more(all))
-}
-
-func more(all int) string {
-	if all < 2 {
-		return ""
-	}
-	return fmt.Sprintf("; and %d more", all-1)
-}
-
-func object(kind, namespace, name string) string {
-	if namespace == "" {
-		return kind + " " + name
-	}
-	return kind + " " + namespace + "/" + name
+	text := fmt.Sprintf("%s is %s: %s", kube.Name(first.Kind, first.Namespace, first.Name), first.Summary.State, strings.Join(first.Summary.Message, "; "))
+	return kube.JoinTexts([]string{text}, all)
 }
 
 // patchOf is the merge patch that makes a status what it is to be; what is empty is taken out.

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // prune removes the release of a deleted BundleDeployment. A removal that takes long is a problem that the agent reports: there is no status.
@@ -114,7 +115,7 @@ func remaining(name string, s release.Summary, left release.Left) string {
 	if len(left.Blocked) == 0 {
 		return what + " being deleted"
 	}
-	return fmt.Sprintf("%s left; %s%s: mend that, or delete what is left by hand; it is tried again", what, left.Blocked[0], more(len(left.Blocked)))
+	return fmt.Sprintf("%s left; %s: mend that, or delete what is left by hand; it is tried again", what, kube.JoinTexts(left.Blocked[:1], len(left.Blocked)))
 }
 
 func objects(count int) string {

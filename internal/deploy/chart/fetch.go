@@ -3,8 +3,6 @@ package chart
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -88,7 +87,7 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.C
 	if made.Metadata.Annotations == nil {
 		made.Metadata.Annotations = map[string]string{}
 	}
-	made.Metadata.Annotations[annotationDigest] = "sha256:" + digest(archive)
+	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(archive)
 	return made, complete(made, options.DisableDependencyUpdate)
 }
 
@@ -128,8 +127,8 @@ func (f *Fetcher) find(ctx context.Context, options fleet.HelmOptions) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if promised != "" && promised != digest(archive) {
-		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s", at, digest(archive), promised)
+	if promised != "" && promised != naming.Digest(archive) {
+		return nil, fmt.Errorf("the archive at %s is not the one that the index of the repository promises: its hash is %s, not %s", at, naming.Digest(archive), promised)
 	}
 	return archive, nil
 }
@@ -190,11 +189,6 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 		return fmt.Errorf("redirected from https to %s: name an address that stays with https", request.URL.Redacted())
 	}
 	return nil
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // bounding ends answers that are too long.

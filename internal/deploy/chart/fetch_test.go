@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // packed is the archive of a chart.
@@ -59,7 +60,7 @@ entries:
   - {name: forged, version: 1.0.0, urls: [web-1.0.0.tgz], digest: %s}
   nowhere:
   - {name: nowhere, version: 1.0.0}
-`, digest(one), digest(two), digest(two)))
+`, naming.Digest(one), naming.Digest(two), naming.Digest(two)))
 	serve("/charts/web-1.0.0.tgz", one)
 	serve("/charts/web-1.2.0.tgz", two)
 	serve("/charts/web-2.tgz", next)
@@ -101,7 +102,7 @@ func TestAChartComesFromARepository(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || made.Metadata.Version != row.version || made.Metadata.Annotations[annotationDigest] != "sha256:"+digest(packed(t, row.version)) || len(made.Templates) != 1 {
+		if err != nil || made.Metadata.Version != row.version || made.Metadata.Annotations[annotationDigest] != "sha256:"+naming.Digest(packed(t, row.version)) || len(made.Templates) != 1 {
 			t.Errorf("%s: got %+v (%v)", name, made, err)
 		}
 	}
@@ -125,7 +126,7 @@ entries:
   - {name: web, version: 6.6.6, urls: ["%[1]s/forged"]}
   - {name: web, version: 1.1.0, urls: [redirected.tgz]}
   - {name: web, version: 1.0.0, urls: ["%[1]s/original"], digest: %[2]s}
-`, attacker.URL, digest(original)) // the client sees it
+`, attacker.URL, naming.Digest(original)) // the client sees it
 	})
 	server := httptest.NewTLSServer(routes)
 	t.Cleanup(server.Close)
@@ -153,8 +154,8 @@ func oci(t *testing.T, archive []byte) *httptest.Server {
 	config := []byte(`{"name":"web","version":"1.2.0","apiVersion":"v2"}`)
 	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-		"config": map[string]any{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": "sha256:" + digest(config), "size": len(config)},
-		"layers": []any{map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:" + digest(archive), "size": len(archive)}},
+		"config": map[string]any{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": "sha256:" + naming.Digest(config), "size": len(config)},
+		"layers": []any{map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "digest": "sha256:" + naming.Digest(archive), "size": len(archive)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -166,16 +167,16 @@ func oci(t *testing.T, archive []byte) *httptest.Server {
 	serve := func(path, kind string, body []byte) {
 		routes.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
-			w.Header().Set("Docker-Content-Digest", "sha256:"+digest(body))
+			w.Header().Set("Docker-Content-Digest", "sha256:"+naming.Digest(body))
 			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 			_, _ = w.Write(body) // the client sees it
 		})
 	}
-	for _, reference := range []string{"1.2.0", "sha256:" + digest(manifest)} {
+	for _, reference := range []string{"1.2.0", "sha256:" + naming.Digest(manifest)} {
 		serve("/v2/charts/web/manifests/"+reference, "application/vnd.oci.image.manifest.v1+json", manifest)
 	}
-	serve("/v2/charts/web/blobs/sha256:"+digest(config), "application/octet-stream", config)
-	serve("/v2/charts/web/blobs/sha256:"+digest(archive), "application/octet-stream", archive)
+	serve("/v2/charts/web/blobs/sha256:"+naming.Digest(config), "application/octet-stream", config)
+	serve("/v2/charts/web/blobs/sha256:"+naming.Digest(archive), "application/octet-stream", archive)
 	server := httptest.NewTLSServer(routes)
 	t.Cleanup(server.Close)
 	return server

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Key is an object of a release.
@@ -25,12 +26,7 @@ type Key struct {
 }
 
 // String is the object for messages.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Kind.Kind + " " + k.Name
-	}
-	return k.Kind.Kind + " " + k.Namespace + "/" + k.Name
-}
+func (k Key) String() string { return kube.Name(k.Kind.Kind, k.Namespace, k.Name) }
 
 // query is the watch that follows the kind of the object.
 func (k Key) query() applied.Query {

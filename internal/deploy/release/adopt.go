@@ -3,8 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -102,8 +102,7 @@ func busy(history []*helm.Release, now time.Time) error {
 // digestOfToken is the digest of the token with which the agent joined, as its chart expects.
 func digestOfToken(own map[string]any) string {
 	token, _ := own["token"].(string) // there is none where the hub itself installed the agent
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return hex.EncodeToString(sum[:])
+	return naming.Digest([]byte(strings.TrimSpace(token)))
 }
 
 // revisions are the revisions of a release, the oldest first.

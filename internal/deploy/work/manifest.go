@@ -2,8 +2,6 @@ package work
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const secretKind = "Secret"
@@ -71,8 +70,7 @@ func read(ordinal int, raw []byte) manifest {
 	if err != nil {
 		m.problem = "it cannot be written as JSON"
 	}
-	hash := sha256.Sum256(canonical)
-	m.hash = hex.EncodeToString(hash[:])
+	m.hash = naming.Digest(canonical)
 	return m
 }
 

@@ -12,6 +12,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -29,12 +30,7 @@ type key struct {
 	types.NamespacedName
 }
 
-func (k key) String() string {
-	if k.Namespace == "" {
-		return k.Kind + " " + k.Name
-	}
-	return k.Kind + " " + k.Namespace + "/" + k.Name
-}
+func (k key) String() string { return kube.Name(k.Kind, k.Namespace, k.Name) }
 
 // summary is what is kept of an object that was applied.
 type summary struct {

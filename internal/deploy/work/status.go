@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Reasons of the condition Applied of a Work that is not being applied, and of the condition Available of a manifest.
@@ -197,10 +197,7 @@ func (p *pass) summarizeAll(value func(manifestStatus) conditionValue) (string, 
 			}
 		}
 	}
-	if failed > named {
-		texts = append(texts, fmt.Sprintf("and %d more", failed-named))
-	}
-	return strings.Join(texts, "; "), failed
+	return kube.JoinTexts(texts, failed), failed
 }
 
 // report writes the status of a Work, if it is another.

@@ -50,8 +50,5 @@ func (c *Controller) remove(ctx context.Context, o observed) error {
 	if o.bundle == nil || o.bundle.DeletionTimestamp != nil || !metav1.IsControlledBy(o.bundle, o.cluster) {
 		return nil
 	}
-	if err := c.Client.Delete(ctx, o.bundle, client.Preconditions{UID: &o.bundle.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Bundle %s/%s: %w", o.bundle.Namespace, o.bundle.Name, err)
-	}
-	return nil
+	return kube.DeleteByUID(ctx, c.Client, o.bundle)
 }

@@ -67,12 +67,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := c.Clock.Now()
 	remove, next := expired(entries, c.Config.Current().Audit, now)
 	for _, entry := range remove {
-		uid := entry.UID
-		meta := &v1alpha1.AuditEntry{}
-		meta.Namespace, meta.Name = entry.Namespace, entry.Name
 		// The cache may show for a moment what is deleted already.
-		if err := c.Client.Delete(ctx, meta, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil && !kube.NotServed(err) {
-			return ctrl.Result{}, fmt.Errorf("deleting AuditEntry %s/%s: %w", entry.Namespace, entry.Name, err)
+		if err := kube.DeleteByUID(ctx, c.Client, entry); err != nil && !kube.NotServed(err) {
+			return ctrl.Result{}, err
 		}
 	}
 	if next.IsZero() {

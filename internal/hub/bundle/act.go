@@ -226,9 +226,5 @@ func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeploy
 			return fmt.Errorf("removing the finalizer of BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
-	object := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
-	if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &d.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
-	}
-	return nil
+	return kube.DeleteByUID(ctx, c.Client, d)
 }

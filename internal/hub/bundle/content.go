@@ -196,9 +196,5 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		}
 		c.there.Delete(content.Name)
 	}
-	object := &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: content.Name}}
-	if err := c.Delete(ctx, object, client.Preconditions{UID: &content.UID}); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("deleting Content %s: %w", content.Name, err)
-	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, kube.DeleteByUID(ctx, c, content)
 }

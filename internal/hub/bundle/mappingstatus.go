@@ -134,10 +134,9 @@ func describeMapping(
 
 // explainConsent says how the namespaces consent that a mapping does not open. The consent that they give to others is not revealed.
 func explainConsent(from string, closed []*metav1.PartialObjectMetadata, settings config.Mappings) string {
-	named := closed[:min(len(closed), maxNamed)]
 	var names, unannotated, commands []string
 	local := ""
-	for _, namespace := range named {
+	for _, namespace := range closed[:min(len(closed), maxNamed)] {
 		names = append(names, namespace.Name)
 		if settings.IsLocal(namespace.Name) && !settings.ToLocal {
 			local = namespace.Name
@@ -156,10 +155,7 @@ func explainConsent(from string, closed []*metav1.PartialObjectMetadata, setting
 		commands = append(commands, fmt.Sprintf("kubectl annotate --overwrite namespace %s %s=%s",
 			strings.Join(unannotated, " "), fleet.AnnotationBundlesFrom, from))
 	}
-	text := "no consent to Bundles of namespace " + from + " from namespace " + strings.Join(names, ", ")
-	if more := len(closed) - len(named); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := "no consent to Bundles of namespace " + from + " from namespace " + kube.JoinNames(names, len(closed))
 	if len(commands) > 0 {
 		text += "; an admin of these namespaces consents with: " + strings.Join(commands, "; ")
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -42,11 +41,7 @@ func (c *Controller) endSelfRenewal(ctx context.Context, o *observed) error {
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(binding), have); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	uid := have.GetUID()
-	if err := c.Client.Delete(ctx, binding, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting RoleBinding %s/%s: %w", binding.Namespace, binding.Name, err)
-	}
-	return nil
+	return kube.DeleteByUID(ctx, c.Client, have)
 }
 
 // describeCredential shows what is known of the credential, and whether two agents use credentials of one Cluster.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,3 +46,13 @@ type onEveryReplica struct{ cache.Cache }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (onEveryReplica) NeedLeaderElection() bool { return false }
+
+// OnlyIdentity transforms metadata for a cache: it keeps the name, the UID and the version.
+func OnlyIdentity(o any) (any, error) {
+	if whole, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{TypeMeta: whole.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+			Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
+		}}, nil
+	}
+	return o, nil
+}

@@ -168,10 +168,7 @@ func explain(status fleet.ClusterGroupStatus, clusters []fleet.Cluster) string {
 		}
 		parts = append(parts, part)
 	}
-	if more := status.NonReadyClusterCount - len(parts); more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return "not ready: " + strings.Join(parts, "; ")
+	return "not ready: " + kube.JoinTexts(parts, status.NonReadyClusterCount)
 }
 
 func isReady(cluster *fleet.Cluster) bool { return readiness(cluster).Status == corev1.ConditionTrue }

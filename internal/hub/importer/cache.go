@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,17 +30,8 @@ func NewSecretCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) 
 		others = append(others, fields.OneTermNotEqualSelector("type", kind))
 	}
 	return controller.NewCache(ctx, mgr, "the Secrets that may be kubeconfigs", map[client.Object]cache.ByObject{
-		kube.CoreMetadata("Secret"): {Field: fields.AndSelectors(others...), Transform: onlyVersion},
+		kube.CoreMetadata("Secret"): {Field: fields.AndSelectors(others...), Transform: controller.OnlyIdentity},
 	})
-}
-
-func onlyVersion(o any) (any, error) {
-	if secret, ok := o.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{TypeMeta: secret.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-			Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
-		}}, nil
-	}
-	return o, nil
 }
 
 // secretKeys indexes a Cluster by its kubeconfig Secret.

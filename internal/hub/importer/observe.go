@@ -2,8 +2,6 @@ package importer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // observe gathers what the hub knows without a call downstream.
@@ -42,8 +41,7 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 		o.secretNewer = err != nil || order > 0
 	}
 	hub := c.Config.Current()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
-	o.input = hex.EncodeToString(sum[:])
+	o.input = naming.Digest(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
 	switch {
 	case o.agent == membership.AgentOnline:
 		if !o.history.unwell.IsZero() {

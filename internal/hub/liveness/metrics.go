@@ -1,7 +1,6 @@
 package liveness
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,17 +41,5 @@ func (t *Tracker) Collect(into chan<- prometheus.Metric) {
 	into <- prometheus.MustNewConstMetric(skewMetric, prometheus.GaugeValue, skew.Round(time.Second).Seconds())
 	for _, state := range []State{Online, Lost} {
 		into <- prometheus.MustNewConstMetric(changesMetric, prometheus.CounterValue, float64(t.transitions[state]), string(state))
-	}
-}
-
-// Serve registers the metrics of the tracker until the context ends.
-func (t *Tracker) Serve(registry prometheus.Registerer) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := registry.Register(t); err != nil {
-			return err
-		}
-		defer registry.Unregister(t)
-		<-ctx.Done()
-		return nil
 	}
 }

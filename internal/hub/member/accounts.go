@@ -33,18 +33,9 @@ func newAccountCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error)
 		kube.CoreMetadata("ServiceAccount"): {
 			Label:     labels.NewSelector().Add(*foreign),
 			Field:     fields.OneTermNotEqualSelector(metav1.ObjectNameField, "default"),
-			Transform: onlyIdentity,
+			Transform: controller.OnlyIdentity,
 		},
 	})
-}
-
-func onlyIdentity(o any) (any, error) {
-	if account, ok := o.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{TypeMeta: account.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-			Namespace: account.Namespace, Name: account.Name, UID: account.UID, ResourceVersion: account.ResourceVersion,
-		}}, nil
-	}
-	return o, nil
 }
 
 // readAccount returns a ServiceAccount, nil if there is none. That is believed only of the API server: whoever deletes the account of a member ends its access.

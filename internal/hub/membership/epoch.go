@@ -86,8 +86,8 @@ func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Read
 	for i := range values.Items {
 		secret := &values.Items[i]
 		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		if err := c.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		if err := kube.DeleteByUID(ctx, c, secret); err != nil {
+			return err
 		}
 	}
 	return nil

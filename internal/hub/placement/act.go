@@ -89,7 +89,7 @@ func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired
 		if err := c.writeWork(ctx, s, work, current.find(work.Name)); err != nil {
 			return err
 		}
-		c.memory.expect(s.key, work)
+		c.workWrites.Expect(s.key, work)
 	}
 	return c.deleteWorks(ctx, surplus)
 }
@@ -206,10 +206,8 @@ func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work) e
 				return err
 			}
 		}
-		deleted := &placement.Work{}
-		deleted.Namespace, deleted.Name = work.Namespace, work.Name
-		if err := c.Client.Delete(ctx, deleted, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Work %s/%s: %w", work.Namespace, work.Name, err)
+		if err := kube.DeleteByUID(ctx, c.Client, work); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,13 +69,7 @@ func (c condition) worst(other condition) condition {
 }
 
 // list names the first of many texts.
-func list(all []string) string {
-	text := strings.Join(all[:min(maxListed, len(all))], "; ")
-	if more := len(all) - maxListed; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text
-}
+func list(all []string) string { return kube.JoinTexts(all[:min(maxListed, len(all))], len(all)) }
 
 // listNames names the first of many members.
 func listNames(targets []target) string {
@@ -84,11 +77,7 @@ func listNames(targets []target) string {
 	for _, t := range targets[:min(maxNames, len(targets))] {
 		names = append(names, t.name)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(targets) - maxNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return kube.JoinNames(names, len(targets))
 }
 
 func andMore(text string, more int) string {

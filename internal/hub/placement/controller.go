@@ -41,6 +41,8 @@ const (
 	workers, writers = 4, 16
 	// statusPeriod is the least time between two writes of a status.
 	statusPeriod = time.Second
+	// maxCacheLag is how long the cache is expected to lag behind a written Work. After that the Work counts as deleted by somebody else.
+	maxCacheLag = 5 * time.Second
 )
 
 // Indexes of the cache: Works by their placement, Works of KubeFleet's hub by theirs, and copies of statuses by the UID of their placement.
@@ -62,15 +64,17 @@ type Controller struct {
 	selector *selection.Selector
 	reviewer *author.Reviewer
 	// queue is nil until the controller starts.
-	queue    atomic.Pointer[controller.Queue]
-	expected kube.Expectations
-	memory   *memory
-	metrics  metrics
+	queue atomic.Pointer[controller.Queue]
+	// expected are the statuses that were written, workWrites the Works: a decision made before the cache shows them would pick twice.
+	expected, workWrites kube.Expectations
+	memory               *memory
+	metrics              metrics
 }
 
 // New returns a controller.
 func New(deps Deps) *Controller {
-	c := &Controller{Deps: deps, metrics: newMetrics(), expected: kube.Expectations{Clock: deps.Clock}, memory: newMemory(deps.Clock)}
+	c := &Controller{Deps: deps, metrics: newMetrics(), memory: newMemory(deps.Clock),
+		expected: kube.Expectations{Clock: deps.Clock}, workWrites: kube.Expectations{Clock: deps.Clock, Timeout: maxCacheLag}}
 	c.selector = &selection.Selector{Kinds: selection.NewKinds(deps.Discovery), IsWorkspace: c.isWorkspace}
 	c.selector.Watches = selection.NewWatches(deps.Dynamic, c.enqueue)
 	c.reviewer = author.NewReviewer(deps.Client, deps.Clock)
@@ -140,6 +144,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		c.selector.Drop(request.NamespacedName)
 		c.memory.forget(request.NamespacedName)
 		c.expected.Forget(request.NamespacedName)
+		c.workWrites.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -148,12 +153,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait := c.expected.Await(client.ObjectKeyFromObject(s), s); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // an event of the cache comes earlier
 	}
-	current, err := c.currentWorks(ctx, s.key)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if wait := c.memory.awaitWorks(s.key, current); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // an event of the cache comes earlier
+	current, wait, err := c.currentWorks(ctx, s.key)
+	if err != nil || wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache comes earlier
 	}
 	if s.GetDeletionTimestamp() != nil {
 		return c.reconcileDelete(ctx, s, current)

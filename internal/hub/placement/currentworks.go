@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,15 +21,16 @@ type currentWorks struct {
 	deleting bool              // all of them are being deleted
 }
 
-// currentWorks returns the Works of a placement by member namespace.
-func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName) (map[string]*currentWorks, error) {
+// currentWorks returns the Works of a placement by member namespace, and how long to wait at most until the cache shows what was written of them.
+func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName) (map[string]*currentWorks, time.Duration, error) {
 	var works placement.WorkList
 	if err := c.Client.List(ctx, &works, client.MatchingFields{byParent: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Works of %s: %w", key, err)
+		return nil, 0, fmt.Errorf("listing the Works of %s: %w", key, err)
 	}
-	current := map[string]*currentWorks{}
+	current, cached := map[string]*currentWorks{}, make([]client.Object, len(works.Items))
 	for i := range works.Items {
 		work := &works.Items[i]
+		cached[i] = work
 		if current[work.Namespace] == nil {
 			current[work.Namespace] = &currentWorks{deleting: true}
 		}
@@ -41,7 +43,7 @@ func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName)
 			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 		})
 	}
-	return current, nil
+	return current, c.workWrites.Await(key, cached...), nil
 }
 
 // find returns the Work of a name, or nil.

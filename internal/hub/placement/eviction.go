@@ -107,12 +107,9 @@ func (e evictor) observe(ctx context.Context, eviction *placement.ClusterResourc
 		return o, wait, nil
 	}
 	o.placement, o.placementDeleting, o.picked = s.spec, s.GetDeletionTimestamp() != nil, scheduledMembers(s.status)[eviction.Spec.ClusterName]
-	current, err := e.currentWorks(ctx, key)
-	if err != nil {
-		return o, 0, err
-	}
-	if wait := e.memory.awaitWorks(key, current); wait > 0 {
-		return o, wait, nil
+	current, wait, err := e.currentWorks(ctx, key)
+	if err != nil || wait > 0 {
+		return o, wait, err
 	}
 	members, err := e.members(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -40,12 +41,7 @@ func (s genericPlacement) copy() genericPlacement {
 	return ofRP(s.Object.(*placement.ResourcePlacement).DeepCopy())
 }
 
-func (s genericPlacement) String() string {
-	if s.key.Namespace == "" {
-		return s.kind + " " + s.key.Name
-	}
-	return s.kind + " " + s.key.String()
-}
+func (s genericPlacement) String() string { return kube.Name(s.kind, s.key.Namespace, s.key.Name) }
 
 // get reads a placement from the cache.
 func (c *Controller) get(ctx context.Context, key types.NamespacedName) (genericPlacement, error) {

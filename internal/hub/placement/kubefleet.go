@@ -62,7 +62,7 @@ func (c *Controller) takeOver(ctx context.Context, key types.NamespacedName, wor
 		if err := kube.Patch(ctx, c.Client, work, after); err != nil {
 			return fmt.Errorf("taking over Work %s/%s from KubeFleet's hub: %w", work.Namespace, work.Name, err)
 		}
-		c.memory.expect(key, after)
+		c.workWrites.Expect(key, after)
 	}
 	return nil
 }
@@ -143,14 +143,11 @@ func identityOf(m placement.Manifest) string {
 	if err := json.Unmarshal(m.Raw, &o); err != nil {
 		return "an object that cannot be read"
 	}
-	kind, name := o.Kind, o.Name
+	kind := o.Kind
 	if group, _, grouped := strings.Cut(o.APIVersion, "/"); grouped {
 		kind += "." + group
 	}
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + name
-	}
-	return kind + " " + name
+	return kube.Name(kind, o.Namespace, o.Name)
 }
 
 // partOf returns which part of a placement the Work of a name has.

@@ -6,16 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
-
-// maxCacheLag is how long the cache is expected to lag behind a written Work. After that the Work counts as deleted by somebody else.
-const maxCacheLag = 5 * time.Second
 
 // memory is what the controller remembers of placements and Works besides what the cache shows. All of it can be lost in a restart.
 type memory struct {
@@ -38,14 +33,6 @@ type placementMemory struct {
 	took time.Duration
 	// leftovers is what KubeFleet's hub has left of it, nil if that was not looked for.
 	leftovers *string
-	// expected are the Works that were written and that the cache has not shown yet. A decision made before it has would pick twice.
-	expected map[types.NamespacedName]expectation
-}
-
-// expectation is the resource version that the cache will show of a Work, and until when that is believed.
-type expectation struct {
-	version string
-	expires time.Time
 }
 
 // workMemory is what is remembered of one Work until it is gone.
@@ -67,7 +54,7 @@ func (m *memory) update(key types.NamespacedName, change func(*placementMemory))
 	defer m.mu.Unlock()
 	p := m.placements[key]
 	if p == nil {
-		p = &placementMemory{expected: map[types.NamespacedName]expectation{}}
+		p = &placementMemory{}
 		m.placements[key] = p
 	}
 	change(p)
@@ -129,42 +116,6 @@ func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
 		next = p.reported.Add(statusPeriod)
 	}
 	return next
-}
-
-// expect notes that a Work of a placement was written.
-func (m *memory) expect(key types.NamespacedName, work *placement.Work) {
-	m.update(key, func(p *placementMemory) {
-		p.expected[client.ObjectKeyFromObject(work)] = expectation{work.ResourceVersion, m.clock.Now().Add(maxCacheLag)}
-	})
-}
-
-// awaitWorks returns how long to wait at most until the cache shows what was written of a placement, given what the cache has.
-func (m *memory) awaitWorks(key types.NamespacedName, cached map[string]*currentWorks) (wait time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.placements[key]
-	if p == nil {
-		return 0
-	}
-	for _, current := range cached {
-		for _, work := range current.works {
-			expected, known := p.expected[client.ObjectKeyFromObject(work)]
-			if !known {
-				continue
-			}
-			if order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, expected.version); err != nil || order >= 0 {
-				delete(p.expected, client.ObjectKeyFromObject(work))
-			}
-		}
-	}
-	for name, expected := range p.expected {
-		if left := expected.expires.Sub(m.clock.Now()); left > 0 {
-			wait = max(wait, left)
-		} else {
-			delete(p.expected, name)
-		}
-	}
-	return wait
 }
 
 // appliedSince returns when the hub first saw that a Work was applied as it now is.

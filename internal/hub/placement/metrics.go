@@ -137,15 +137,3 @@ func (c *Controller) countResults(p rolloutPlan, failed failures) {
 		}
 	}
 }
-
-// Serve registers the metrics of placements until the context ends.
-func (c *Controller) Serve(registry prometheus.Registerer) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if err := registry.Register(c); err != nil {
-			return err
-		}
-		defer registry.Unregister(c)
-		<-ctx.Done()
-		return nil
-	}
-}

@@ -2,8 +2,6 @@ package placement
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"strings"
@@ -88,10 +86,7 @@ func hashParts(parts []part) string {
 	return shortHash(all.String())
 }
 
-func shortHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])[:16]
-}
+func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
 // Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be. A cache may transform an
 // object twice.

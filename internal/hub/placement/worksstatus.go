@@ -131,7 +131,7 @@ func (s worksStatus) withEnvelopes(resources selection.Resources) worksStatus {
 	s.failed = append(slices.Clone(resources.Refused), s.failed...)
 	s.limit(maxFailed)
 	first := resources.Refused[0]
-	envelope := nameOf(placement.ResourceIdentifier{Kind: first.Envelope.Type, Namespace: first.Envelope.Namespace, Name: first.Envelope.Name})
+	envelope := kube.Name(first.Envelope.Type, first.Envelope.Namespace, first.Envelope.Name)
 	message := andMore(envelope+": "+first.Condition.Message, len(resources.Refused)-1)
 	s.applied = condition{metav1.ConditionFalse, reasonNotApplied, message}
 	s.diffReported = condition{metav1.ConditionFalse, reasonNotReported, message}
@@ -199,12 +199,7 @@ func resourceOf(of placement.WorkResourceIdentifier) placement.ResourceIdentifie
 	return placement.ResourceIdentifier{Group: of.Group, Version: of.Version, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name}
 }
 
-func nameOf(r placement.ResourceIdentifier) string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
-}
+func nameOf(r placement.ResourceIdentifier) string { return kube.Name(r.Kind, r.Namespace, r.Name) }
 
 // truncateDetails cuts the differences that an agent reports to a bounded length before the hub caches them.
 func truncateDetails(m *placement.ManifestCondition) {

@@ -133,9 +133,9 @@ func (c *Controller) deleteAnswer(ctx context.Context, request types.NamespacedN
 		if err != nil || !answers(have, request) {
 			continue
 		}
-		uid := have.GetUID()
-		if err := c.Client.Delete(ctx, object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting %s: %w", kube.Describe(c.Client.Scheme(), object), err)
+		object.SetUID(have.GetUID())
+		if err := kube.DeleteByUID(ctx, c.Client, object); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -102,32 +102,18 @@ func modified(list []fleet.ModifiedStatus) string {
 		case m.Exist:
 			what = "belongs to something else"
 		}
-		words = append(words, object(m.Kind, m.Namespace, m.Name)+" "+what)
+		words = append(words, kube.Name(m.Kind, m.Namespace, m.Name)+" "+what)
 	}
-	return enumerate(words, len(list))
+	return kube.JoinTexts(words, len(list))
 }
 
 func notReady(list []fleet.NonReadyStatus) string {
 	var words []string
 	for _, n := range list[:min(len(list), maxObjects)] {
 		why := strings.Join(n.Summary.Message, ", ")
-		words = append(words, object(n.Kind, n.Namespace, n.Name)+": "+cmp.Or(why, n.Summary.State, "not ready"))
+		words = append(words, kube.Name(n.Kind, n.Namespace, n.Name)+": "+cmp.Or(why, n.Summary.State, "not ready"))
 	}
-	return enumerate(words, len(list))
-}
-
-func enumerate(words []string, total int) string {
-	if more := total - len(words); more > 0 {
-		words = append(words, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(words, "; ")
-}
-
-func object(kind, namespace, name string) string {
-	if namespace == "" {
-		return kind + " " + name
-	}
-	return kind + " " + namespace + "/" + name
+	return kube.JoinTexts(words, len(list))
 }
 
 func short(text string) string {

@@ -6,8 +6,6 @@ package override
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Override is a ClusterResourceOverride or ResourceOverride.
@@ -183,10 +183,7 @@ func (s Set) Resolve(m Member) Resolved {
 	return r
 }
 
-func shortHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])[:16]
-}
+func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
 // Apply returns the objects as the member gets them. The given objects are not changed.
 func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*unstructured.Unstructured, problem string) {
@@ -204,7 +201,7 @@ func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*uns
 				continue
 			}
 			if left, problem = patch(left, step.operations); problem != "" {
-				return nil, fmt.Sprintf("%s: %s %s: %s", step.from, id.Kind, keyOf(id), problem)
+				return nil, fmt.Sprintf("%s: %s: %s", step.from, kube.Name(id.Kind, id.Namespace, id.Name), problem)
 			}
 		}
 		if left != nil {
@@ -212,13 +209,6 @@ func (r Resolved) Apply(objects []*unstructured.Unstructured) (overridden []*uns
 		}
 	}
 	return overridden, ""
-}
-
-func keyOf(id placement.ResourceIdentifier) string {
-	if id.Namespace == "" {
-		return id.Name
-	}
-	return id.Namespace + "/" + id.Name
 }
 
 // rule is one OverrideRule, compiled.
