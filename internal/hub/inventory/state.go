@@ -22,7 +22,7 @@ const manager = "muster"
 const minInterval = 30 * time.Second
 
 // reportGrace is how long a new profile waits for the first report of its member, to be written once with all that is known.
-const reportGrace = 20 * time.Second
+const reportGrace = 5 * time.Second
 
 // action is what the profile of a record needs next.
 //
