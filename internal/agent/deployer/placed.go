@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
@@ -39,7 +38,7 @@ type notice struct {
 // NewPlaced makes an empty store.
 func NewPlaced(kind Kind, changed chan struct{}) *Placed {
 	p := &Placed{Kind: kind, known: make(chan struct{}), names: map[string]int64{}, reported: map[string]notice{}}
-	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset}
+	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset, Strip: stripPlaced}
 	return p
 }
 
@@ -144,14 +143,8 @@ func (p *Placed) reset() {
 	p.once.Do(func() { close(p.known) })
 }
 
-// Transformer implements cache.TransformingStore.
-func (*Placed) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
-			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Name: whole.Name, Namespace: whole.Namespace, UID: whole.UID, ResourceVersion: whole.ResourceVersion, Generation: whole.Generation,
-			}}, nil
-		}
-		return obj, nil
-	}
+func stripPlaced(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
+	}}
 }
