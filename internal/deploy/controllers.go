@@ -102,7 +102,7 @@ func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Report: d.hub.Name,
 		Clock: clock.RealClock{}, Log: d.log,
 		Idle: setIdle, Leaving: d.removesAll(),
-		Counted:        func(t work.Tally) { d.reply(deployer.Reply{Tally: (*deployer.Tally)(&t)}) },
+		Counted:        func(t deployer.Tally) { d.reply(deployer.Reply{Tally: &t}) },
 		ConfirmDeleted: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), hubclient.Works) },
 	})
 	if err != nil {
