@@ -2,7 +2,6 @@ package deployer
 
 import (
 	"context"
-	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,13 +53,6 @@ func (p *Placed) Offered() bool {
 	p.Lock()
 	defer p.Unlock()
 	return p.Listed
-}
-
-// Placed are the generations of all objects by name.
-func (p *Placed) Placed() map[string]int64 {
-	p.Lock()
-	defer p.Unlock()
-	return maps.Clone(p.names)
 }
 
 // ReportReason reports why the objects are not deployed, where that was not reported before.

@@ -2,6 +2,8 @@ package bundle
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -133,10 +135,7 @@ func (d *Deployer) crdChanged() {
 // wakeForKinds wakes the deployments that wait for a kind.
 func (d *Deployer) wakeForKinds() {
 	d.wakeups.mu.Lock()
-	names := make([]string, 0, len(d.wakeups.kind))
-	for name := range d.wakeups.kind {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(d.wakeups.kind))
 	clear(d.wakeups.kind)
 	d.wakeups.mu.Unlock()
 	if len(names) > 0 {
