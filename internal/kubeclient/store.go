@@ -30,6 +30,13 @@ func Notify(changed chan<- struct{}) {
 	}
 }
 
+// IsListed says whether the objects have been listed once.
+func (s *Store[T]) IsListed() bool {
+	s.Lock()
+	defer s.Unlock()
+	return s.Listed
+}
+
 // Change calls a function with the lock, and signals a change.
 func (s *Store[T]) Change(change func()) error {
 	s.Lock()

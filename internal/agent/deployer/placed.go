@@ -49,11 +49,7 @@ func (p *Placed) Followed(err error) {
 }
 
 // Offered says whether the hub gives the right to see the objects.
-func (p *Placed) Offered() bool {
-	p.Lock()
-	defer p.Unlock()
-	return p.Listed
-}
+func (p *Placed) Offered() bool { return p.IsListed() }
 
 // ReportReason reports why the objects are not deployed, where that was not reported before.
 func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
