@@ -110,5 +110,16 @@ func Of[T, L any, O interface {
 	if err != nil {
 		return nil, err
 	}
-	return gentype.NewClientWithList(resource.Resource, raw, parameters, namespace, func() O { return new(T) }, func() P { return new(L) }), nil
+	return By[T, L, O, P](raw, resource.Resource, namespace), nil
+}
+
+// By is Of, by the client for the group version.
+func By[T, L any, O interface {
+	*T
+	Object
+}, P interface {
+	*L
+	runtime.Object
+}](raw rest.Interface, resource, namespace string) *Resource[O, P] {
+	return gentype.NewClientWithList(resource, raw, parameters, namespace, func() O { return new(T) }, func() P { return new(L) })
 }
