@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
@@ -112,10 +112,8 @@ func (p *program) follow(order deployer.Order) error {
 
 // endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs no program while it is well.
 func (p *program) endIfIdle() {
-	for _, listed := range []bool{isListed(p.bundles), isListed(p.placed)} {
-		if !listed {
-			return
-		}
+	if !p.bundles.IsListed() || !p.placed.IsListed() {
+		return
 	}
 	p.mu.Lock()
 	generation := p.answered[p.agents]
@@ -128,12 +126,6 @@ func (p *program) endIfIdle() {
 		_ = deployer.Reply{Kind: deployer.Bundles, Idle: map[string]int64{p.agents: generation}}.Send(p.replies) // the agent reads to the end
 	}
 	p.end()
-}
-
-func isListed[T any](s *kubeclient.Store[T]) bool {
-	s.Lock()
-	defer s.Unlock()
-	return s.Listed
 }
 
 func (p *program) putBundle(d *fleet.BundleDeployment) bool {
@@ -172,8 +164,7 @@ func (p *program) count(err error, ofAgent bool) {
 
 // answerBundle reads the Content, as the program does, and says that it is deployed: a release of ten objects that is well.
 func (p *program) answerBundle(d *fleet.BundleDeployment) error {
-	content, _, _ := strings.Cut(d.Spec.DeploymentID, ":")
-	if _, err := p.hub.Content(p.ctx, content); err != nil {
+	if _, err := p.hub.Content(p.ctx, delivery.ContentName(d.Spec.DeploymentID)); err != nil {
 		return err
 	}
 	now := time.Now().UTC().Format(time.RFC3339)

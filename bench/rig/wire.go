@@ -14,6 +14,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // Token creates a registration token and returns its values.
@@ -100,13 +101,12 @@ func BeatKubeFleet(ctx context.Context, as client.Client, name string, joined me
 
 // Retry waits out the moment in which the API server does not know a new right yet.
 func Retry(ctx context.Context, call func() error) error {
-	wait := 20 * time.Millisecond
+	backoff := retry.Soon()
 	for deadline := time.Now().Add(time.Minute); ; {
 		err := call()
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(wait)
-		wait = min(wait*3/2, time.Second)
+		time.Sleep(backoff.Step())
 	}
 }

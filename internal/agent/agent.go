@@ -116,8 +116,8 @@ func New(o Options) (*Agent, error) {
 	if m.Insecure {
 		a.status.caution = cautionInsecure
 	}
-	a.mode, err = newMembership(m, member, changed)
-	return a, err
+	a.mode = newMembership(m, member, changed)
+	return a, nil
 }
 
 func (a *Agent) resetBackoff() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -261,20 +262,17 @@ func decideCredential(o observed, now time.Time) (decision, bool) {
 		d = decideToken(o, now)
 		d.Reason += "; meanwhile, of the hub so far: " + o.trial.message
 	}
-	if now.Before(o.trial.retryAt) {
-		d.Wake = earlier(d.Wake, o.trial.retryAt)
+	return d.tryFrom(o.trial.retryAt, now), true
+}
+
+// tryFrom tries the credential when the time has come.
+func (d decision) tryFrom(at, now time.Time) decision {
+	if now.Before(at) {
+		d.Wake = kube.Earlier(d.Wake, at)
 	} else {
 		d.Do = try
 	}
-	return d, true
-}
-
-// earlier is the earlier of two times; the zero time is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+	return d
 }
 
 // decideToken covers what becomes of a registration token that is to buy a credential.
@@ -324,10 +322,5 @@ func decideWaiting(o observed, now time.Time, token string) decision {
 		d.Reason = fmt.Sprintf("the hub refuses the credential of %s and there is no secret %s: %s (%s)",
 			o.record, token, remedy, o.trial.message)
 	}
-	if now.Before(o.trial.retryAt) {
-		d.Wake = o.trial.retryAt
-	} else {
-		d.Do = try
-	}
-	return d
+	return d.tryFrom(o.trial.retryAt, now)
 }

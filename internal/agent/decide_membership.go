@@ -49,10 +49,5 @@ func decideMembership(o observed, now time.Time) decision {
 			d.Reason += " (" + o.trial.message + ")"
 		}
 	}
-	if now.Before(o.trial.retryAt) {
-		d.Wake = o.trial.retryAt
-	} else {
-		d.Do = try
-	}
-	return d
+	return d.tryFrom(o.trial.retryAt, now)
 }

@@ -81,22 +81,17 @@ func (m Membership) Validate() (Membership, error) {
 type membership struct {
 	Membership
 
-	member  *local.Cluster
-	secrets *local.Secrets
-	secret  *kubeclient.Mirror[*corev1.Secret]
+	member *local.Cluster
+	secret *kubeclient.Mirror[*corev1.Secret]
 	// adopted is the address that the hub asked for; see adoptedAddress.
 	adopted *kubeclient.Mirror[*corev1.ConfigMap]
 	// issued is the Secret with the credential that the hub issued; see exchangedCredential.
 	issued *kubeclient.Mirror[*corev1.Secret]
 }
 
-func newMembership(given Membership, member *local.Cluster, changed chan struct{}) (*mode, error) {
-	secrets, err := member.SecretsIn(given.SecretNamespace)
-	if err != nil {
-		return nil, err
-	}
+func newMembership(given Membership, member *local.Cluster, changed chan struct{}) *mode {
 	m := &membership{
-		Membership: given, member: member, secrets: secrets,
+		Membership: given, member: member,
 		secret: kubeclient.NewMirror[*corev1.Secret](changed), adopted: kubeclient.NewMirror[*corev1.ConfigMap](changed),
 		issued: kubeclient.NewMirror[*corev1.Secret](changed),
 	}
@@ -104,7 +99,7 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
 		kinds: []deployer.Kind{deployer.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
 		exchanges: true, runnables: m.runnables, credentialChanged: notification(),
-	}, nil
+	}
 }
 
 // runnables keep the credential that the hub issued stored.
@@ -114,7 +109,7 @@ func (m *membership) runnables(s *session) []func(context.Context) {
 
 func (m *membership) follow(ctx context.Context) {
 	var following sync.WaitGroup
-	following.Go(func() { kubeclient.FollowOne(ctx, m.secret, m.secrets, m.SecretName) })
+	following.Go(func() { kubeclient.FollowOne(ctx, m.secret, m.member.SecretsIn(m.SecretNamespace), m.SecretName) })
 	following.Go(func() { kubeclient.FollowOne(ctx, m.adopted, m.member.ConfigMaps, naming.LearnedHubConfigMap) })
 	following.Go(func() { kubeclient.FollowOne(ctx, m.issued, m.member.Secrets, naming.MemberAgentCredentialSecret) })
 	following.Wait()

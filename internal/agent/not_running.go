@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +15,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // reasonNotRunning is the reason of conditions of what is not deployed or applied because the deployer does not run.
@@ -66,7 +65,7 @@ func (s *session) reportDeployment(ctx context.Context, name string, _ int64, se
 	}
 	after := slices.Clone(status.Conditions)
 	for _, kind := range []string{fleet.ConditionDeployed, fleet.ConditionMonitored, fleet.ConditionReady} {
-		after = notRunning(after, kind, sentence, s.clock.Now())
+		after = kube.SetCondition(after, s.clock.Now(), kube.Condition(kind, false, reasonNotRunning, sentence))
 	}
 	if slices.Equal(status.Conditions, after) {
 		return nil
@@ -80,24 +79,4 @@ func (s *session) patchConditions(ctx context.Context, resource schema.GroupVers
 		return err
 	}
 	return s.hub.PatchStatus(ctx, resource, name, patch)
-}
-
-// notRunning makes a condition say that the deployer does not run. A condition that said so before keeps its times.
-func notRunning(conditions []fleet.Condition, kind, sentence string, at time.Time) []fleet.Condition {
-	now := at.UTC().Format(time.RFC3339)
-	fresh := fleet.Condition{
-		Type: kind, Status: corev1.ConditionFalse, Reason: reasonNotRunning, Message: sentence, LastUpdateTime: now, LastTransitionTime: now,
-	}
-	i := slices.IndexFunc(conditions, func(c fleet.Condition) bool { return c.Type == kind })
-	if i < 0 {
-		return append(conditions, fresh)
-	}
-	if old := conditions[i]; old.Status == fresh.Status {
-		fresh.LastTransitionTime = old.LastTransitionTime
-		if old.Reason == fresh.Reason && old.Message == fresh.Message {
-			return conditions
-		}
-	}
-	conditions[i] = fresh
-	return conditions
 }

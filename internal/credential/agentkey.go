@@ -2,7 +2,6 @@ package credential
 
 import (
 	"crypto/ed25519"
-	"crypto/hpke"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -118,11 +117,7 @@ func SealTokens(agentKey []byte, r Renewal, tokens Tokens) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the agent's key cannot be encrypted to: %w", err)
 	}
-	plain, err := json.Marshal(tokens)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the tokens: %w", err)
-	}
-	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), plain)
+	return seal(public, r.info(), tokens, "the tokens")
 }
 
 // OpenTokens decrypts what SealTokens has encrypted.
@@ -132,13 +127,5 @@ func (k AgentKey) OpenTokens(r Renewal, sealed []byte) (Tokens, error) {
 	if err != nil {
 		return Tokens{}, fmt.Errorf("reading the agent's key: %w", err)
 	}
-	plain, err := hpke.Open(private, hpke.HKDFSHA256(), hpke.AES256GCM(), r.info(), sealed)
-	if err != nil {
-		return Tokens{}, fmt.Errorf("opening credential %d of account %s: it is sealed to another key: %w", r.Sequence, r.AccountUID, err)
-	}
-	var tokens Tokens
-	if err := json.Unmarshal(plain, &tokens); err != nil {
-		return Tokens{}, fmt.Errorf("decoding credential %d of account %s: %w", r.Sequence, r.AccountUID, err)
-	}
-	return tokens, nil
+	return open[Tokens](private, r.info(), sealed, fmt.Sprintf("credential %d of account %s", r.Sequence, r.AccountUID))
 }

@@ -43,15 +43,7 @@ func (k AnswerKey) Public() []byte { return k.private.PublicKey().Bytes() }
 
 // Open decrypts the answer to the request with the given UID.
 func (k AnswerKey) Open(requestUID string, sealed []byte) (Answer, error) {
-	plain, err := hpke.Open(k.private, hpke.HKDFSHA256(), hpke.AES256GCM(), sealInfo(requestUID), sealed)
-	if err != nil {
-		return Answer{}, fmt.Errorf("opening the hub's answer to request %s: it is sealed to another key: %w", requestUID, err)
-	}
-	var answer Answer
-	if err := json.Unmarshal(plain, &answer); err != nil {
-		return Answer{}, fmt.Errorf("decoding the hub's answer to request %s: %w", requestUID, err)
-	}
-	return answer, nil
+	return open[Answer](k.private, sealInfo(requestUID), sealed, "the hub's answer to request "+requestUID)
 }
 
 // Seal encrypts the answer to the request with the given UID, so that only the holder of the key can read it and it is of no
@@ -61,11 +53,7 @@ func Seal(answerKey []byte, requestUID string, answer Answer) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading spec.answerKey: want a 32 byte X25519 public key: %w", err)
 	}
-	plain, err := json.Marshal(answer)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the answer: %w", err)
-	}
-	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), sealInfo(requestUID), plain)
+	return seal(public, sealInfo(requestUID), answer, "the answer")
 }
 
 // ValidAnswerKey says whether an answer can be sealed to the key.
@@ -75,5 +63,27 @@ func ValidAnswerKey(answerKey []byte) bool {
 }
 
 func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
+
+// seal encrypts a value to a key; what is sealed serves only where the info is the same.
+func seal(public hpke.PublicKey, info []byte, value any, what string) ([]byte, error) {
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", what, err)
+	}
+	return hpke.Seal(public, hpke.HKDFSHA256(), hpke.AES256GCM(), info, plain)
+}
+
+// open decrypts what seal has encrypted.
+func open[T any](private hpke.PrivateKey, info, sealed []byte, what string) (T, error) {
+	var value, none T
+	plain, err := hpke.Open(private, hpke.HKDFSHA256(), hpke.AES256GCM(), info, sealed)
+	if err != nil {
+		return none, fmt.Errorf("opening %s: it is sealed to another key: %w", what, err)
+	}
+	if err := json.Unmarshal(plain, &value); err != nil {
+		return none, fmt.Errorf("decoding %s: %w", what, err)
+	}
+	return value, nil
+}
 
 func sealInfo(requestUID string) []byte { return []byte("muster registration " + requestUID) }

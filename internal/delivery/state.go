@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -47,12 +48,7 @@ func isFalse(d *fleet.BundleDeployment, kind string) bool {
 }
 
 func condition(d *fleet.BundleDeployment, kind string) *fleet.Condition {
-	for i := range d.Status.Conditions {
-		if d.Status.Conditions[i].Type == kind {
-			return &d.Status.Conditions[i]
-		}
-	}
-	return nil
+	return kube.FindCondition(d.Status.Conditions, kind)
 }
 
 // Complaint is the condition that says why a deployment ID is not applied; nil if there is none.

@@ -102,7 +102,7 @@ func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Report: d.hub.Name,
 		Clock: clock.RealClock{}, Log: d.log,
 		Idle: setIdle, Leaving: d.removesAll(),
-		Counted:        func(t work.Tally) { d.reply(deployer.Reply{Tally: (*deployer.Tally)(&t)}) },
+		Counted:        func(t deployer.Tally) { d.reply(deployer.Reply{Tally: &t}) },
 		ConfirmDeleted: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), hubclient.Works) },
 	})
 	if err != nil {
@@ -189,13 +189,14 @@ func (d *controllers) setIdle(kind deployer.Kind, idle bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.idle[kind] = idle
-	for _, idle := range d.idle {
-		if !idle {
-			return
-		}
+	if d.idle[kind] = idle; d.allIdle() {
+		d.end()
 	}
-	d.end()
+}
+
+// allIdle says whether all controllers are idle. The lock is held.
+func (d *controllers) allIdle() bool {
+	return !slices.Contains(slices.Collect(maps.Values(d.idle)), false)
 }
 
 // removesAll says whether everything is to be removed.
@@ -227,13 +228,9 @@ func (d *controllers) setRemoved(kind deployer.Kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.left, kind)
-	d.idle[kind] = true
-	for _, done := range d.idle {
-		if !done {
-			return
-		}
+	if d.idle[kind] = true; d.allIdle() {
+		d.finish()
 	}
-	d.finish()
 }
 
 func (d *controllers) finish() {

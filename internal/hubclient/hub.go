@@ -61,11 +61,7 @@ func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 	h := &Hub{origin: first.base, clock: clk}
 	h.route.Store(first)
 	h.SetToken(token)
-	h.connection, err = kubeclient.Connect(&rest.Config{
-		Host:      target.Server,
-		Transport: h,
-		UserAgent: "muster-agent/" + version.Version,
-	})
+	h.connection, err = kubeclient.Connect(h.Config())
 	return h, err
 }
 

@@ -66,15 +66,20 @@ type Connection struct {
 
 // Connect prepares a connection; nothing is sent yet.
 func Connect(config *rest.Config) (*Connection, error) {
-	config = rest.CopyConfig(config)
-	// The agent paces itself; client-go's default of 5 requests a second would only delay the join.
-	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{}
+	config = Unlimited(config)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
 	return &Connection{config: config, http: httpClient}, nil
+}
+
+// Unlimited is a config without a client-side rate limit, which would only delay a join or a delivery, and without warnings in the log: the API server
+// limits by priority and fairness.
+func Unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.WarningHandlerWithContext = -1, rest.NoWarnings{}
+	return config
 }
 
 // REST is the raw client for a group version.
@@ -105,5 +110,16 @@ func Of[T, L any, O interface {
 	if err != nil {
 		return nil, err
 	}
-	return gentype.NewClientWithList(resource.Resource, raw, parameters, namespace, func() O { return new(T) }, func() P { return new(L) }), nil
+	return By[T, L, O, P](raw, resource.Resource, namespace), nil
+}
+
+// By is Of, by the client for the group version.
+func By[T, L any, O interface {
+	*T
+	Object
+}, P interface {
+	*L
+	runtime.Object
+}](raw rest.Interface, resource, namespace string) *Resource[O, P] {
+	return gentype.NewClientWithList(resource, raw, parameters, namespace, func() O { return new(T) }, func() P { return new(L) })
 }

@@ -26,18 +26,8 @@ import (
 func Follow[T Object, L runtime.Object](
 	ctx context.Context, resource *Resource[T, L], selector string, store cache.ReflectorStore, outcome func(error),
 ) {
-	listWatch := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return resource.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return resource.Watch(ctx, options)
-		},
-	}
 	var example T
-	follow(ctx, listWatch, example, store, outcome)
+	follow(ctx, restore.ListWatch(resource, func(options *metav1.ListOptions) { options.FieldSelector = selector }), example, store, outcome)
 }
 
 // FollowMetadata does so for the metadata of all objects of a kind in a namespace, whatever else they hold.
@@ -49,15 +39,7 @@ func FollowMetadata(
 		return fmt.Errorf("preparing the metadata client of %s: %w", c.config.Host, err)
 	}
 	objects := all.Resource(resource).Namespace(namespace)
-	listWatch := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return objects.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return objects.Watch(ctx, options)
-		},
-	}
-	follow(ctx, listWatch, &metav1.PartialObjectMetadata{}, store, outcome)
+	follow(ctx, restore.ListWatch(objects, func(*metav1.ListOptions) {}), &metav1.PartialObjectMetadata{}, store, outcome)
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package kubeclient
 
-import "sync"
+import (
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+)
 
 // Store is a cache.ReflectorStore made of functions, which are called with the lock. It signals changes.
 type Store[T any] struct {
@@ -10,6 +14,8 @@ type Store[T any] struct {
 	Put   func(T) bool
 	Drop  func(T)
 	Reset func()
+	// Strip reduces each object of a list while the list is read; nil keeps them whole.
+	Strip func(T) T
 
 	sync.Mutex
 	// Listed says that the objects have been listed once.
@@ -24,6 +30,13 @@ func Notify(changed chan<- struct{}) {
 	}
 }
 
+// IsListed says whether the objects have been listed once.
+func (s *Store[T]) IsListed() bool {
+	s.Lock()
+	defer s.Unlock()
+	return s.Listed
+}
+
 // Change calls a function with the lock, and signals a change.
 func (s *Store[T]) Change(change func()) error {
 	s.Lock()
@@ -31,6 +44,19 @@ func (s *Store[T]) Change(change func()) error {
 	change()
 	Notify(s.Changed)
 	return nil
+}
+
+// Transformer implements cache.TransformingStore.
+func (s *Store[T]) Transformer() cache.TransformFunc {
+	if s.Strip == nil {
+		return nil
+	}
+	return func(obj any) (any, error) {
+		if whole, ok := obj.(T); ok {
+			return s.Strip(whole), nil
+		}
+		return obj, nil
+	}
 }
 
 // Add implements cache.ReflectorStore.

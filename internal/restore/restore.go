@@ -25,6 +25,26 @@ func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Dura
 	return toolscache.NewSharedIndexInformer(Survive(lw), o, resync, indexers)
 }
 
+// Objects is a client of one kind of object, of which L is the list.
+type Objects[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// ListWatch lists and watches the objects that narrow selects.
+func ListWatch[L runtime.Object](objects Objects[L], narrow func(*metav1.ListOptions)) *toolscache.ListWatch {
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			narrow(&options)
+			return objects.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			narrow(&options)
+			return objects.Watch(ctx, options)
+		},
+	}
+}
+
 // Survive returns a ListerWatcher whose watches do not go on after an API server was restored from an older snapshot. Such a server has
 // lower resource versions than those that were observed: it accepts a watch from a version in its future, and then sends no event until it gets
 // there. So before a watch goes on that was interrupted, the server is asked for its version, which costs a list of one object. A watch that ended

@@ -48,6 +48,14 @@ func Moving() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: never}
 }
 
+// Doubled is how long to wait after something has happened so many times in a row: first, twice that after each further time, and at most most.
+func Doubled(first time.Duration, times int, most time.Duration) time.Duration {
+	for ; times > 1 && first < most; times-- {
+		first *= 2
+	}
+	return min(first, most)
+}
+
 // clockCheck is how often a long wait reads the clock.
 const clockCheck = time.Hour
 

@@ -16,8 +16,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -104,23 +102,13 @@ func replaceUID(response *http.Response, uid string) error {
 // Account makes a ServiceAccount in namespace default with a ClusterRole, if one is given, and returns a token of it.
 func (c Cluster) Account(t testing.TB, name, clusterRole string) string {
 	t.Helper()
-	ctx, cl := context.Background(), c.Client(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-	if err := cl.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	c.ensure(t, account)
 	if clusterRole != "" {
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
-		}
-		if err := cl.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
+		c.ensure(t, bindingOf(name, clusterRole, metav1.NamespaceDefault, name))
 	}
 	request := &authenticationv1.TokenRequest{}
-	if err := cl.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := c.Client(t).SubResource("token").Create(context.Background(), account, request); err != nil {
 		t.Fatal(err)
 	}
 	return request.Status.Token

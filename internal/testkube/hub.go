@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,11 +96,7 @@ func (c Cluster) InstallHub(t testing.TB) *rest.Config {
 func (c Cluster) installHub(t testing.TB) {
 	t.Helper()
 	c.ServeFleet(t)
-	ctx, cl := context.Background(), c.Client(t)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace}}
-	if err := cl.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	c.ensure(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: naming.SystemNamespace}})
 	policies, err := fs.Glob(charts.FS, "fleet/templates/admission*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -109,11 +104,26 @@ func (c Cluster) installHub(t testing.TB) {
 	for _, path := range append(policies, "fleet/templates/flowcontrol.yaml", "fleet/templates/rbac.yaml") {
 		c.InstallTemplate(t, path)
 	}
-	awaitAuthors(ctx, t, cl)
-	allowPlacement(ctx, t, cl)
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": HubSettings}}
-	if err := cl.Create(ctx, settings); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
+	awaitAuthors(context.Background(), t, c.Client(t))
+	c.allowPlacement(t)
+	c.ensure(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}, Data: map[string]string{"config": HubSettings}})
+}
+
+// ensure creates the objects that do not exist.
+func (c Cluster) ensure(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := c.Client(t).Create(context.Background(), object); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bindingOf gives an account a ClusterRole.
+func bindingOf(name, clusterRole, namespace, account string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 	}
 }
 
@@ -144,7 +154,7 @@ func awaitAuthors(ctx context.Context, t testing.TB, cl client.Client) {
 }
 
 // allowPlacement gives the hub the rights by which the chart lets placements select, with the chart's own values.
-func allowPlacement(ctx context.Context, t testing.TB, cl client.Client) {
+func (c Cluster) allowPlacement(t testing.TB) {
 	t.Helper()
 	text, err := charts.FS.ReadFile("fleet/values.yaml")
 	if err != nil {
@@ -163,15 +173,7 @@ func allowPlacement(ctx context.Context, t testing.TB, cl client.Client) {
 	for i := range role.Rules {
 		role.Rules[i].Verbs = []string{"get", "list", "watch"}
 	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: naming.SystemNamespace, Name: "fleet-controller"}},
-	}
-	for _, object := range []client.Object{role, binding} {
-		if err := cl.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-	}
+	c.ensure(t, role, bindingOf(name, name, naming.SystemNamespace, "fleet-controller"))
 }
 
 // applyAll applies every document of a YAML file and returns the names of its objects.

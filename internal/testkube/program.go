@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/muster-fleet/muster/internal/process"
 )
 
 // programs are those of this repository that tests of the package have built.
@@ -86,7 +88,7 @@ func (p *Program) Start() {
 	defer output.Close()
 	p.command = exec.Command(p.command.Path, p.command.Args[1:]...)
 	p.command.Stdout, p.command.Stderr, p.command.Env = output, output, append(os.Environ(), p.Env...)
-	p.exited = runUntilParentDies(p.command)
+	p.exited = process.Start(p.command, func() {})
 	if p.command.Process == nil {
 		p.t.Fatalf("starting %s: %v", p.command.Path, <-p.exited)
 	}

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/process"
 )
 
 // startTimeout is how long a control plane may take on a busy machine.
@@ -156,7 +158,7 @@ func (e *entry) up(binary, name, dir string, flags []string) error {
 	var output strings.Builder
 	command := exec.Command(binary, append([]string{"up", name, "--dir", dir, "--node=false", "--ready-file", ready}, flags...)...)
 	command.Stdout, command.Stderr = &output, &output
-	exited := runUntilParentDies(command)
+	exited := process.Start(command, func() {})
 	e.halt = func() {
 		if command.Process != nil {
 			_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself

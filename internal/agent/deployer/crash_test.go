@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // suspected waits until an order names a suspect, and returns it.
@@ -137,7 +138,7 @@ func TestSuspects(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if got := delay(100); got != time.Hour {
+	if got := retry.Doubled(firstDelay, 100, lastDelay); got != time.Hour {
 		t.Errorf("the longest delay is %s", got)
 	}
 }

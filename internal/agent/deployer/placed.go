@@ -2,12 +2,10 @@ package deployer
 
 import (
 	"context"
-	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
@@ -39,7 +37,7 @@ type notice struct {
 // NewPlaced makes an empty store.
 func NewPlaced(kind Kind, changed chan struct{}) *Placed {
 	p := &Placed{Kind: kind, known: make(chan struct{}), names: map[string]int64{}, reported: map[string]notice{}}
-	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset}
+	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset, Strip: stripPlaced}
 	return p
 }
 
@@ -51,18 +49,7 @@ func (p *Placed) Followed(err error) {
 }
 
 // Offered says whether the hub gives the right to see the objects.
-func (p *Placed) Offered() bool {
-	p.Lock()
-	defer p.Unlock()
-	return p.Listed
-}
-
-// Placed are the generations of all objects by name.
-func (p *Placed) Placed() map[string]int64 {
-	p.Lock()
-	defer p.Unlock()
-	return maps.Clone(p.names)
-}
+func (p *Placed) Offered() bool { return p.IsListed() }
 
 // ReportReason reports why the objects are not deployed, where that was not reported before.
 func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
@@ -144,14 +131,8 @@ func (p *Placed) reset() {
 	p.once.Do(func() { close(p.known) })
 }
 
-// Transformer implements cache.TransformingStore.
-func (*Placed) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
-			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Name: whole.Name, Namespace: whole.Namespace, UID: whole.UID, ResourceVersion: whole.ResourceVersion, Generation: whole.Generation,
-			}}, nil
-		}
-		return obj, nil
-	}
+func stripPlaced(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
+	}}
 }

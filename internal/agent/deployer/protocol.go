@@ -122,7 +122,9 @@ type Suspect struct {
 
 // Tally counts Works by state, and manifests by what was done since the tally before.
 type Tally struct {
-	Works     map[string]int
+	// Works is how many there are, by state: Pending, Failing, Applied, Available or Compared.
+	Works map[string]int
+	// Manifests is how many manifests were applied, failed, compared or removed.
 	Manifests map[string]int
 }
 

@@ -2,7 +2,11 @@
 
 package deployer
 
-import "os/exec"
+import (
+	"os/exec"
+
+	"github.com/muster-fleet/muster/internal/process"
+)
 
 // start starts the program, which ends when its standard input does.
-func start(command *exec.Cmd) <-chan error { return begin(command, func() {}, func() {}) }
+func start(command *exec.Cmd) <-chan error { return process.Start(command, func() {}) }

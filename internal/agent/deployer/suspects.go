@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 const (
@@ -68,7 +70,7 @@ func (s *suspects) add(inFlight []Action, cause string, now time.Time) (culprit 
 		}
 		culprit = action.Name
 		one.times++
-		one.RetryAt = now.Add(delay(one.times))
+		one.RetryAt = now.Add(retry.Doubled(firstDelay, one.times, lastDelay))
 		one.Message = fmt.Sprintf("%s, which deploys on this cluster, ended while it was at work on this Bundle, %s: %s. It is tried again at %s, or at once when the "+
 			"Bundle changes: look for a template that makes very much or never ends, or give the agent more memory",
 			Program, count(one.times), cause, one.RetryAt.UTC().Format(time.RFC3339))
@@ -81,14 +83,4 @@ func count(times int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", times)
-}
-
-func delay(times int) time.Duration {
-	delay := firstDelay
-	for range times - 1 {
-		if delay *= 2; delay >= lastDelay {
-			return lastDelay
-		}
-	}
-	return delay
 }

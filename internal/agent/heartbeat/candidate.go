@@ -28,8 +28,8 @@ type HeldError struct {
 	Holder string
 	// Alive says whether the holder was observed to beat; if not, the holder may be gone.
 	Alive bool
-	// RetryAfter is when to read the Lease again, TakeoverAfter when this agent takes it unless the holder beats before.
-	RetryAfter, TakeoverAfter time.Duration
+	// RetryAfter is when to read the Lease again.
+	RetryAfter time.Duration
 }
 
 // Error says what waits for what.
@@ -102,7 +102,7 @@ func (c *Candidate) Beat(ctx context.Context, now time.Time, period time.Duratio
 			c.mark(ctx, now)
 		}
 		left := takeoverPeriods*period - now.Sub(c.changedAt)
-		return &HeldError{Holder: c.last.Holder, Alive: c.alive, TakeoverAfter: left, RetryAfter: min(period, left)}
+		return &HeldError{Holder: c.last.Holder, Alive: c.alive, RetryAfter: min(period, left)}
 	}
 	return c.renew(ctx, now, lease)
 }

@@ -66,32 +66,21 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	v1 := corev1.SchemeGroupVersion
 	c := &Cluster{Namespace: namespace, connection: connection}
-	if c.raw, err = connection.REST(v1); err != nil {
+	if c.raw, err = connection.REST(corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
-	if c.Secrets, err = c.SecretsIn(namespace); err != nil {
-		return nil, err
-	}
-	if c.ConfigMaps, err = kubeclient.Of[corev1.ConfigMap, corev1.ConfigMapList](connection, v1.WithResource("configmaps"), namespace); err != nil {
-		return nil, err
-	}
-	if c.nodes, err = kubeclient.Of[corev1.Node, corev1.NodeList](connection, v1.WithResource("nodes"), ""); err != nil {
-		return nil, err
-	}
-	if c.pods, err = kubeclient.Of[corev1.Pod, corev1.PodList](connection, v1.WithResource("pods"), ""); err != nil {
-		return nil, err
-	}
-	if c.namespaces, err = kubeclient.Of[corev1.Namespace, corev1.NamespaceList](connection, v1.WithResource("namespaces"), ""); err != nil {
-		return nil, err
-	}
+	c.Secrets = c.SecretsIn(namespace)
+	c.ConfigMaps = kubeclient.By[corev1.ConfigMap, corev1.ConfigMapList](c.raw, "configmaps", namespace)
+	c.nodes = kubeclient.By[corev1.Node, corev1.NodeList](c.raw, "nodes", "")
+	c.pods = kubeclient.By[corev1.Pod, corev1.PodList](c.raw, "pods", "")
+	c.namespaces = kubeclient.By[corev1.Namespace, corev1.NamespaceList](c.raw, "namespaces", "")
 	return c, nil
 }
 
 // SecretsIn are those of a namespace.
-func (c *Cluster) SecretsIn(namespace string) (*Secrets, error) {
-	return kubeclient.Of[corev1.Secret, corev1.SecretList](c.connection, corev1.SchemeGroupVersion.WithResource("secrets"), namespace)
+func (c *Cluster) SecretsIn(namespace string) *Secrets {
+	return kubeclient.By[corev1.Secret, corev1.SecretList](c.raw, "secrets", namespace)
 }
 
 // FollowNodes keeps store equal to the nodes until ctx ends, and calls outcome with failures.
@@ -141,11 +130,7 @@ func (c *Cluster) HasUnownedReleases(ctx context.Context) (bool, error) {
 func (c *Cluster) hasReleases(ctx context.Context, selector string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	everywhere, err := c.SecretsIn(metav1.NamespaceAll)
-	if err != nil {
-		return false, err
-	}
-	secrets, err := everywhere.List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	secrets, err := c.SecretsIn(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
 	if err != nil {
 		return false, fmt.Errorf("listing the releases that were delivered: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kubeclient"
@@ -27,7 +26,7 @@ type namespaces struct {
 
 func newNamespaces(changed chan struct{}) *namespaces {
 	n := &namespaces{owners: map[string]string{}}
-	n.Store = kubeclient.Store[*corev1.Namespace]{Changed: changed, Put: n.put, Drop: n.drop, Reset: func() {
+	n.Store = kubeclient.Store[*corev1.Namespace]{Changed: changed, Put: n.put, Drop: n.drop, Strip: stripNamespace, Reset: func() {
 		n.answered, n.sorted = true, nil
 		clear(n.owners)
 	}}
@@ -96,14 +95,9 @@ func workOf(o metav1.Object) string {
 	return ""
 }
 
-// Transformer implements cache.TransformingStore: of a namespace only its metadata is read.
-func (n *namespaces) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if o, ok := obj.(*corev1.Namespace); ok {
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-				Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, OwnerReferences: o.OwnerReferences,
-			}}, nil
-		}
-		return obj, nil
-	}
+// stripNamespace keeps what is read of a namespace.
+func stripNamespace(o *corev1.Namespace) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp, OwnerReferences: o.OwnerReferences,
+	}}
 }

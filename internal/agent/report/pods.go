@@ -22,19 +22,9 @@ func newPods(changed chan struct{}) *pods {
 	p := &pods{byName: map[cache.ObjectName]corev1.ResourceList{}, sum: corev1.ResourceList{}}
 	p.Store = kubeclient.Store[*corev1.Pod]{
 		Changed: changed, Put: func(pod *corev1.Pod) bool { return p.set(pod, requests(pod)) }, Drop: func(pod *corev1.Pod) { p.set(pod, nil) },
-		Reset: func() { clear(p.byName); p.sum = corev1.ResourceList{} },
+		Reset: func() { clear(p.byName); p.sum = corev1.ResourceList{} }, Strip: stripPod,
 	}
 	return p
-}
-
-// Transformer implements cache.TransformingStore: whole pods are dropped one by one while the first list is read.
-func (p *pods) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			return stripPod(pod), nil
-		}
-		return obj, nil
-	}
 }
 
 // stripPod keeps the names by which a store knows the pod and what requests is made of.

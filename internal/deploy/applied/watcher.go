@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/restore"
 	"github.com/muster-fleet/muster/internal/retry"
 )
@@ -127,9 +127,7 @@ func (w *Watcher[S]) start(s *store[S]) {
 	objects := w.Objects.Resource(s.query.GroupVersionResource).Namespace(s.query.Namespace)
 	narrow := func(options *metav1.ListOptions) { options.LabelSelector = w.Label }
 	if s.query.Name != "" {
-		narrow = func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.query.Name).String()
-		}
+		narrow = func(options *metav1.ListOptions) { options.FieldSelector = kubeclient.Name(s.query.Name) }
 	}
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

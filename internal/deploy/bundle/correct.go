@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 const (
@@ -19,12 +21,8 @@ func (of *delivery) countCorrection(now time.Time) {
 	if now.Sub(of.correctAt) > calm {
 		of.corrections = 0
 	}
-	wait := firstCorrection
-	for range of.corrections {
-		wait = min(2*wait, lastCorrection)
-	}
 	of.corrections++
-	of.correctAt = now.Add(wait)
+	of.correctAt = now.Add(retry.Doubled(firstCorrection, of.corrections, lastCorrection))
 }
 
 // contested says whether drift comes back after each correction.

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -64,11 +65,7 @@ func join(byName map[string]deployer.Blocked) deployer.Blocked {
 	if len(byName) == 0 {
 		return deployer.Blocked{}
 	}
-	names := make([]string, 0, len(byName))
-	for name := range byName {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
+	names := slices.SortedFunc(maps.Keys(byName), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byName[a].Reason, byName[b].Reason), cmp.Compare(a, b))
 	})
 	first := byName[names[0]]

@@ -2,6 +2,8 @@ package bundle
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -133,10 +133,7 @@ func (d *Deployer) crdChanged() {
 // wakeForKinds wakes the deployments that wait for a kind.
 func (d *Deployer) wakeForKinds() {
 	d.wakeups.mu.Lock()
-	names := make([]string, 0, len(d.wakeups.kind))
-	for name := range d.wakeups.kind {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(d.wakeups.kind))
 	clear(d.wakeups.kind)
 	d.wakeups.mu.Unlock()
 	if len(names) > 0 {
@@ -193,17 +190,8 @@ func (d *Deployer) followCluster(ctx context.Context) {
 // followMetadata watches the metadata of a resource until ctx ends. While the watch fails, deployments wait until they are reconciled for another
 // reason.
 func (d *Deployer) followMetadata(ctx context.Context, resource schema.GroupVersionResource, labels string, handler cache.ResourceEventHandler) {
-	objects := d.Cluster.Metadata.Resource(resource)
-	informer := restore.NewInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = labels
-			return objects.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = labels
-			return objects.Watch(ctx, options)
-		},
-	}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
+	listWatch := restore.ListWatch(d.Cluster.Metadata.Resource(resource), func(options *metav1.ListOptions) { options.LabelSelector = labels })
+	informer := restore.NewInformer(listWatch, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	_ = informer.SetTransform(func(obj any) (any, error) { // fails only after the start, as the other two do
 		if object, ok := obj.(*metav1.PartialObjectMetadata); ok {
 			object.ManagedFields, object.Annotations = nil, nil

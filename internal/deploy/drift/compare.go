@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -94,10 +93,10 @@ func (c comparison) run(ctx context.Context, found *unstructured.Unstructured) (
 // once asks the API server by a dry run what the object would be if it were deployed again; nil if that changes nothing. Defaults and what
 // others added are no difference.
 func (c comparison) once(ctx context.Context, found *unstructured.Unstructured) (*fleet.ModifiedStatus, error) {
-	would, err := apply(ctx, c.objects, c.desired, metav1.DryRunAll)
+	would, err := release.Apply(ctx, c.objects, c.desired, metav1.DryRunAll)
 	if apierrors.IsInvalid(err) && len(c.patches) > 0 {
 		// The immutable field may be one that the patches leave out.
-		would, err = apply(ctx, c.objects, keepLeftOut(c.desired, found, c.patches), metav1.DryRunAll)
+		would, err = release.Apply(ctx, c.objects, keepLeftOut(c.desired, found, c.patches), metav1.DryRunAll)
 	}
 	immutable := apierrors.IsInvalid(err) || apierrors.IsConflict(err)
 	switch {
@@ -121,17 +120,6 @@ func (c comparison) once(ctx context.Context, found *unstructured.Unstructured) 
 		modified.Patch = patch[:min(len(patch), maxPatch)]
 	}
 	return modified, nil
-}
-
-// apply applies a manifest by server-side apply.
-func apply(ctx context.Context, objects dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(desired)
-	if err != nil {
-		return nil, err
-	}
-	force := true
-	return objects.Patch(ctx, desired.GetName(), types.ApplyPatchType, data,
-		metav1.PatchOptions{FieldManager: release.FieldManager, Force: &force, DryRun: dryRun})
 }
 
 // difference is the merge patch from the object as it is to the object as it would be; empty if there is none.

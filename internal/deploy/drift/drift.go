@@ -302,12 +302,12 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 		if err != nil {
 			return err
 		}
-		_, err = apply(ctx, objects, manifests[key])
+		_, err = release.Apply(ctx, objects, manifests[key])
 		if err != nil && force {
 			if err := objects.Delete(ctx, key.Name, metav1.DeleteOptions{}); err != nil {
 				return fmt.Errorf("replacing %s, which cannot be set back: %w", key, err)
 			}
-			_, err = apply(ctx, objects, manifests[key])
+			_, err = release.Apply(ctx, objects, manifests[key])
 		}
 		if err != nil {
 			return fmt.Errorf("setting %s back: %w", key, err)

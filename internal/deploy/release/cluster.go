@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
+
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
 // FieldManager owns what is deployed.
@@ -52,10 +54,7 @@ type Cluster struct {
 
 // NewCluster prepares access; nothing is sent yet.
 func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
-	config = rest.CopyConfig(config)
-	// Deliveries are few and each is a burst; the API server's own fairness limits them.
-	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{}
+	config = kubeclient.Unlimited(config)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)

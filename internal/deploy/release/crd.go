@@ -9,10 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/muster-fleet/muster/internal/deploy/readiness"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
 // establishTimeout is how long an API server may take to serve a new kind.
@@ -31,22 +32,26 @@ func (c *Cluster) establish(ctx context.Context, crd *unstructured.Unstructured,
 	}
 	owned := crd.DeepCopy()
 	Mark(owned, request.ID())
-	data, err := json.Marshal(owned)
-	if err != nil {
-		return fmt.Errorf("encoding CustomResourceDefinition %s: %w", name, err)
-	}
-	force := true
-	if _, err := crds.Patch(ctx, name, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: FieldManager, Force: &force}); err != nil {
+	if _, err := Apply(ctx, crds, owned); err != nil {
 		return fmt.Errorf("applying CustomResourceDefinition %s: %w", name, err)
 	}
 	return c.awaitCRD(ctx, name)
+}
+
+// Apply applies a manifest by server-side apply.
+func Apply(ctx context.Context, objects dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(desired)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Patch(ctx, desired.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: FieldManager, Force: new(true), DryRun: dryRun})
 }
 
 func (c *Cluster) awaitCRD(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
 	watch, err := c.Dynamic.Resource(crdResource).Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
+		FieldSelector: kubeclient.Name(name),
 	})
 	if err != nil {
 		return fmt.Errorf("watching CustomResourceDefinition %s: %w", name, err)

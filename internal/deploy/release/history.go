@@ -91,7 +91,6 @@ type stored struct {
 	} `json:"info"`
 	Chart struct {
 		Metadata struct {
-			Name        string            `json:"name"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	} `json:"chart"`

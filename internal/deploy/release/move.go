@@ -3,11 +3,9 @@ package release
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-fleet/muster/internal/delivery"
 )
 
 // annotationCopyOf on a Secret of a history that was moved is the UID of the Secret that it was copied from.
@@ -73,13 +73,13 @@ type revision struct {
 	stored
 }
 
-// secrets are the Secrets of a history, the oldest revision first.
+// secrets are the Secrets of a history, the oldest revision first. A revision that cannot be read is an error, because the owner is unknown then.
 func (c *Cluster) secrets(ctx context.Context, name, namespace string) ([]revision, error) {
 	var all []revision
 	var unread error
 	err := c.eachSecret(ctx, namespace, ofRelease(name), func(secret *corev1.Secret) {
 		s, err := read(secret)
-		unread = errors.Join(unread, err)
+		unread = cmp.Or(unread, err)
 		all = append(all, revision{secret, s})
 	})
 	if err != nil {
@@ -150,13 +150,9 @@ func rewrite(data []byte, fields map[string]any) ([]byte, error) {
 	if text, err = json.Marshal(release); err != nil {
 		return nil, err
 	}
-	var packed bytes.Buffer
-	writer := gzip.NewWriter(&packed)
-	if _, err := writer.Write(text); err != nil {
+	packed, err := delivery.Gzip(text)
+	if err != nil {
 		return nil, err
 	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return []byte(base64.StdEncoding.EncodeToString(packed.Bytes())), nil
+	return []byte(base64.StdEncoding.EncodeToString(packed)), nil
 }

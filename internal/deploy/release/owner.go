@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -83,13 +83,8 @@ func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Own
 	if err != nil || len(history) == 0 {
 		return err
 	}
-	newest := history[0]
-	for _, one := range history {
-		if one.Version > newest.Version {
-			newest = one
-		}
-	}
-	if owner := c.ownerOf(newest, o); owner != "" {
+	newest := history[len(history)-1]
+	if owner := c.ownerOf(newest.stored, o); owner != "" {
 		return &Foreign{Release: id, Owner: owner}
 	}
 	if newest.Namespace != id.Namespace {
@@ -99,7 +94,7 @@ func (c *Cluster) checkOwner(ctx context.Context, id ID, histories string, o Own
 		// Helm goes by the last revision that was carried out if the newest was not, and deletes what only that had.
 		standsIn := one.Info.Status == common.StatusDeployed ||
 			one.Info.Status == common.StatusSuperseded && newest.Info.Status != common.StatusDeployed
-		if owner := c.ownerOf(one, Owner{Bundle: o.Bundle, Workspace: o.Workspace}); standsIn && owner != "" {
+		if owner := c.ownerOf(one.stored, Owner{Bundle: o.Bundle, Workspace: o.Workspace}); standsIn && owner != "" {
 			return &Foreign{Release: id, Owner: fmt.Sprintf("%s, by its revision %d", owner, one.Version)}
 		}
 	}
@@ -126,24 +121,10 @@ func (c *Cluster) ownerOf(s stored, o Owner) string {
 	return ""
 }
 
-// history is every revision of a release in a namespace, unordered, without notes of corrections. A revision that cannot be read is an error,
-// because the owner is unknown then.
-func (c *Cluster) history(ctx context.Context, name, namespace string) ([]stored, error) {
-	list, err := c.Kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofRelease(name)})
-	if err != nil {
-		return nil, fmt.Errorf("reading the history of release %s/%s: %w", namespace, name, err)
-	}
-	history := make([]stored, 0, len(list.Items))
-	for i := range list.Items {
-		one, err := read(&list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		if !one.isCorrectionNote() {
-			history = append(history, one)
-		}
-	}
-	return history, nil
+// history is every revision of a release in a namespace, the oldest first, without notes of corrections.
+func (c *Cluster) history(ctx context.Context, name, namespace string) ([]revision, error) {
+	all, err := c.secrets(ctx, name, namespace)
+	return slices.DeleteFunc(all, func(r revision) bool { return r.isCorrectionNote() }), err
 }
 
 // ofRelease selects the Secrets of one release.

@@ -19,6 +19,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // pass is one reconciliation of all manifests of a Work.
@@ -181,11 +182,7 @@ func contested(rival string) outcome {
 	return failedWith(reasonContested, "%s keeps changing it on the member, so that it is set right less and less often: take what %s decides out of the manifest", rival, rival)
 }
 
-func (p *pass) requeueAt(at time.Time) {
-	if !at.IsZero() && (p.requeue.IsZero() || at.Before(p.requeue)) {
-		p.requeue = at
-	}
-}
+func (p *pass) requeueAt(at time.Time) { p.requeue = kube.Earlier(p.requeue, at) }
 
 // applyManifest applies one manifest. The summary is of the object afterwards, if the object is the Work's.
 func (c *Controller) applyManifest(ctx context.Context, m manifest, s strategy, self owner) (outcome, summary, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +99,7 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, appliedWork 
 	case left.Retry:
 		return ctrl.Result{RequeueAfter: applied.RemoveRetry}, nil
 	case p != nil && !p.requeue.IsZero():
-		return ctrl.Result{RequeueAfter: max(p.requeue.Sub(c.Clock.Now()), time.Millisecond)}, nil
+		return kube.At(p.requeue, c.Clock.Now()), nil
 	}
 	return ctrl.Result{}, nil
 }

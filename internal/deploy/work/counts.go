@@ -7,15 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 )
-
-// Tally is how many Works are in each state, and what was done since the Tally before.
-type Tally struct {
-	// Works is how many there are, by state: Pending, Failing, Applied, Available or Compared.
-	Works map[string]int
-	// Manifests is how many manifests were applied, failed, compared or removed.
-	Manifests map[string]int
-}
 
 // Results that are counted.
 const (
@@ -39,7 +32,7 @@ func (t *counts) count(result string) {
 }
 
 // news returns a Tally if there is anything new in it.
-func (t *counts) news(works []placement.Work) (Tally, bool) {
+func (t *counts) news(works []placement.Work) (deployer.Tally, bool) {
 	states := map[string]int{}
 	for i := range works {
 		states[stateOf(&works[i])]++
@@ -47,9 +40,9 @@ func (t *counts) news(works []placement.Work) (Tally, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.now) == 0 && maps.Equal(t.works, states) {
-		return Tally{}, false
+		return deployer.Tally{}, false
 	}
-	tally := Tally{Works: states, Manifests: t.now}
+	tally := deployer.Tally{Works: states, Manifests: t.now}
 	t.now, t.works = nil, states
 	return tally, true
 }

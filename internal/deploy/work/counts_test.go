@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 )
 
 func TestOnlyNewsAreCounted(t *testing.T) {
@@ -27,7 +28,7 @@ func TestOnlyNewsAreCounted(t *testing.T) {
 	counted.count(countApplied)
 	counted.count(countApplied)
 	counted.count(countFailed)
-	want := Tally{Works: map[string]int{"Pending": 1, "Failing": 2, "Applied": 1, "Available": 1, "Compared": 1}, Manifests: map[string]int{"applied": 2, "failed": 1}}
+	want := deployer.Tally{Works: map[string]int{"Pending": 1, "Failing": 2, "Applied": 1, "Available": 1, "Compared": 1}, Manifests: map[string]int{"applied": 2, "failed": 1}}
 	got, _ := counted.news(works)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -47,7 +48,7 @@ type counted struct {
 	done  map[string]int
 }
 
-func (c *counted) take(t Tally) {
+func (c *counted) take(t deployer.Tally) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done == nil {

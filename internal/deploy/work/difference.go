@@ -12,6 +12,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -94,10 +95,7 @@ func readable(value any) string {
 		}
 		text = string(encoded)
 	}
-	if len(text) > maxValue {
-		text = strings.ToValidUTF8(text[:maxValue], "") + "..."
-	}
-	return text
+	return kube.Clip(text, maxValue)
 }
 
 // listed says in words what differs.

@@ -7,6 +7,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // The life of a Work on its member:
@@ -171,9 +172,9 @@ func (e attempt) contested(now time.Time) bool {
 // retryAt is when to try again after a failure.
 func (e attempt) retryAt() time.Time {
 	if e.outcome.waits {
-		return e.triedAt.Add(doubled(time.Second, e.tries, 30*time.Second))
+		return e.triedAt.Add(retry.Doubled(time.Second, e.tries, 30*time.Second))
 	}
-	return e.triedAt.Add(doubled(5*time.Second, e.tries, 5*time.Minute))
+	return e.triedAt.Add(retry.Doubled(5*time.Second, e.tries, 5*time.Minute))
 }
 
 // correctAt is when to correct a contested object again.
@@ -181,15 +182,7 @@ func (e attempt) correctAt() time.Time {
 	if e.tries < patience {
 		return time.Time{}
 	}
-	return e.triedAt.Add(doubled(time.Second, e.tries-patience, 5*time.Minute))
-}
-
-// doubled is base, doubled with each time after the first, at most most.
-func doubled(base time.Duration, times int, most time.Duration) time.Duration {
-	for ; times > 1 && base < most; times-- {
-		base *= 2
-	}
-	return min(base, most)
+	return e.triedAt.Add(retry.Doubled(time.Second, e.tries-patience, 5*time.Minute))
 }
 
 // next is the attempt after another try.

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
@@ -65,7 +66,7 @@ type Deps struct {
 	// Idle is called with whether there is no Work; a Work is there until its objects are deleted. May be nil.
 	Idle func(bool)
 	// Counted is called with the states of the Works and what was done, whenever these change. May be nil.
-	Counted func(Tally)
+	Counted func(deployer.Tally)
 	// ConfirmDeleted returns an error unless the hub confirms that a Work was deleted by itself, and not because the member leaves or the CRD of
 	// Works is being deleted. May be nil.
 	ConfirmDeleted func(context.Context) error
@@ -125,7 +126,7 @@ func New(deps Deps) (*Controller, error) {
 	c.hub, c.hubLive, c.works = hub.cached, hub.live, hub.cache
 	c.member, c.live, c.appliedWorks = member.cached, member.live, member.cache
 	c.mapper = member.live.RESTMapper()
-	if c.objects, err = dynamic.NewForConfigAndClient(unlimited(deps.Member), member.http); err != nil {
+	if c.objects, err = dynamic.NewForConfigAndClient(kubeclient.Unlimited(deps.Member), member.http); err != nil {
 		return nil, fmt.Errorf("preparing the connection to this cluster: %w", err)
 	}
 	c.watcher.Objects, c.watcher.Label, c.watcher.Summarize = c.objects, labelWork, summarize
@@ -142,7 +143,7 @@ type connection struct {
 }
 
 func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options) (connection, error) {
-	config = unlimited(config)
+	config = kubeclient.Unlimited(config)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return connection{}, err
@@ -164,14 +165,6 @@ func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options)
 	clientOptions.Cache = &client.CacheOptions{Reader: made.cache}
 	made.cached, err = client.New(config, clientOptions)
 	return made, err
-}
-
-// unlimited is a config without a client-side rate limit: the API server limits by priority and fairness.
-func unlimited(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	return config
 }
 
 // Run applies Works until ctx ends or a connection cannot be used.

@@ -1,0 +1,13 @@
+package process
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// Start starts a command, as start does. The kernel ends it with the thread that started it, so that thread is kept for as long.
+func Start(command *exec.Cmd, begun func()) <-chan error {
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	return start(command, runtime.LockOSThread, begun)
+}
