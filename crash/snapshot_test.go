@@ -221,7 +221,9 @@ func (w words) object(o unstructured.Unstructured) any {
 	content := o.DeepCopy().Object
 	switch o.GetKind() {
 	case "Secret":
-		unstructured.RemoveNestedField(content, "metadata", "labels", "version") // the revision of a release
+		for _, label := range []string{"version", "createdAt", "modifiedAt"} { // of a release: its revision, and when it was written first and last, as far as Helm keeps that
+			unstructured.RemoveNestedField(content, "metadata", "labels", label)
+		}
 		for _, part := range []string{"data", "stringData"} {
 			if data, ok := content[part].(map[string]any); ok {
 				for key := range data {
