@@ -105,7 +105,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.act(ctx, o, decided); err != nil {
 		return ctrl.Result{}, err
 	}
-	if wait := o.tacit(decided.state, now); wait > 0 {
+	if wait := o.reportIn(decided.state, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := c.report(ctx, o, decided); err != nil || decided.wake.IsZero() {

@@ -59,8 +59,8 @@ var messages = map[State]string{
 // never do: a write less for each state on the way.
 const adoption = 30 * time.Second
 
-// tacit is for how long a Cluster says nothing yet of where its agent stands.
-func (o observed) tacit(state State, now time.Time) time.Duration {
+// reportIn is after how long a Cluster says where its agent stands; zero for now.
+func (o observed) reportIn(state State, now time.Time) time.Duration {
 	if kube.FindCondition(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate) != nil {
 		return 0
 	}

@@ -216,7 +216,7 @@ func (t *Tracker) leasesCounted() bool {
 }
 
 // Refresh is how old the heartbeat that a record shows may get while the member is online: half a second for each Lease, so that all records together are
-// written at most twice a second for that, but at least five minutes and at most an hour.
+// written about twice a second for that, but at least five minutes and at most an hour.
 func (t *Tracker) Refresh() time.Duration {
 	return min(max(time.Duration(t.leases.Load())*500*time.Millisecond, 5*time.Minute), time.Hour)
 }

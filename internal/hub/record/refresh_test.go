@@ -17,6 +17,7 @@ func TestARecordIsRefreshedOnceTheHeartbeatItShowsIsOld(t *testing.T) {
 		"by a hub that has ended": {50 * time.Minute, 10 * time.Minute},
 		"due, before it beats":    {59*time.Minute + 50*time.Second, time.Minute},
 		"overdue":                 {3 * time.Hour, time.Minute},
+		"in the future":           {-1000 * time.Hour, time.Hour},
 	} {
 		o := Observed{RecordedBeat: now.Add(-c.shown), Refresh: time.Hour}
 		if got := o.RefreshIn(now); got != c.want {

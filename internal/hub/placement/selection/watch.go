@@ -11,11 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -200,20 +198,10 @@ func (q *queryWatch) run(ctx context.Context, client dynamic.Interface, query Qu
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, query.Name).String()
 		}
 	}
-	listWatch := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			restrict(&options)
-			return resource.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			restrict(&options)
-			return resource.Watch(ctx, options)
-		},
-	}
 	// The placement's status says what failed; the reflector would log it again at every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, reflectorBackoff := logr.Discard(), backoff()
-	source := cache.ToListWatcherWithWatchListSemantics(restore.Survive(listWatch), client)
+	source := cache.ToListWatcherWithWatchListSemantics(restore.Survive(restore.ListWatch(resource, restrict)), client)
 	options := cache.ReflectorOptions{Logger: &silent, Name: "placement", Backoff: &reflectorBackoff}
 	reflector := cache.NewReflectorWithOptions(source, &unstructured.Unstructured{}, q, options)
 	delay := backoff().DelayWithReset(clock.RealClock{}, 10*time.Minute)
