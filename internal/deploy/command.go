@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -33,6 +32,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/process"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
@@ -87,10 +87,7 @@ func (f flags) run(ctx context.Context) error {
 	if f.namespace == "" {
 		return errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
 	}
-	if os.Getenv("GOGC") == "" {
-		// Between deployments it only watches: memory is dearer than the processor.
-		debug.SetGCPercent(50)
-	}
+	process.SaveMemory()
 	if err := confine(os.Getenv("MEMORY_LIMIT")); err != nil {
 		return fmt.Errorf("limiting the memory of the program: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/process"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
@@ -51,6 +52,7 @@ The charts fleet-crd and fleet install what it needs.`,
 			if options.Namespace == "" {
 				return errNamespace
 			}
+			process.SaveMemory()
 			log := logging.New(debug)
 			ctrl.SetLogger(logging.Libraries(log))
 			config, err := configure()

@@ -25,6 +25,23 @@ func NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Dura
 	return toolscache.NewSharedIndexInformer(Survive(lw), o, resync, indexers)
 }
 
+// InPages makes a reflector list what is there page by page, as it is now, instead of having it streamed as one event for each object. For thousands of
+// objects that costs server and client a third of the processor time, and for a few a request more.
+func InPages(lw *toolscache.ListWatch) toolscache.ListerWatcher { return inPages{lw} }
+
+type inPages struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what a reflector asks before it lists by a watch.
+func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
+
+// ListWithContext lists from no older version than the newest: a list "from any version" may go back in time, and has no pages.
+func (p inPages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
+	}
+	return p.ListWatch.ListWithContext(ctx, options)
+}
+
 // Objects is a client of one kind of object, of which L is the list.
 type Objects[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)

@@ -64,3 +64,32 @@ func TestAWatchGoesOnOnlyWhereItsServerGotTo(t *testing.T) {
 		t.Errorf("the next list was from %q, want 15", lists[len(lists)-1])
 	}
 }
+
+func TestAListInPagesIsOfTheNewestAndNotStreamed(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var asked []metav1.ListOptions
+	of := &toolscache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			asked = append(asked, options)
+			page := &corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "of " + options.Continue}}}}
+			page.ResourceVersion = "10"
+			if options.Continue == "" {
+				page.Continue = "more"
+			}
+			return page, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if options.SendInitialEvents != nil || options.ResourceVersion != "10" {
+				t.Errorf("it watches with %+v", options)
+			}
+			cancel()
+			return watch.NewFake(), nil
+		},
+	}
+	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	_ = toolscache.NewReflector(InPages(of), &corev1.ConfigMap{}, store, 0).ListAndWatchWithContext(ctx)
+	if len(asked) != 2 || asked[0].ResourceVersion != "" || asked[0].Limit == 0 || asked[1].Continue != "more" || len(store.List()) != 2 {
+		t.Errorf("it listed %d objects with %+v", len(store.List()), asked)
+	}
+}

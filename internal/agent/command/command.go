@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/process"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
@@ -121,10 +121,7 @@ func (f flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		// An agent idles most of the time: memory is dearer than the processor.
-		debug.SetGCPercent(50)
-	}
+	process.SaveMemory()
 	log := logging.New(f.debug)
 	member, err := kubeclient.Config(f.kubeconfig)
 	if err != nil {

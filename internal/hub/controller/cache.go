@@ -3,8 +3,11 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +19,7 @@ import (
 // need not list them first.
 func NewCache(ctx context.Context, mgr ctrl.Manager, what string, byObject map[client.Object]cache.ByObject) (cache.Cache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		NewInformer: restore.NewInformer,
+		NewInformer: newInformer,
 		HTTPClient:  mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         byObject,
@@ -40,6 +43,10 @@ func Fill(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 		}
 	}
 	return nil
+}
+
+func newInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(restore.InPages(restore.Survive(lw)), o, resync, indexers)
 }
 
 type onEveryReplica struct{ cache.Cache }

@@ -106,7 +106,7 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 		panic(err) // a mistake in this program
 	}
 	patient := restore.Survive(lw)
-	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+	return toolscache.NewSharedIndexInformer(restore.InPages(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
 			err = k.whenServed(ctx, kind, func() error {
 				list, err = patient.ListWithContext(ctx, options)
@@ -121,7 +121,7 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 			})
 			return events, err
 		},
-	}, o, resync, indexers)
+	}), o, resync, indexers)
 }
 
 // whenServed calls ask, and again with each change of a definition as long as the kind is not served.
