@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -58,7 +59,12 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 	events, err := watching.Watch(context.Background(), &deployments, client.InNamespace(sent.Namespace))
 	f.check(err)
 	defer events.Stop()
+	foreign, err := delivery.Pack([]fleet.BundleResource{{Name: "secret.yaml", Content: "kind: somebody else's"}})
+	f.check(err)
+	f.check(f.Create(context.Background(), foreign))
+	t.Cleanup(func() { _ = f.Delete(context.Background(), foreign) })
 	for _, change := range []string{
+		fmt.Sprintf(`{"spec":{"contentsId":%q}}`, foreign.Name),
 		`{"spec":{"resources":[{"name":"a.yaml","content":"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}]}}`,
 		`{"metadata":{"labels":{"muster/agent-version":"0123.4567"}},"spec":{"helm":{"releaseName":"mine"}}}`,
 	} {
@@ -67,8 +73,9 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 		f.check(merge(author, before.DeepCopy(), change))
 		f.eventually("the hub's Bundle is healed", func() error {
 			f.check(f.get(&healed, f.workspace, m.bundleName()))
-			if healed.Labels[fleet.LabelAgent] != before.Labels[fleet.LabelAgent] || len(healed.Spec.Resources) != len(before.Spec.Resources) || healed.Spec.Helm.ReleaseName != "fleet-agent" {
-				return fmt.Errorf("it has %d resources, label %s", len(healed.Spec.Resources), healed.Labels[fleet.LabelAgent])
+			if healed.Labels[fleet.LabelAgent] != before.Labels[fleet.LabelAgent] || len(healed.Spec.Resources) != 0 ||
+				healed.Spec.ContentsID != before.Spec.ContentsID || healed.Spec.Helm.ReleaseName != "fleet-agent" {
+				return fmt.Errorf("it has %d resources, Content %s, label %s", len(healed.Spec.Resources), healed.Spec.ContentsID, healed.Labels[fleet.LabelAgent])
 			}
 			return nil
 		})
@@ -82,6 +89,35 @@ func TestABundleLabelledAsTheAgentsIsNotDeployedAsThat(t *testing.T) {
 		}
 		if d.Name == sent.Name && (d.Spec.DeploymentID != sent.Spec.DeploymentID || d.Labels[fleet.LabelAgent] != sent.Labels[fleet.LabelAgent] || strings.Contains(string(event.Type), "DELETED")) {
 			t.Errorf("the agent was sent something else: %s, %s %v", event.Type, d.Spec.DeploymentID, d.Labels)
+		}
+	}
+}
+
+// losesTheFormerChart deletes the Content that Bundles of former versions share, which a hub with other settings cannot make again.
+func (f fixture) losesTheFormerChart(members []managed, newer managed, versions map[string]string) {
+	f.t.Helper()
+	contents := map[string]bool{}
+	for _, m := range members {
+		if m.name != newer.name {
+			bundle := f.untilBundle(m.bundleName(), "Processed", corev1.ConditionTrue)
+			contents[bundle.Spec.ContentsID] = true
+			if len(bundle.Spec.Resources) > 0 {
+				f.t.Errorf("Bundle %s has %d resources of its own", bundle.Name, len(bundle.Spec.Resources))
+			}
+		}
+	}
+	for name := range contents {
+		f.check(f.Delete(context.Background(), &fleet.Content{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	if len(contents) != 1 {
+		f.t.Errorf("agents of one version have the Contents %v", contents)
+	}
+	for _, m := range members {
+		if m.name != newer.name {
+			f.untilBundle(m.bundleName(), "Processed", corev1.ConditionFalse, "a former version of the agent's chart, was deleted")
+			if still := m.sent(""); still.Labels[fleet.LabelAgent] != versions[m.name] {
+				f.t.Errorf("%s was sent %s", m.name, still.Labels[fleet.LabelAgent])
+			}
 		}
 	}
 }

@@ -111,16 +111,21 @@ func TestAnAgentHasABundleThatHealsAndThatALabelRemoves(t *testing.T) {
 	}
 
 	healthy := bundle.Spec
-	f.change(&bundle, func() { bundle.Spec.Resources, bundle.Spec.Paused = bundle.Spec.Resources[:1], true })
-	m.eventually("the Bundle is healed", func() error {
-		if err := m.get(&bundle, m.workspace, m.bundleName()); err != nil {
-			return err
-		}
-		if diff := cmp.Diff(healthy, bundle.Spec); diff != "" {
-			return fmt.Errorf("it has %d resources, paused: %v", len(bundle.Spec.Resources), bundle.Spec.Paused)
-		}
-		return nil
-	})
+	for _, change := range []func(){
+		func() { bundle.Spec.Paused = true },
+		func() { bundle.Spec.Resources = []fleet.BundleResource{{Name: "more.yaml", Content: "a: b"}} },
+	} {
+		f.change(&bundle, change)
+		m.eventually("the Bundle is healed", func() error {
+			if err := m.get(&bundle, m.workspace, m.bundleName()); err != nil {
+				return err
+			}
+			if diff := cmp.Diff(healthy, bundle.Spec); diff != "" {
+				return fmt.Errorf("it has %d resources, paused: %v", len(bundle.Spec.Resources), bundle.Spec.Paused)
+			}
+			return nil
+		})
+	}
 	uid := bundle.UID
 	m.check(m.Delete(context.Background(), &bundle))
 	m.eventually("the Bundle is there again", func() error {
@@ -209,6 +214,7 @@ func TestARolloutTriesOneFirstStopsByItselfAndGoesOnAfterTheFix(t *testing.T) {
 		}
 	}
 	f.restartHub()
+	f.losesTheFormerChart(members, first, versions)
 	f.change(settings, func() { settings.Data["config"] = `{"agentImage":"muster-agent:v2"}` })
 	versions[first.name] = d.Labels[fleet.LabelAgent]
 	for left := members; len(left) > 0; {

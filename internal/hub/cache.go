@@ -72,12 +72,10 @@ func lean(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// withoutResources keeps the resources of Bundles out of the cache, of those of agents all but a digest.
+// withoutResources keeps the resources of Bundles out of the cache, of those of agents all but the fact.
 func withoutResources(o any) (any, error) {
 	if b, ok := o.(*fleet.Bundle); ok {
-		if err := agentbundle.WithDigest(b); err != nil {
-			return nil, err
-		}
+		agentbundle.NoteResources(b)
 	}
 	return bundle.WithoutResources(o)
 }

@@ -173,7 +173,7 @@ func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *se
 		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error {
-			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, ResourcesDigest: agentbundle.ResourcesDigest}).Register(ctx, mgr)
+			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content}).Register(ctx, mgr)
 		},
 		func() error { return agents.Register(mgr) },
 		func() error { return group.New(deps).Register(mgr) },

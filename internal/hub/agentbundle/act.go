@@ -40,7 +40,6 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing Bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
 	}
-	bundle.Spec.Resources = nil
 	c.expected.Expect(client.ObjectKeyFromObject(o.cluster), bundle)
 	return nil
 }

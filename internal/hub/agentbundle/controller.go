@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -49,7 +50,7 @@ type Controller struct {
 
 // New returns a controller.
 func New(deps controller.Deps) *Controller {
-	return &Controller{Deps: deps, rollout: newRollout(), expected: kube.Expectations{Clock: deps.Clock, Timeout: cacheLag}}
+	return &Controller{Deps: deps, chart: chart{packed: lru.New(charts)}, rollout: newRollout(), expected: kube.Expectations{Clock: deps.Clock, Timeout: cacheLag}}
 }
 
 // Register adds the controller to the manager.

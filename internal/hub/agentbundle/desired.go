@@ -10,8 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -27,9 +29,11 @@ const (
 	annotationSentAt = "muster/told-at"
 	// annotationSettings on a Bundle is the digest of the agent's settings, as the importer knows them.
 	annotationSettings = "muster/agent-settings"
-	// cachedResources is where the cache has the digest of a Bundle's resources. No object of an API server has an annotation with a space
+	// hasResources is where the cache notes that a Bundle has resources, which it drops. No object of an API server has an annotation with a space
 	// in its name.
-	cachedResources = "digest of resources"
+	hasResources = "has resources"
+	// charts is how many packed charts are remembered: those of the last settings of the hub.
+	charts = 16
 	// digits is the length of each digest in a version.
 	digits = 20
 )
@@ -37,53 +41,67 @@ const (
 // BundleName is the name of the Bundle of a Cluster's agent.
 func BundleName(cluster string) string { return naming.SafeConcat("fleet-agent", cluster) }
 
-// WithDigest notes in the Bundle of an agent, before the cache drops its resources, what they are. A cache may transform an object twice.
-func WithDigest(bundle *fleet.Bundle) error {
-	if bundle.Labels[fleet.LabelAgent] == "" || bundle.Annotations[cachedResources] != "" {
-		return nil
+// NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops them: those that the hub writes have none.
+func NoteResources(bundle *fleet.Bundle) {
+	if bundle.Labels[fleet.LabelAgent] != "" && len(bundle.Spec.Resources) > 0 {
+		metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, hasResources, "")
 	}
-	digest, err := digestOf(bundle.Spec.Resources)
-	metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, cachedResources, digest)
-	return err
 }
 
-// ResourcesDigest is the digest that WithDigest noted; empty for a Bundle that is no agent's.
-func ResourcesDigest(bundle *fleet.Bundle) string { return bundle.Annotations[cachedResources] }
-
-// versionOf is the version that a Bundle of the cache holds, whatever its label says.
+// versionOf is the version that a Bundle of the cache holds, whatever its label says; none if it has resources of its own.
 func versionOf(bundle *fleet.Bundle) (version, error) {
+	if _, has := bundle.Annotations[hasResources]; has || bundle.Spec.ContentsID == "" {
+		return version{}, nil
+	}
 	spec := bundle.Spec
-	spec.Resources = nil
+	spec.ContentsID = ""
 	own, err := digestOf(spec)
-	return version{ResourcesDigest(bundle), own}, err
+	return version{naming.Digest([]byte(bundle.Spec.ContentsID))[:digits], own}, err
 }
 
-// chart is the chart of the agent as it was packed for the settings of the hub, and its digest.
+// chart is the chart of the agent, packed for the settings of the hub.
 type chart struct {
-	mu        sync.Mutex
-	settings  config.Agent
-	resources []fleet.BundleResource
-	digest    string
+	mu       sync.Mutex
+	settings config.Agent
+	// content is for these settings; nil before the first.
+	content *fleet.Content
+	// packed has it, and those for the settings before, by their names.
+	packed *lru.Cache
 }
 
-func (c *chart) pack(settings config.Agent) (resources []fleet.BundleResource, digest string, err error) {
+func (c *chart) pack(settings config.Agent) (*fleet.Content, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.digest != "" && reflect.DeepEqual(c.settings, settings) {
-		return c.resources, c.digest, nil
+	if c.content != nil && reflect.DeepEqual(c.settings, settings) {
+		return c.content, nil
 	}
-	if resources, err = agentchart.Resources(settings); err == nil {
-		digest, err = digestOf(resources)
+	resources, err := agentchart.Resources(settings)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		c.settings, c.resources, c.digest = settings, resources, digest
+	content, err := delivery.Pack(resources)
+	if err != nil {
+		return nil, fmt.Errorf("packing the agent's chart: %w", err)
 	}
-	return resources, digest, err
+	c.settings, c.content = settings, content
+	c.packed.Add(content.Name, content)
+	return content, nil
+}
+
+// Content returns the Content of that name if it is the agent's chart for the settings of the hub as they are, or were since this process began;
+// nil if it is not. Nobody changes what it returns.
+func (c *Controller) Content(name string) (*fleet.Content, error) {
+	if _, err := c.chart.pack(c.Config.Current().Agent); err != nil {
+		return nil, err
+	}
+	content, _ := c.chart.packed.Get(name)
+	known, _ := content.(*fleet.Content)
+	return known, nil
 }
 
 // bundleFor returns what the Bundle of a Cluster's agent, which runs in a namespace, should be, and its version.
 func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings config.Agent, now time.Time) (*fleet.Bundle, version, error) {
-	resources, common, err := c.pack(settings)
+	content, err := c.pack(settings)
 	if err != nil {
 		return nil, version{}, err
 	}
@@ -103,7 +121,7 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings con
 			},
 		},
 		Spec: fleet.BundleSpec{
-			Resources: resources,
+			ContentsID: content.Name, // which all agents share
 			BundleDeploymentOptions: fleet.BundleDeploymentOptions{
 				DefaultNamespace: namespace,
 				Helm: &fleet.HelmOptions{
@@ -119,9 +137,7 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings con
 			}},
 		},
 	}
-	bundle.Annotations[cachedResources] = common
 	v, err := versionOf(bundle)
-	delete(bundle.Annotations, cachedResources)
 	bundle.Labels = map[string]string{fleet.LabelManaged: "true", fleet.LabelAgent: v.String()}
 	return bundle, v, err
 }

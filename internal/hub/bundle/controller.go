@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -42,8 +41,6 @@ const (
 	deploymentTimeout = 10 * time.Second
 	// gather is how long the Bundle of a BundleDeployment that changed waits for others, so that it is not planned for each by itself.
 	gather = 200 * time.Millisecond
-	// packs is how many digests of resources are remembered: there are as many as versions of the agent at a time.
-	packs = 100
 )
 
 // Indexes of the cache.
@@ -64,8 +61,8 @@ type Deps struct {
 	controller.Deps
 	// IsAgents says whether a Bundle that is labelled as that of an agent is what the hub wrote. It is not trusted by its label.
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
-	// ResourcesDigest is that of a Bundle of the cache, whose resources the cache has dropped; empty if the cache has not noted one.
-	ResourcesDigest func(*fleet.Bundle) string
+	// AgentChart returns the Content of that name if the hub can make it, which all Bundles of agents name instead of having resources; else nil.
+	AgentChart func(name string) (*fleet.Content, error)
 }
 
 // Controller reconciles Bundles.
@@ -80,8 +77,6 @@ type Controller struct {
 	foreign cache.Cache
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
 	computed sync.Map
-	// packed are the packed of Bundles by the digest of their resources: all Bundles of agents have the same ones.
-	packed *lru.Cache
 }
 
 // New returns a controller.
@@ -92,7 +87,6 @@ func New(deps Deps) *Controller {
 		deploymentWrites: kube.Expectations{Clock: deps.Clock, Timeout: deploymentTimeout, Whole: true},
 		secretWrites:     kube.Expectations{Clock: deps.Clock},
 		contents:         newContents(deps.Deps),
-		packed:           lru.New(packs),
 	}
 }
 

@@ -23,7 +23,11 @@ var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
 	o := observed{bundle: bundle}
-	known, err := c.load(ctx, bundle)
+	forged, err := c.forged(ctx, bundle)
+	if err != nil {
+		return o, err
+	}
+	known, err := c.load(ctx, bundle, forged == nil && bundle.Labels[fleet.LabelAgent] != "")
 	if err != nil {
 		return o, err
 	}
@@ -33,10 +37,6 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	bundle = known.withValues(bundle)
 	o.bundle, o.content = bundle, known.packed
 	m, err := newMatcher(bundle)
-	forged, errForged := c.forged(ctx, bundle)
-	if errForged != nil {
-		return o, errForged
-	}
 	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
@@ -139,18 +139,16 @@ func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change, and those that are
-// the same in many Bundles once.
-func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle) (*computed, error) {
+// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change. A Bundle of an
+// agent has none: it names a Content.
+func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool) (*computed, error) {
 	key := client.ObjectKeyFromObject(bundle)
 	known := c.computedFor(key)
 	if known.isOf(bundle) && (known.packed.name == "" || c.contents.has(key)) {
 		return known, nil
 	}
-	digest := c.ResourcesDigest(bundle)
-	if same, ok := c.packed.Get(digest); ok && c.contents.share(key, same.(packed).name) {
-		known.begin(bundle, same.(packed))
-		return known, nil
+	if agents {
+		return known, c.loadChart(ctx, bundle, known)
 	}
 	var whole fleet.Bundle
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(bundle), &whole); err != nil {
@@ -165,13 +163,32 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle) (*computed,
 		return known, nil
 	}
 	known.begin(bundle, packed{name: content.Name, sum: content.SHA256Sum, chart: hasChart(whole.Spec.Resources), problem: problem})
-	if err := c.contents.ensure(ctx, key, content); err != nil {
-		return nil, err
+	return known, c.contents.ensure(ctx, key, content)
+}
+
+// loadChart does so for the Bundle of an agent. Of an older version of the hub's there is only the Content, as long as something refers to it.
+func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
+	key, name := client.ObjectKeyFromObject(bundle), bundle.Spec.ContentsID
+	content, err := c.AgentChart(name)
+	if err != nil {
+		return err
 	}
-	if digest != "" {
-		c.packed.Add(digest, known.packed)
+	if content == nil {
+		content = &fleet.Content{}
+		if err := c.Live.Get(ctx, client.ObjectKey{Name: name}, content); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Content %s: %w", name, err)
+		}
 	}
-	return known, nil
+	if content.Name == "" {
+		gone := fmt.Errorf("the Content %s, a former version of the agent's chart, was deleted: the agent gets the present one when it is its turn", name)
+		known.begin(bundle, packed{chart: true, problem: gone})
+		return nil
+	}
+	known.begin(bundle, packed{name: name, sum: content.SHA256Sum, chart: true})
+	if c.contents.share(key, name) {
+		return nil
+	}
+	return c.contents.ensure(ctx, key, content.DeepCopy())
 }
 
 // deployments returns the deployments of a Bundle by their namespace.

@@ -167,7 +167,7 @@ func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
 			*to = append(*to, field)
 		}
 	}
-	note(bundle.Spec.ContentsID != "", &ignored, "contentsId")
+	note(bundle.Spec.ContentsID != "" && bundle.Labels[fleet.LabelAgent] == "", &ignored, "contentsId")
 	note(bundle.Spec.HelmOpOptions != nil, &ignored, "helmOpOptions")
 	options := func(prefix string, o fleet.BundleDeploymentOptions) {
 		note(len(o.DownstreamResources) > 0, &refused, prefix+"downstreamResources")
