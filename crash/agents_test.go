@@ -1,13 +1,22 @@
 package crash
 
 import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // clusterToImport makes the kubeconfig by which the hub reaches the member.
@@ -36,4 +45,79 @@ func (in *run) configure(settings string) {
 	in.t.Helper()
 	of := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}}
 	in.change(of, func() { of.Data = map[string]string{"config": settings} })
+}
+
+// stored is the Secret with the agent's credential.
+func (in *run) stored() *corev1.Secret {
+	in.t.Helper()
+	secret := &corev1.Secret{}
+	in.check(in.on.Get(context.Background(), client.ObjectKey{Namespace: in.agentNamespace(), Name: naming.AgentSecret}, secret))
+	return secret
+}
+
+// clusterThatWasAway joins, and is then without an agent until its credential has run out: the token in its Secret says so, and the hub refuses it.
+func (in *run) clusterThatWasAway() {
+	in.t.Helper()
+	in.joinByToken()
+	in.programs[agent][0].Kill()
+	secret := in.stored()
+	claims := credential.ClaimsOf(string(secret.Data["token"]))
+	payload := fmt.Sprintf(`{"sub":%q,"iat":1,"exp":601,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`, claims.Subject, claims.AccountUID)
+	secret.Data["token"] = []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")
+	in.check(in.on.Update(context.Background(), secret))
+}
+
+// comeBack starts the agent, which gets another identity by its key; the one before is gone.
+func (in *run) comeBack() {
+	in.t.Helper()
+	before, account := credential.ClaimsOf(string(in.stored().Data["token"])), kube.CoreMetadata("ServiceAccount")
+	in.programs[agent][0].Start()
+	in.eventually("the agent uses another identity", func() error {
+		now := credential.ClaimsOf(string(in.stored().Data["token"]))
+		err := in.get(account, naming.MemberNamespace(in.id, naming.Cluster(in.id)), naming.MemberServiceAccount)
+		if err == nil && (now.AccountUID == before.AccountUID || now.AccountUID != string(account.UID)) {
+			err = fmt.Errorf("it uses account %s, there is %s", now.AccountUID, account.UID)
+		} else if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("the account is being replaced: %w", err)
+		}
+		return err
+	})
+	in.untilTrue(fleet.ConditionReady)
+}
+
+// clusterAtAnAddress joins a hub whose settings say where it is.
+func (in *run) clusterAtAnAddress() {
+	in.t.Helper()
+	in.moveTo(in.hubFront, in.hubFront)
+	in.joinByToken()
+	in.untilThere(in.hubFront, in.hubFront)
+}
+
+// rotate moves the agent to another address with another CA as the user guide says: first both are trusted, then it moves, then the old CA goes.
+func (in *run) rotate() {
+	in.t.Helper()
+	for _, step := range [][]testkube.Cluster{{in.hubFront, in.hubFront, in.otherFront}, {in.otherFront, in.hubFront, in.otherFront}, {in.otherFront, in.otherFront}} {
+		in.moveTo(step[0], step[1:]...)
+		in.untilThere(step[0], step[1:]...)
+	}
+}
+
+func (in *run) moveTo(at testkube.Cluster, trusted ...testkube.Cluster) {
+	in.t.Helper()
+	settings, err := json.Marshal(map[string]string{"apiServerURL": at.Config.Host, "apiServerCA": string(bundle(trusted)), "agentTLSMode": "strict"})
+	in.check(err)
+	in.configure(string(settings))
+}
+
+func (in *run) untilThere(at testkube.Cluster, trusted ...testkube.Cluster) {
+	in.t.Helper()
+	in.untilTrue(fleet.ConditionHubConfigured, at.Config.Host, credential.CAHash(bundle(trusted))[:12])
+}
+
+// bundle has the CAs of several addresses.
+func bundle(of []testkube.Cluster) (all []byte) {
+	for _, one := range of {
+		all = append(all, one.Config.CAData...)
+	}
+	return all
 }

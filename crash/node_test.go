@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -33,13 +35,12 @@ type pod struct {
 	address string
 }
 
-// newNode gives the run a node, on a member where nothing is left of the agents of earlier runs. After the run its Cluster is deleted: the hub would install
-// the agent again, and keep others waiting for it.
+// newNode gives the run a node, on a member where nothing is left of the agents of earlier runs.
 func (in *run) newNode() {
 	in.t.Helper()
 	own := in.member.Disguise(in.t, string(uuid.NewUUID()), nil)
 	in.node = &node{own: own, member: in.wire.front(in.t, own, atMember), pods: map[types.UID]*pod{}}
-	in.t.Cleanup(func() { in.check(client.IgnoreNotFound(in.Delete(context.Background(), in.cluster()))) })
+	in.t.Cleanup(in.forgetAgent)
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}} {
 		in.check(in.on.List(context.Background(), list))
 		in.check(meta.EachListItem(list, func(o runtime.Object) error {
@@ -49,6 +50,23 @@ func (in *run) newNode() {
 			return nil
 		}))
 	}
+}
+
+// forgetAgent deletes the Cluster after the run: the hub would install its agent again, and keep others waiting for it. The chart of agents is in one Content,
+// which is then nobody's.
+func (in *run) forgetAgent() {
+	in.node = nil
+	in.check(client.IgnoreNotFound(in.Delete(context.Background(), in.cluster())))
+	in.eventually("the Content of the run is gone", func() error {
+		var contents fleet.ContentList
+		in.check(in.List(context.Background(), &contents))
+		for _, c := range contents.Items {
+			if !slices.Contains(in.known.contents, c.Name) {
+				return fmt.Errorf("%s is there", c.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // runPods starts and ends what the Pods of the agent ask for, and says which of them are ready. All that waits does that again and again.

@@ -40,6 +40,8 @@ var scenarios = []scenario{
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},
 	{"cluster-leave", []string{hub, agent, deployer}, (*run).clusterWithBundle, (*run).leaveCluster},
 	{"import", []string{hub, agent}, (*run).clusterToImport, (*run).importCluster},
+	{"reconnect", []string{hub, agent}, (*run).clusterThatWasAway, (*run).comeBack},
+	{"ca", []string{hub, agent}, (*run).clusterAtAnAddress, (*run).rotate},
 }
 
 // joinByToken makes a token, installs an agent with its values and waits for the member.

@@ -215,8 +215,9 @@ func (w words) text(s string) string {
 var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version", "secretVersion", "deployment.kubernetes.io/revision"}
 
 // late are fields that are counted or reported only every ten seconds, so that an undisturbed run may have ended before: of registration tokens how
-// often they were used, and of members which namespaces they have, which here are those of all runs, besides.
-var late = []string{"used", "registrations", "lastUsed", "namespaces"}
+// often they were used, and of members which namespaces they have, which here are those of all runs, besides, and by how much their clocks seem to be off, which
+// on one machine is how long a heartbeat took.
+var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds"}
 
 // object is how an object is but for times and counters. Of a Secret the keys are told, because the values are keys and tokens; of a Lease
 // that it is there, because it is renewed all the time.
