@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -40,11 +43,63 @@ func (in *run) importCluster() {
 	in.untilTrue(fleet.ConditionReady)
 }
 
+func (in *run) importedCluster() {
+	in.t.Helper()
+	in.clusterToImport()
+	in.importCluster()
+}
+
+// upgrade lets the hub manage the agent, which so adopts its own release, and then changes the agent's settings, which replaces its Pod.
+func (in *run) upgrade() {
+	in.t.Helper()
+	cluster := in.cluster()
+	in.change(cluster, func() { delete(cluster.Labels, fleet.LabelNonManagedAgent) })
+	in.untilTrue(fleet.ConditionAgentUpToDate)
+	setting := corev1.EnvVar{Name: "SETTING", Value: in.id}
+	in.change(cluster, func() { cluster.Spec.AgentEnvVars = []corev1.EnvVar{setting} })
+	in.eventually("the agent runs with its new setting", func() error {
+		var deployment appsv1.Deployment
+		in.check(in.on.Get(context.Background(), client.ObjectKey{Namespace: in.agentNamespace(), Name: "fleet-agent"}, &deployment))
+		if env := deployment.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, setting) {
+			return fmt.Errorf("its environment is %v", env)
+		}
+		if s := deployment.Status; s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
+			return fmt.Errorf("its Deployment is %+v", s)
+		}
+		return nil
+	})
+	in.untilTrue(fleet.ConditionAgentUpToDate)
+	in.untilTrue(fleet.ConditionReady)
+}
+
 // configure writes the settings of the hub.
 func (in *run) configure(settings string) {
 	in.t.Helper()
 	of := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}}
 	in.change(of, func() { of.Data = map[string]string{"config": settings} })
+}
+
+// clusterWithShortCredential joins while credentials live for ten minutes, which is as short as Kubernetes allows. The next one lives as long as usual.
+func (in *run) clusterWithShortCredential() {
+	in.t.Helper()
+	in.configure(`{"agentTokenLifetime":"10m"}`)
+	in.joinByToken()
+	in.configure(testkube.HubSettings)
+}
+
+// renew waits for the renewal, which is due some 80 seconds after such a credential was issued, and not again for a day.
+func (in *run) renew() {
+	in.t.Helper()
+	in.eventually("the renewed credential is in use", func() error {
+		cluster, stored, report := in.cluster(), in.stored(), &clusterv1beta1.InternalMemberCluster{}
+		in.check(in.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster))
+		in.check(in.get(report, naming.MemberNamespace(in.id, cluster.Name), cluster.Name))
+		c, issued := cluster.Status.Credential, report.Spec.Credential
+		if c == nil || c.Sequence != 1 || string(stored.Data["sequence"]) != "1" || issued == nil || len(issued.Sealed) > 0 {
+			return fmt.Errorf("the record says %+v, the agent has %s, the report has %+v", c, stored.Data["sequence"], issued)
+		}
+		return nil
+	})
 }
 
 // stored is the Secret with the agent's credential.

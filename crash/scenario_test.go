@@ -40,7 +40,9 @@ var scenarios = []scenario{
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},
 	{"cluster-leave", []string{hub, agent, deployer}, (*run).clusterWithBundle, (*run).leaveCluster},
 	{"import", []string{hub, agent}, (*run).clusterToImport, (*run).importCluster},
+	{"renewal", []string{hub, agent}, (*run).clusterWithShortCredential, (*run).renew},
 	{"reconnect", []string{hub, agent}, (*run).clusterThatWasAway, (*run).comeBack},
+	{"upgrade", []string{hub, agent, deployer}, (*run).importedCluster, (*run).upgrade},
 	{"ca", []string{hub, agent}, (*run).clusterAtAnAddress, (*run).rotate},
 }
 
