@@ -20,7 +20,7 @@ import (
 var (
 	all      = flag.Bool("all", false, "try all points, not a sample")
 	seed     = flag.Uint64("seed", 0, "choose a sample, the same one for the same number")
-	only     = flag.String("scenario", "", "only this scenario")
+	only     = flag.String("scenario", "", "only these scenarios, such as join,rollout")
 	program  = flag.String("program", "", "only the calls of this program: hub, agent or deployer")
 	onlyThis = flag.String("fault", "", "only this fault: "+strings.Join(faults, ", "))
 	points   = flag.Int("points", 4, "how many points with faults of each scenario are in a sample")
@@ -53,7 +53,7 @@ func TestPoints(t *testing.T) {
 		t.Logf("a sample, as of go test ./crash -args -scenario %s -fault %s -points %d -seed %d", *only, *onlyThis, *points, *seed)
 	}
 	random := rand.New(rand.NewPCG(*seed, 0))
-	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return *only != "" && s.name != *only })
+	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return *only != "" && !slices.Contains(strings.Split(*only, ","), s.name) })
 	if !*all && *where == "" {
 		random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 		chosen = chosen[:min(sampled, len(chosen))]
@@ -197,6 +197,7 @@ func (r *rig) survives(t *testing.T, s scenario, at trial, want snapshot) (reach
 	defer pace.Stop()
 	testkube.Within(t, longestWait, "the end is that of the undisturbed run", func() error {
 		<-pace.C
+		in.runPods()
 		got, planes := in.snapshot()
 		if wrong := append(check(in.known, planes), want.differences(got)...); len(wrong) > 0 {
 			return errors.New(strings.Join(wrong, "\n"))

@@ -3,6 +3,7 @@ package crash
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -118,7 +119,7 @@ func (w *wire) cutWatches(program string) {
 	}
 }
 
-// front is a way to a control plane through the wire. Who names the program that makes a request.
+// front is a way to a control plane through the wire, with a CA of its own. Who names the program that makes a request.
 func (w *wire) front(t testing.TB, to testkube.Cluster, who func(*http.Request) string) testkube.Cluster {
 	t.Helper()
 	target, err := url.Parse(to.Config.Host)
@@ -132,7 +133,13 @@ func (w *wire) front(t testing.TB, to testkube.Cluster, who func(*http.Request) 
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 	}
-	return to.Behind(testkube.ServeTLS(t, func(answer http.ResponseWriter, r *http.Request) { w.serve(forward, who(r), answer, r) }))
+	certificate, ca := testkube.NewCertificate(t)
+	server := testkube.ServeTLS(t, func(answer http.ResponseWriter, r *http.Request) { w.serve(forward, who(r), answer, r) }, func(s *httptest.Server) {
+		s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	})
+	front := to.Behind(server)
+	front.Config.CAData = []byte(ca)
+	return front
 }
 
 func (w *wire) serve(forward http.Handler, program string, answer http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,20 +33,28 @@ type rig struct {
 	wire *wire
 	// hub and member are the control planes as their administrators reach them.
 	hub, member testkube.Cluster
-	// hubFront is the hub as agents reach it, memberKubeconfig the member as they do.
+	// hubFront is the hub as agents reach it, otherFront another address of it, memberKubeconfig the member as they reach it.
 	hubFront         testkube.Cluster
+	otherFront       testkube.Cluster
 	memberKubeconfig string
 	// kinds are what each of the two serves.
 	kinds [2][]schema.GroupVersionKind
 
 	mu       sync.Mutex
-	programs map[string]*testkube.Program
+	programs map[string][]*process
 	runs     int
+}
+
+// process is a program that runs.
+type process struct {
+	*testkube.Program
+	// ending: it was asked to end, so that it is not started again.
+	ending bool
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{wire: &wire{watches: map[string]map[*http.Request]context.CancelFunc{}}, programs: map[string]*testkube.Program{}}
+	r := &rig{wire: &wire{watches: map[string]map[*http.Request]context.CancelFunc{}}, programs: map[string][]*process{}}
 	r.wire.restart = r.restart
 	r.hub, r.member = testkube.Start(t, "hub"), testkube.Start(t, "member")
 	r.hub.InstallHub(t)
@@ -54,10 +63,10 @@ func newRig(t *testing.T) *rig {
 		testkube.Build(t, program)
 	}
 	r.member.Account(t, "agent", "cluster-admin")
-	r.hubFront = r.wire.front(t, r.hub, atHub)
+	r.hubFront, r.otherFront = r.wire.front(t, r.hub, atHub), r.wire.front(t, r.hub, atHub)
 	r.memberKubeconfig = r.kubeconfig(t, r.wire.front(t, r.member, atMember), bearer(t, r.member.Client(t), metav1.NamespaceDefault, "agent"))
 	reach := r.wire.front(t, r.hub, func(*http.Request) string { return hub })
-	r.run(t, hub, "muster-hub", "--kubeconfig", r.kubeconfig(t, reach, bearer(t, r.hub.Client(t), naming.SystemNamespace, naming.HubServiceAccount)),
+	r.run(t, hub, "muster-hub", nil, "--kubeconfig", r.kubeconfig(t, reach, bearer(t, r.hub.Client(t), naming.SystemNamespace, naming.HubServiceAccount)),
 		"--namespace", naming.SystemNamespace, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	testkube.Eventually(t, "the hub works", func() error {
 		return r.hub.Client(t).Get(context.Background(), client.ObjectKey{Name: naming.MemberSystemNamespace}, &corev1.Namespace{})
@@ -104,26 +113,42 @@ func bearer(t *testing.T, on client.Client, namespace, name string) string {
 }
 
 // run starts a program for as long as the test lasts.
-func (r *rig) run(t *testing.T, name, program string, args ...string) {
+func (r *rig) run(t *testing.T, name, program string, env []string, args ...string) *process {
 	t.Helper()
-	running := testkube.Run(t, program, args...)
+	running := &process{Program: testkube.RunWith(t, program, env, args...)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.programs[name] = running
+	r.programs[name] = append(r.programs[name], running)
+	return running
 }
 
-// restart kills a program and starts it again; a deployer is started by its agent.
+// restart kills a program and starts it again; a deployer is started by its agent. Of agents there are two while one takes over from the other, which
+// cannot be told apart by their calls: both are killed.
 func (r *rig) restart(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if name == deployer {
-		for _, child := range r.programs[agent].Children() {
-			_ = child.Kill() // it may have ended by itself
+		for _, p := range r.programs[agent] {
+			for _, child := range p.Children() {
+				_ = child.Kill() // it may have ended by itself
+			}
 		}
 		return
 	}
-	r.programs[name].Kill()
-	r.programs[name].Start()
+	for _, p := range r.programs[name] {
+		if p.Kill(); !p.ending {
+			p.Start()
+		}
+	}
+}
+
+// end asks a program to end, as a node does.
+func (r *rig) end(p *process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.ending = true; !p.Ended() {
+		p.Signal(syscall.SIGTERM)
+	}
 }
 
 // run is one run of a scenario: its own workspace, member and names, which all have its ID.
@@ -136,13 +161,17 @@ type run struct {
 	id string
 	// known are the objects that were there before.
 	known known
+	// node runs the Pods of the run's agent; nil if the rig itself starts the agent.
+	node *node
 }
 
 // begin gives a run its names and its workspace.
 func (r *rig) begin(t *testing.T) *run {
 	t.Helper()
 	r.runs++
+	r.programs[agent] = nil // those of earlier runs have ended with them
 	in := &run{rig: r, t: t, Client: r.hub.Client(t), on: r.member.Client(t), id: fmt.Sprintf("crash-%04d", r.runs)}
+	in.configure(testkube.HubSettings)
 	in.known = in.rememberObjects()
 	in.create(in.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.id}})
 	in.create(in.on, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.agentNamespace()}})
@@ -169,7 +198,10 @@ func (in *run) get(o client.Object, namespace, name string) error {
 
 func (in *run) eventually(what string, check func() error) {
 	in.t.Helper()
-	testkube.Eventually(in.t, what, check)
+	testkube.Eventually(in.t, what, func() error {
+		in.runPods()
+		return check()
+	})
 }
 
 // change edits an object of the hub until the edit is not in conflict.
@@ -185,7 +217,7 @@ func (in *run) change(o client.Object, edit func()) {
 // startAgent starts muster-agent as it runs in a pod, but for the kubeconfig.
 func (in *run) startAgent(args ...string) {
 	in.t.Helper()
-	in.run(in.t, agent, "muster-agent", append([]string{
+	in.run(in.t, agent, "muster-agent", nil, append([]string{
 		"--kubeconfig", in.memberKubeconfig, "--namespace", in.agentNamespace(), "--health-probe-bind-address", "0", "--metrics-bind-address", "0",
 	}, args...)...)
 }

@@ -3,6 +3,8 @@ package crash
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,6 +39,11 @@ var scenarios = []scenario{
 	{"placement", []string{hub, deployer}, (*run).memberWithShop, (*run).place},
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},
 	{"cluster-leave", []string{hub, agent, deployer}, (*run).clusterWithBundle, (*run).leaveCluster},
+	{"import", []string{hub, agent}, (*run).clusterToImport, (*run).importCluster},
+	{"renewal", []string{hub, agent}, (*run).clusterWithShortCredential, (*run).renew},
+	{"reconnect", []string{hub, agent}, (*run).clusterThatWasAway, (*run).comeBack},
+	{"upgrade", []string{hub, agent, deployer}, (*run).importedCluster, (*run).upgrade},
+	{"ca", []string{hub, agent}, (*run).clusterAtAnAddress, (*run).rotate},
 }
 
 // joinByToken makes a token, installs an agent with its values and waits for the member.
@@ -64,12 +71,24 @@ func (in *run) joinWith(flags ...string) {
 	settings := map[string]string{"config": fmt.Sprintf(`{"clientID":%q}`, in.id)}
 	in.create(in.on, &corev1.ConfigMap{ObjectMeta: at(naming.AgentConfigMap), Data: settings})
 	in.startAgent(flags...)
-	in.eventually("the Cluster is ready", func() error {
-		var cluster fleet.Cluster
-		if err := in.get(&cluster, in.id, naming.Cluster(in.id)); err != nil {
+	in.untilTrue(fleet.ConditionReady)
+}
+
+// cluster names the Cluster of the run.
+func (in *run) cluster() *fleet.Cluster {
+	return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: in.id, Name: naming.Cluster(in.id)}}
+}
+
+// untilTrue waits until a condition of the Cluster is true, and its message has all parts.
+func (in *run) untilTrue(condition string, parts ...string) {
+	in.t.Helper()
+	in.eventually("the Cluster is "+condition, func() error {
+		cluster := in.cluster()
+		if err := in.Get(context.Background(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
 		}
-		if c := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady); c == nil || c.Status != corev1.ConditionTrue {
+		c := kube.FindCondition(cluster.Status.Conditions, condition)
+		if c == nil || c.Status != corev1.ConditionTrue || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(c.Message, part) }) {
 			return fmt.Errorf("its condition is %+v", c)
 		}
 		return nil
@@ -121,10 +140,9 @@ func (in *run) joinAsMemberCluster() {
 // clusterThatDelivers joins by token an agent that starts the deployer and is not managed: nobody runs pods here, so it could not replace itself.
 func (in *run) clusterThatDelivers() {
 	in.t.Helper()
-	in.create(in.Client, &fleet.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: in.id, Name: naming.Cluster(in.id), Labels: map[string]string{fleet.LabelNonManagedAgent: "true"}},
-		Spec:       fleet.ClusterSpec{ClientID: in.id},
-	})
+	cluster := in.cluster()
+	cluster.Labels, cluster.Spec.ClientID = map[string]string{fleet.LabelNonManagedAgent: "true"}, in.id
+	in.create(in.Client, cluster)
 	in.clusterJoined()
 }
 
@@ -230,7 +248,7 @@ func (in *run) clusterWithBundle() {
 // leaveCluster deletes a Cluster that has a Bundle, with the policy to take it along.
 func (in *run) leaveCluster() {
 	in.t.Helper()
-	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: in.id, Name: naming.Cluster(in.id)}}
+	cluster := in.cluster()
 	in.change(cluster, func() {
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1beta1.AnnotationLeavePolicy, "Delete")
 	})

@@ -26,8 +26,9 @@ type plane struct {
 	objects []unstructured.Unstructured
 }
 
-// derived are kinds that nobody in the fleet writes.
-var derived = []string{"Event", "Endpoints", "EndpointSlice", "ComponentStatus", "APIService", "IPAddress"}
+// derived are kinds that nobody in the fleet writes. ReplicaSets and Pods are derived of the agent's Deployment, which says how many there are and how they
+// are: a ReplicaSet without Pods is left of each change of it, of those that a killed program made again, too.
+var derived = []string{"Event", "Endpoints", "EndpointSlice", "ComponentStatus", "APIService", "IPAddress", "ReplicaSet", "Pod"}
 
 // kinds are what a control plane serves and lists, in one version each.
 func kinds(in *run, cluster testkube.Cluster) []schema.GroupVersionKind {
@@ -107,7 +108,7 @@ func (in *run) snapshot() (snapshot, []plane) {
 	w := words{id: in.id, live: map[string]bool{}, generated: map[string]string{}}
 	for i, p := range planes {
 		for _, o := range p.objects {
-			w.live[string(o.GetUID())] = true
+			w.live[string(o.GetUID())], w.live[uid.FindStringSubmatch(string(o.GetUID()))[1]] = true, true
 			if prefix := o.GetGenerateName(); prefix != "" {
 				w.generated[o.GetName()] = prefix + "*"
 			}
@@ -173,7 +174,7 @@ func (s snapshot) differences(other snapshot) []string {
 // words replaces what differs from run to run.
 type words struct {
 	id string
-	// live are the UIDs of all objects that there are.
+	// live are the UIDs of all objects that there are, and their beginnings.
 	live map[string]bool
 	// past is whether a UID may be that of an object that is gone without that being a difference.
 	past bool
@@ -183,13 +184,15 @@ type words struct {
 
 var (
 	runID   = regexp.MustCompile(`crash-\d{4}`)
-	uid     = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	uid     = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`) // in a name that is too long only its beginning, and a digest
 	hash    = regexp.MustCompile(`[0-9a-f]{10,}`)
 	asked   = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
 	// revision is how often a release was deployed: once more if the deployer was killed at it.
-	revision = regexp.MustCompile(`(/web:|release\.v1\.web\.v)\d+`)
-	when     = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	revision = regexp.MustCompile(`(/(?:web|fleet-agent):|release\.v1\.(?:web|fleet-agent)\.v)\d+`)
+	// podOf are the names of the agent's ReplicaSets and Pods, which are made of digests and letters by chance.
+	podOf = regexp.MustCompile(`\bfleet-agent(-[bcdf-hj-np-tv-z2-9]{5,10}){1,2}\b`)
+	when  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
 func (w words) text(s string) string {
@@ -198,22 +201,23 @@ func (w words) text(s string) string {
 	}
 	s = strings.ReplaceAll(s, w.id, "$RUN")
 	s = uid.ReplaceAllStringFunc(s, func(found string) string {
-		if w.past || w.live[found] {
+		if w.past || w.live[found] || w.live[uid.FindStringSubmatch(found)[1]] {
 			return "$UID"
 		}
 		return "$UID-OF-NOTHING"
 	})
-	s = revision.ReplaceAllString(s, "${1}N")
+	s = podOf.ReplaceAllString(revision.ReplaceAllString(s, "${1}N"), "fleet-agent-*")
 	s = asked.ReplaceAllString(hash.ReplaceAllString(s, "$$HASH"), "request-*")
 	return when.ReplaceAllString(encoded.ReplaceAllString(s, "$$BYTES"), "$$TIME")
 }
 
 // counters are fields that say how often something was written, which a disturbed run may do more often.
-var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version"}
+var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version", "secretVersion", "deployment.kubernetes.io/revision"}
 
 // late are fields that are counted or reported only every ten seconds, so that an undisturbed run may have ended before: of registration tokens how
-// often they were used, and of members which namespaces they have, which here are those of all runs, besides.
-var late = []string{"used", "registrations", "lastUsed", "namespaces"}
+// often they were used, and of members which namespaces they have, which here are those of all runs, besides, and by how much their clocks seem to be off, which
+// on one machine is how long a heartbeat took.
+var late = []string{"used", "registrations", "lastUsed", "namespaces", "clockSkewSeconds"}
 
 // object is how an object is but for times and counters. Of a Secret the keys are told, because the values are keys and tokens; of a Lease
 // that it is there, because it is renewed all the time.

@@ -81,9 +81,10 @@ func TestCheckReportsWhatMustNotBe(t *testing.T) {
 // TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers compares objects that have the names, UIDs and times of their runs.
 func TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers(t *testing.T) {
 	end := func(id, uid, role string) snapshot {
-		w := words{id: id, live: map[string]bool{uid: true}}
+		w := words{id: id, live: map[string]bool{uid: true, uid[:23]: true}}
 		o := unstructured.Unstructured{Object: map[string]any{"kind": "Thing", "metadata": map[string]any{"name": "of-" + id, "uid": uid, "resourceVersion": id}, "spec": map[string]any{
-			"of": uid, "since": "2026-01-01T00:00:" + id[len(id)-2:] + "Z", "role": role,
+			"of": uid, "since": "2026-01-01T00:00:" + id[len(id)-2:] + "Z", "role": role, "account": "token-" + uid[:23] + "-" + "c0" + id[len(id)-3:],
+			"by": "fleet-agent-6d5bf89c-x2k7" + map[string]string{"crash-0001": "b", "crash-0002": "c"}[id],
 		}}}
 		return snapshot{w.text("Thing of-" + id): w.object(o)}
 	}
