@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -28,7 +29,9 @@ type member struct {
 	// options are beside the usual ones.
 	options []func(*agent.Options)
 	agent   *agent.Agent
-	stop    func()
+	// logged is what the agent has logged.
+	logged log
+	stop   func()
 }
 
 // join gives a new member a registration token and settings, as the chart does, and starts its agent.
@@ -70,7 +73,7 @@ func (m *member) bootstrap(values map[string]string) {
 
 func (m *member) start() {
 	m.t.Helper()
-	options := agent.Options{Member: m.cluster.Config, Namespace: m.agentNamespace, Hostname: "pod-1", Log: logr.Discard()}
+	options := agent.Options{Member: m.cluster.Config, Namespace: m.agentNamespace, Hostname: "pod-1", Log: logr.FromSlogHandler(slog.NewTextHandler(&m.logged, nil))}
 	for _, set := range m.options {
 		set(&options)
 	}
@@ -87,7 +90,7 @@ func (m *member) start() {
 	m.t.Cleanup(func() {
 		if m.t.Failed() {
 			state, reason, _ := running.Status()
-			m.t.Logf("the agent in %s is %s: %s", m.agentNamespace, state, reason)
+			m.t.Logf("the agent in %s is %s: %s\n%s", m.agentNamespace, state, reason, m.logged.String())
 		}
 		m.stop()
 	})

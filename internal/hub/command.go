@@ -69,7 +69,8 @@ The charts fleet-crd and fleet install what it needs.`,
 	common.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
 	common.StringVar(&options.Namespace, "namespace", os.Getenv("NAMESPACE"), "the hub's system namespace (default: env NAMESPACE)")
 	set := command.Flags()
-	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace")
+	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+
+		"that does not notice while its cluster refuses all writes, and may show members as lost for a moment after that")
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.BoolVar(&debug, "debug", false, "log more")

@@ -171,26 +171,6 @@ func (e *entry) up(binary, name, dir string, flags []string) error {
 	return nil
 }
 
-// Snapshot copies all that the control plane of a name has stored, and returns what puts it back, as a restore from a backup does: resource
-// versions go back, too. For each the control plane is away for some seconds; no other test may use it.
-func Snapshot(t testing.TB, name string) (restore func()) {
-	t.Helper()
-	e := entryOf(name)
-	data, copied := filepath.Join(e.cluster.Dir, "etcd"), filepath.Join(t.TempDir(), "etcd")
-	while := func(change func() error) {
-		t.Helper()
-		e.halt()
-		if err := errors.Join(change(), e.resume()); err != nil {
-			t.Fatalf("control plane %s: %v", name, err)
-		}
-	}
-	while(func() error { return os.CopyFS(copied, os.DirFS(data)) })
-	return func() {
-		t.Helper()
-		while(func() error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(copied))) })
-	}
-}
-
 // localkube finds the binary: LOCALKUBE_BIN, else bin/localkube of the repository.
 func localkube() (string, error) {
 	if path := os.Getenv("LOCALKUBE_BIN"); path != "" {

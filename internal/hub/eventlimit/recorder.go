@@ -5,6 +5,7 @@
 package eventlimit
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -24,6 +27,8 @@ const (
 	Period = 5 * time.Minute
 	// maxObjects is how many objects are remembered; those without an Event for longest are forgotten.
 	maxObjects = 16384
+	// maxNote is the longest note that an API server takes; it refuses the whole Event otherwise.
+	maxNote = 1024
 )
 
 // Recorder records Events about each object at a bounded rate.
@@ -43,12 +48,12 @@ func New(recorder events.EventRecorder, clock clock.PassiveClock) *Recorder {
 	return &Recorder{recorder: recorder, clock: clock, limiters: lru.New(maxObjects)}
 }
 
-// Eventf records an Event unless there were too many about the object.
+// Eventf records an Event, with as much of the note as there is room for, unless there were too many about the object.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if object, err := meta.Accessor(regarding); err == nil && !r.limiter(object.GetUID()).TryAccept() {
 		return
 	}
-	r.recorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	r.recorder.Eventf(regarding, related, eventtype, reason, action, "%s", kube.Clip(fmt.Sprintf(note, args...), maxNote-len("...")))
 }
 
 // limiter returns the limiter of an object. Objects without a UID, which are not created yet, share one.

@@ -35,6 +35,10 @@ import (
 	"github.com/muster-fleet/muster/localkube/internal/process"
 )
 
+// etcdPause is how long an etcd that ended stays away before it is started
+// again.
+const etcdPause = time.Second
+
 // Options are what a user may choose about a cluster.
 type Options struct {
 	// Port of the API server; 0 keeps the one in the state, or picks one.
@@ -46,6 +50,9 @@ type Options struct {
 	// DefaultLimits leaves kube-controller-manager at its own limit of
 	// requests, instead of one that no test waits for.
 	DefaultLimits bool
+	// RestartEtcd starts etcd again when it ends, instead of ending the
+	// cluster; the API server lives through that, without storage meanwhile.
+	RestartEtcd bool
 	// Kubeconfig is a further file to add the cluster to, ReadyFile one to
 	// write when the cluster is ready; both may be empty.
 	Kubeconfig, ReadyFile string
@@ -163,6 +170,9 @@ func (c *Cluster) prepare() error {
 			return fmt.Errorf("removing the old ready file: %w", err)
 		}
 	}
+	if err := writeFile(c.dir.file("etcd-url"), []byte(c.etcdURL())); err != nil {
+		return err
+	}
 	return writeFile(c.dir.file("audit-policy.yaml"), []byte(auditPolicy))
 }
 
@@ -223,20 +233,33 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// watch waits for the end of the cluster: wished, or because a part died.
+// watch waits for the end of the cluster: wished, or because a part died
+// that is not started again.
 func (c *Cluster) watch(ctx context.Context) error {
 	var nodeEnded <-chan struct{}
 	if c.node != nil {
 		nodeEnded = c.node.ended
 	}
-	select {
-	case <-ctx.Done():
-		c.say("stopping")
-		return nil
-	case name := <-c.died:
-		return c.death(name)
-	case <-nodeEnded:
-		return fmt.Errorf("the host node of cluster %s ended: %w", c.dir.Name, c.node.err)
+	var restart <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			c.say("stopping")
+			return nil
+		case name := <-c.died:
+			death := c.death(name)
+			if name != component.Etcd || !c.options.RestartEtcd {
+				return death
+			}
+			c.say("starting etcd again: %v", death)
+			restart = time.After(etcdPause)
+		case <-restart:
+			if err := c.spawn(component.Etcd, c.etcdFlags()); err != nil {
+				return err
+			}
+		case <-nodeEnded:
+			return fmt.Errorf("the host node of cluster %s ended: %w", c.dir.Name, c.node.err)
+		}
 	}
 }
 

@@ -1,0 +1,138 @@
+package testkube
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// while ends the control plane, makes a change in its directory of etcd and starts the control plane again.
+func (e *entry) while(t testing.TB, change func(data string) error) {
+	t.Helper()
+	e.halt()
+	if err := errors.Join(change(filepath.Join(e.cluster.Dir, "etcd")), e.resume()); err != nil {
+		t.Fatalf("control plane %s: %v", e.cluster.Name(), err)
+	}
+}
+
+// Snapshot copies all that the control plane of a name has stored, and returns what puts it back, as a restore from a backup does: resource
+// versions go back, too. For each the control plane is away for some seconds; no other test may use it.
+func Snapshot(t testing.TB, name string) (restore func()) {
+	t.Helper()
+	e, copied := entryOf(name), filepath.Join(t.TempDir(), "etcd")
+	e.while(t, func(data string) error { return os.CopyFS(copied, os.DirFS(data)) })
+	return func() {
+		t.Helper()
+		e.while(t, func(data string) error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(copied))) })
+	}
+}
+
+// SmallDisk gives the etcd of a control plane a disk of its own of a size as mount(8) takes it, until the test ends. fill leaves nothing of it free, free gives
+// that back. The test is skipped where nothing may be mounted.
+func SmallDisk(t testing.TB, name, size string) (fill, free func()) {
+	t.Helper()
+	disk, e := t.TempDir(), entryOf(name)
+	if output, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "muster-test", disk).CombinedOutput(); err != nil {
+		t.Skipf("it needs a small disk, which cannot be mounted here: %v: %s", err, output)
+	}
+	stored, filler := filepath.Join(disk, "etcd"), filepath.Join(disk, "filler")
+	free = func() {
+		t.Helper()
+		if err := os.RemoveAll(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		free()
+		e.while(t, func(data string) error { return errors.Join(os.Remove(data), os.CopyFS(data, os.DirFS(stored))) })
+		if output, err := exec.Command("umount", disk).CombinedOutput(); err != nil {
+			t.Errorf("unmounting %s: %v: %s", disk, err, output)
+		}
+	})
+	e.while(t, func(data string) error {
+		return errors.Join(os.CopyFS(stored, os.DirFS(data)), os.RemoveAll(data), os.Symlink(stored, data))
+	})
+	fill = func() {
+		t.Helper()
+		file, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		for page := make([]byte, 4096); err == nil; {
+			_, err = file.Write(page)
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+	return fill, free
+}
+
+// Messages AlarmRequest of etcd, in the encoding of gRPC: the alarm NOSPACE is raised, or disarmed.
+const (
+	raise  = "\x00\x00\x00\x00\x04\x08\x01\x18\x01"
+	disarm = "\x00\x00\x00\x00\x04\x08\x02\x18\x01"
+)
+
+// RefuseWrites raises the alarm that the etcd of a control plane raises by itself when it has reached its quota, until accept is called, or the test ends:
+// reads are served, and no write is.
+func RefuseWrites(t testing.TB, name string) (accept func()) {
+	t.Helper()
+	dir := entryOf(name).cluster.Dir
+	alarm(t, dir, raise)
+	t.Cleanup(func() { alarm(t, dir, disarm) })
+	return func() {
+		t.Helper()
+		alarm(t, dir, disarm)
+	}
+}
+
+// alarm is a call of etcd's gRPC method Alarm, which is no more than a request of HTTP/2.
+func alarm(t testing.TB, dir, message string) {
+	t.Helper()
+	at, err := os.ReadFile(filepath.Join(dir, "etcd-url"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pki := filepath.Join(dir, "pki")
+	own, err := tls.LoadX509KeyPair(filepath.Join(pki, "etcd-client.crt"), filepath.Join(pki, "etcd-client.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(filepath.Join(pki, "etcd-ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(ca)
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{own}}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(at))+"/etcdserverpb.Maintenance/Alarm", bytes.NewBufferString(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("TE", "trailers")
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if status := response.Trailer.Get("grpc-status"); status != "0" {
+		t.Fatalf("etcd answers %s, gRPC status %q: %s", response.Status, status, response.Header.Get("grpc-message"))
+	}
+}
