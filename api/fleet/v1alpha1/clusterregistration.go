@@ -95,6 +95,9 @@ type ClusterRegistrationStatus struct {
 	// Granted is true once the credential has been issued.
 	// +optional
 	Granted bool `json:"granted,omitempty"`
+	// GrantedAt is when the credential was issued, by the clock of the hub: an answer that nobody fetches is withdrawn an hour later. A Muster addition.
+	// +optional
+	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
 	// State says where the request stands. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:Enum=Waiting;Pending;Conflict;Denied;Granted

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -197,13 +199,20 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 			return ctrl.Result{}, err
 		}
 	}
-	left := r.CreationTimestamp.Add(answerLife).Sub(c.Clock.Now())
+	left := answerLeft(r, c.Clock.Now())
 	// Without its answer the request is one of which a hub that was killed had not yet deleted the right to read it.
 	begun := len(r.Spec.AnswerKey) > 0 && len(r.Status.Answer) == 0
 	if _, proved := c.tracker.proved.Load(key); !proved && !begun && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
+}
+
+// answerLeft is how long the answer to a granted request is still kept for an agent that does not beat. The hub's own clock said when it was granted: that of the
+// API server, by which it was made, may differ, and a request may have waited for days.
+func answerLeft(r *fleet.ClusterRegistration, now time.Time) time.Duration {
+	granted := ptr.Deref(r.Status.GrantedAt, r.CreationTimestamp)
+	return min(granted.Add(answerLife).Sub(now), answerLife)
 }
 
 // revokeGranted withdraws the answer to a granted request for a Cluster that was revoked, and denies the request.

@@ -1,10 +1,12 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +26,9 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 		Answer:        answer,
 		DroppedLabels: o.dropped,
 		Conditions:    slices.Clone(r.Status.Conditions),
+	}
+	if after.Status.Granted {
+		after.Status.GrantedAt = cmp.Or(r.Status.GrantedAt, &metav1.Time{Time: c.Clock.Now()})
 	}
 	if said := o.attribution.condition(); said == nil {
 		after.Status.Conditions = kube.RemoveCondition(after.Status.Conditions, fleet.ConditionAttributed)
