@@ -173,12 +173,12 @@ func newUndefining(t *testing.T) fixture {
 var turns sync.Map
 
 // turn starts a control plane that the test has for itself until it ends.
-func turn(t *testing.T, name string) testkube.Cluster {
+func turn(t *testing.T, name string, flags ...string) testkube.Cluster {
 	t.Helper()
 	lock, _ := turns.LoadOrStore(name, &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()
 	t.Cleanup(lock.(*sync.Mutex).Unlock)
-	return testkube.Start(t, name)
+	return testkube.Start(t, name, flags...)
 }
 
 // newProcess runs a hub as a process with the rights that its chart gives it.

@@ -1,0 +1,37 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// TestAFullDiskUnderTheHubsEtcdLosesNothing fills the disk of the hub's etcd, which ends with it. The API server goes on without: it answers errors.
+func TestAFullDiskUnderTheHubsEtcdLosesNothing(t *testing.T) {
+	t.Parallel()
+	cluster := turn(t, "disk", "--restart-etcd")
+	fill, free := testkube.SmallDisk(t, cluster.Name(), "400m")
+	s := newProcess(t, cluster, "", "--leader-elect=true").survivors()
+	fill()
+	s.dies.stop()
+	s.eventually("the API server can store nothing", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		large := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.workspace, GenerateName: "large-"}, Data: map[string]string{"a": strings.Repeat("x", 1<<19)}}
+		if err := s.Create(ctx, large); err == nil {
+			return errors.New("it still can")
+		}
+		return nil
+	})
+	s.say("does not answer", "deadline")
+	<-time.After(4 * period)
+	free()
+	s.areWell(time.Now())
+}
