@@ -72,7 +72,7 @@ func lean(o any) (any, error) {
 	return cache.TransformStripManagedFields()(o)
 }
 
-// withoutResources keeps the resources of Bundles out of the cache, of those of agents all but the fact.
+// withoutResources keeps the resources of Bundles out of the cache, and notes of the Bundles of agents whether they have any.
 func withoutResources(o any) (any, error) {
 	if b, ok := o.(*fleet.Bundle); ok {
 		agentbundle.NoteResources(b)
