@@ -215,10 +215,13 @@ func (t *Tracker) leasesCounted() bool {
 	return t.following != nil && t.following.HasSynced()
 }
 
-// Refresh is how old the heartbeat that a record shows may get while the member is online: half a second for each Lease, so that all records together are
-// written about twice a second for that, but at least five minutes and at most an hour.
-func (t *Tracker) Refresh() time.Duration {
-	return min(max(time.Duration(t.leases.Load())*500*time.Millisecond, 5*time.Minute), time.Hour)
+// Refresh is how old the heartbeat that a record shows may get while the member is online.
+func (t *Tracker) Refresh() time.Duration { return RefreshOf(int(t.leases.Load())) }
+
+// RefreshOf so many members is half a second for each, so that all records together are written about twice a second for that, but at least five minutes
+// and at most an hour.
+func RefreshOf(members int) time.Duration {
+	return min(max(time.Duration(members)*500*time.Millisecond, 5*time.Minute), time.Hour)
 }
 
 // PeriodOf so many members is 50 ms times their number, so that together they write at most twenty times a second, but at least 10 s and at most
