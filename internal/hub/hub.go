@@ -57,6 +57,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/hub/unsupported"
+	"github.com/muster-fleet/muster/internal/servertime"
 )
 
 // Options is how a hub is run.
@@ -70,6 +71,8 @@ type Options struct {
 	Holder string
 	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
 	MetricsAddress, ProbeAddress string
+	// Clock is the machine's; the real one if nil.
+	Clock clock.Clock
 }
 
 // NewScheme returns the kinds that the hub reads and writes.
@@ -89,7 +92,12 @@ func NewScheme() *runtime.Scheme {
 func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = -1 // the API server's own priority and fairness decides
-	kinds := served.New(clock.RealClock{}, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	server := servertime.New(options.Clock)
+	restConfig.Wrap(server.Wrap)
+	kinds := served.New(options.Clock, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
 	managerOptions, err := managerOptions(restConfig, options, kinds)
 	if err != nil {
 		return err
@@ -101,7 +109,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	if err := requireCRDs(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	err = setUp(ctx, mgr, options.Namespace, kinds)
+	err = setUp(ctx, mgr, options, server, kinds)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the hub was asked to stop while it started
 	}
@@ -134,14 +142,15 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 }
 
 // setUp adds everything that runs.
-func setUp(ctx context.Context, mgr manager.Manager, namespace string, kinds *served.Kinds) error {
-	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Kinds: kinds, SystemNamespace: namespace}
-	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), clock.RealClock{})
+func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *served.Kinds) error {
+	namespace := options.Namespace
+	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds, SystemNamespace: namespace}
+	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
 	deps.Config = config.New(deps.Client, deps.Recorder, namespace)
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {
 		return err
 	}
-	deps.Liveness = liveness.New(clock.RealClock{}, logr.FromContextOrDiscard(ctx).WithName("liveness"))
+	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves, again, forever := &record.MoveLimiter{}, reconnect.New(deps), lasting.New(deps)
 	agents := agentbundle.New(deps)

@@ -17,6 +17,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/servertime"
 	"github.com/muster-fleet/muster/internal/version"
 )
 
@@ -45,11 +46,9 @@ type Hub struct {
 	// origin is the URL that requests are made for; each goes by the route in force when it is sent.
 	origin     *url.URL
 	route      atomic.Pointer[route]
-	clock      clock.PassiveClock
+	clock      *servertime.Clock
 	connection *kubeclient.Connection
 	token      atomic.Pointer[string]
-	// skew is how far the hub's clock is ahead of ours, in nanoseconds, by the last answer.
-	skew atomic.Int64
 }
 
 // Dial prepares a connection; nothing is sent yet.
@@ -58,7 +57,7 @@ func Dial(target Target, token string, clk clock.PassiveClock) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{origin: first.base, clock: clk}
+	h := &Hub{origin: first.base, clock: servertime.New(clk)}
 	h.route.Store(first)
 	h.SetToken(token)
 	h.connection, err = kubeclient.Connect(h.Config())
@@ -82,8 +81,8 @@ func (h *Hub) Target() Target { return h.route.Load().target }
 // Server is the URL.
 func (h *Hub) Server() string { return h.Target().Server }
 
-// Now is the time by the hub's clock, as of its last answer; the times in the hub's tokens are by that clock.
-func (h *Hub) Now() time.Time { return h.clock.Now().Add(time.Duration(h.skew.Load())) }
+// Now is the time by the hub's clock; the times in the hub's tokens are by that clock.
+func (h *Hub) Now() time.Time { return h.clock.Now() }
 
 // Close ends idle connections.
 func (h *Hub) Close() { h.route.Load().transport.CloseIdleConnections() }
@@ -101,14 +100,7 @@ func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
 		request = current.direct(request, h.origin)
 		request.Header.Set("Authorization", "Bearer "+*h.token.Load())
 	}
-	response, err := current.transport.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		h.skew.Store(int64(date.Sub(h.clock.Now()).Truncate(time.Second)))
-	}
-	return response, nil
+	return h.clock.Ask(current.transport, request)
 }
 
 // WrappedRoundTripper lets client-go unwrap the transport.

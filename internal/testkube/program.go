@@ -22,9 +22,13 @@ var programs struct {
 	built map[string]string
 }
 
-// Build builds a program of this repository the way make does, once for all tests of a package, and returns the path of the binary.
+// Build builds a program of this repository the way make does, once for all tests of a package, and returns the path of the binary. The name may end with a
+// version, as in muster-agent@v0.2.0: then that is what the program takes itself for. The path of a binary is that of one that is built.
 func Build(t testing.TB, name string) string {
 	t.Helper()
+	if filepath.IsAbs(name) {
+		return name
+	}
 	programs.Lock()
 	defer programs.Unlock()
 	if path, built := programs.built[name]; built {
@@ -37,8 +41,12 @@ func Build(t testing.TB, name string) string {
 		}
 		programs.dir, programs.built = dir, map[string]string{}
 	}
-	path := filepath.Join(programs.dir, name)
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/muster-fleet/muster/cmd/"+name)
+	program, version, _ := strings.Cut(name, "@")
+	path, linking := filepath.Join(programs.dir, version, program), "-s -w"
+	if version != "" {
+		linking += " -X github.com/muster-fleet/muster/internal/version.Version=" + version
+	}
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", linking, "-o", path, "github.com/muster-fleet/muster/cmd/"+program)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", name, err, output)
@@ -67,7 +75,7 @@ func Run(t testing.TB, name string, args ...string) *Program {
 // RunWith does so with variables, as KEY=VALUE.
 func RunWith(t testing.TB, name string, env []string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, Env: env, command: exec.Command(Build(t, name), args...), log: filepath.Join(t.TempDir(), name+".log")}
+	p := &Program{t: t, Env: env, command: exec.Command(Build(t, name), args...), log: filepath.Join(t.TempDir(), filepath.Base(name)+".log")}
 	p.Start()
 	t.Cleanup(func() {
 		p.Kill()

@@ -17,6 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/servertime"
 )
 
 func TestAClusterThatIsLabelledForAnotherManagerIsNotTracked(t *testing.T) {
@@ -26,7 +27,7 @@ func TestAClusterThatIsLabelledForAnotherManagerIsNotTracked(t *testing.T) {
 	}
 	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", Labels: map[string]string{fleet.LabelClusterManagement: "other"}}}
 	deps := controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(), Clock: clocktesting.NewFakeClock(now),
-		Liveness: liveness.New(clocktesting.NewFakeClock(now), logr.Discard())}
+		Liveness: liveness.New(clocktesting.NewFakeClock(now), servertime.New(clocktesting.NewFakeClock(now)), logr.Discard())}
 	deps.Liveness.Track(membership.OfCluster(cluster).Namespace, time.Minute, false)
 	if _, err := New(deps, nil, nil, nil, nil).Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,8 @@ type Deps struct {
 	// Client reads from the cache, of most kinds only metadata (see cache.go of package hub), and writes.
 	Client client.Client
 	// Live reads from the API server.
-	Live     client.Reader
+	Live client.Reader
+	// Clock is that of the API server.
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
 	// Config holds the settings of the hub's chart.

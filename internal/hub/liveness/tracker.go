@@ -1,7 +1,7 @@
 // Package liveness tracks the heartbeats of members; no other package decides that a member is lost.
 //
-// Liveness writes nothing: the controllers of records call Observe and are woken through Subscribe. Its invariants: only the hub's own clock counts,
-// never a time that a member wrote; no member is lost before this process itself has waited for three periods without a heartbeat; there is one
+// Liveness writes nothing: the controllers of records call Observe and are woken through Subscribe. Its invariants: only the clock of the hub's machine
+// counts, which runs evenly, never a time that a member wrote; no member is lost before this process itself has waited for three periods without a heartbeat; there is one
 // deadline per member in one queue, and nothing polls.
 package liveness
 
@@ -18,6 +18,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/muster-fleet/muster/internal/servertime"
 )
 
 // State is what the hub knows of a member's agent.
@@ -69,7 +71,9 @@ const (
 
 // Tracker keeps the time of the last beat of every member.
 type Tracker struct {
-	clock       clock.Clock
+	clock clock.Clock
+	// server tells what the records show.
+	server      *servertime.Clock
 	log         logr.Logger
 	subscribers []chan event.GenericEvent
 	rearm       chan struct{}
@@ -97,7 +101,7 @@ type member struct {
 	source Source
 	// inStatus is when the last beat in a status was seen.
 	inStatus time.Time
-	// skews are by how much the member's clock was ahead of the hub's at the last two beats.
+	// skews are by how much the member's clock was ahead of the API server's at the last two beats.
 	skews    [2]time.Duration
 	deadline time.Time
 	index    int // in the queue; -1 while lost
@@ -105,9 +109,9 @@ type member struct {
 	waiting *Waiting
 }
 
-// New returns a tracker without members.
-func New(c clock.Clock, log logr.Logger) *Tracker {
-	return &Tracker{clock: c, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{}}
+// New returns a tracker without members. It counts by the machine's clock, and dates what it tells by the API server's.
+func New(c clock.Clock, server *servertime.Clock, log logr.Logger) *Tracker {
+	return &Tracker{clock: c, server: server, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{}}
 }
 
 // Subscribe returns a channel that yields an event with the member namespace whenever a member's state changes. All subscriptions are made before
@@ -160,7 +164,7 @@ func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	before, changed := m.state, m.changeSource(source, t.clock.Now())
 	m.state, m.lastBeat = Online, t.clock.Now()
 	t.schedule(m, m.lastBeat)
-	m.skews = [2]time.Duration{written.Sub(m.lastBeat), m.skews[0]}
+	m.skews = [2]time.Duration{written.Sub(t.server.At(m.lastBeat)), m.skews[0]}
 	if before != Online {
 		m.online = m.lastBeat
 		m.skews[1] = m.skews[0]

@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/muster-fleet/muster/internal/servertime"
 )
 
 const period = 10 * time.Second
@@ -23,12 +25,12 @@ const period = 10 * time.Second
 // start returns a tracker on a fake clock and a function that moves the clock and lets the tracker look at it.
 func start() (tracker *Tracker, changes <-chan event.GenericEvent, step func(time.Duration)) {
 	fake := testingclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	tracker = New(fake, logr.Discard())
+	tracker = New(fake, servertime.New(fake), logr.Discard())
 	return tracker, tracker.Subscribe(), func(d time.Duration) { fake.Step(d); tracker.tick() }
 }
 
 func TestStartWakesAtTheNearestDeadline(t *testing.T) {
-	tracker := New(clock.RealClock{}, logr.Discard())
+	tracker := New(clock.RealClock{}, servertime.New(clock.RealClock{}), logr.Discard())
 	changes := tracker.Subscribe()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

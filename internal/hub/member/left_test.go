@@ -27,6 +27,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/servertime"
 )
 
 // hub is what Kinds asks of a manager.
@@ -72,7 +73,7 @@ func TestAMemberThatHasLeftIsNotTrackedAlsoWhileSomebodyElseKeepsItsRecord(t *te
 	}
 	recorder := events.NewFakeRecorder(9)
 	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Recorder: recorder, Config: config.New(cl, recorder, "system"), Kinds: kinds,
-		Liveness: liveness.New(clock, logr.Discard()), SystemNamespace: "system"}
+		Liveness: liveness.New(clock, servertime.New(clock), logr.Discard()), SystemNamespace: "system"}
 	c := New(deps, nil, nil)
 	for range 2 {
 		if _, err := c.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mc)}); err != nil {

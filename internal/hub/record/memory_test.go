@@ -24,6 +24,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/servertime"
 )
 
 // remembering is a Controller over some objects.
@@ -37,7 +38,7 @@ func remembering(t *testing.T, objects ...client.Object) *Controller {
 	}
 	cl := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&clusterv1beta1.MemberCluster{}).WithObjects(objects...).Build()
 	clock := clocktesting.NewFakeClock(deletedAt)
-	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Liveness: liveness.New(clock, logr.Discard())}
+	deps := controller.Deps{Client: cl, Live: cl, Clock: clock, Liveness: liveness.New(clock, servertime.New(clock), logr.Discard())}
 	return New(deps, &MoveLimiter{}, nil, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)
 }
 
