@@ -3,17 +3,21 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/contentaccess"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -73,22 +77,47 @@ targets: [{clusterSelector: {}}]
 }
 
 func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
-	f := newFixture(t)
+	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
 	f.place("c1", nil)
 	agent := f.legacyJoin(values, "id-of-c1")
 	f.eventually("the agent beats", func() error { return agent.beat(time.Now()) })
-	binding := naming.SafeConcat(agent.answer["deploymentNamespace"], "content")
-	if err := gone(f.get(&rbacv1.ClusterRoleBinding{}, "", binding)); err != nil {
+	namespace := agent.answer["deploymentNamespace"]
+	if err := gone(f.readsContents(namespace)); err != nil {
 		t.Errorf("it could before: %v", err)
 	}
 	f.bundle("app", configMap+everywhere)
-	p := place{f, "c1", agent.answer["deploymentNamespace"]}
+	p := place{f, "c1", namespace}
 	d := p.deployment("app", there)
 	content := types.NamespacedName{Name: delivery.ContentName(d.Spec.DeploymentID)}
-	var bound rbacv1.ClusterRoleBinding
-	f.check(f.get(&bound, "", binding)) // the binding comes before the deployment
+	f.check(f.readsContents(namespace)) // the right comes before the deployment
 	f.eventually("it reads its Content", func() error { return agent.Client.Get(context.Background(), content, &fleet.Content{}) })
-	f.check(f.Delete(context.Background(), &bound))
-	f.eventually("the right is given back", func() error { return f.get(&rbacv1.ClusterRoleBinding{}, "", binding) })
+	f.refused("it lists what there is of others", agent.Client.List(context.Background(), &fleet.ContentList{}))
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: contentaccess.BindingOf(namespace)}}
+	f.check(f.Delete(context.Background(), binding))
+	f.eventually("the right is given back", func() error { return f.readsContents(namespace) })
+	f.change(binding, func() { binding.Subjects = []rbacv1.Subject{kube.AccountSubject("kube-system", "default")} })
+	f.eventually("so it is after an edit", func() error { return f.readsContents(namespace) })
+	f.check(f.get(binding, "", binding.Name))
+	if slices.Contains(binding.Subjects, kube.AccountSubject("kube-system", "default")) {
+		t.Error("a stranger may read Contents")
+	}
+	f.hub.Kill()
+	f.check(f.Delete(context.Background(), binding))
+	f.hub.Start()
+	f.eventually("so it is after its deletion while no hub ran", func() error { return f.readsContents(namespace) })
+	f.check(f.Delete(context.Background(), f.clusterRecord("c1")))
+	f.eventually("nothing is left of a member that has left", func() error { return gone(f.readsContents(namespace)) })
+}
+
+// readsContents is nil if the account of a member namespace may read Contents, and else that it is not found.
+func (f fixture) readsContents(namespace string) error {
+	var binding rbacv1.ClusterRoleBinding
+	if err := f.get(&binding, "", contentaccess.BindingOf(namespace)); err != nil {
+		return err
+	}
+	if !slices.Contains(binding.Subjects, kube.AccountSubject(namespace, naming.MemberServiceAccount)) {
+		return apierrors.NewNotFound(rbacv1.Resource("subjects"), namespace)
+	}
+	return nil
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/contentaccess"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/eventlimit"
 	"github.com/muster-fleet/muster/internal/hub/expression"
@@ -151,6 +152,8 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		return err
 	}
 	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
+	readers := contentaccess.New(deps)
+	deps.GrantContents = readers.Grant
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
 	moves, again, forever := &record.MoveLimiter{}, reconnect.New(deps), lasting.New(deps)
 	agents := agentbundle.New(deps)
@@ -184,6 +187,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error {
 			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content}).Register(ctx, mgr)
 		},
+		func() error { return readers.Register(mgr) },
 		func() error { return agents.Register(mgr) },
 		func() error { return group.New(deps).Register(mgr) },
 		func() error { return unsupported.Register(mgr, deps.Clock) },

@@ -169,11 +169,13 @@ func TestDeletedClusterTakesItsMemberNamespaceIdentityAndRequestsWithIt(t *testi
 	})
 	f.eventually("all that belonged to them is gone", func() error {
 		for _, ns := range []string{namespace, legacy.answer["deploymentNamespace"]} {
+			if err := gone(f.readsContents(ns)); err != nil {
+				return err
+			}
 			for o, key := range map[client.Object]client.ObjectKey{
-				&corev1.Namespace{}:          {Name: ns},
-				&rbacv1.ClusterRoleBinding{}: {Name: naming.SafeConcat(ns, "content")},
-				&rbacv1.Role{}:               {Namespace: f.workspace, Name: ns},
-				&rbacv1.RoleBinding{}:        {Namespace: f.workspace, Name: ns},
+				&corev1.Namespace{}:   {Name: ns},
+				&rbacv1.Role{}:        {Namespace: f.workspace, Name: ns},
+				&rbacv1.RoleBinding{}: {Namespace: f.workspace, Name: ns},
 			} {
 				if err := f.Get(context.Background(), key, o); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("%T %s: %v", o, key, err)

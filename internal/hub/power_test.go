@@ -150,6 +150,8 @@ func TestTheHubsAccountGivesNobodyRights(t *testing.T) {
 	p.create("a binding to its own rights", &rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander)})
 	p.create("a binding to the right of members for somebody else",
 		&rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "fleet-content"), Subjects: me(p.bystander)})
+	p.create("a binding to the right of members beside those that it has for them", &rbacv1.ClusterRoleBinding{ObjectMeta: p.meta("", "power"), RoleRef: to("ClusterRole", "fleet-content"),
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.bystander, Name: "agent"}}})
 	for _, namespace := range []string{"kube-system", p.bystander} {
 		p.create("a binding to its own rights in "+namespace, &rbacv1.RoleBinding{ObjectMeta: p.meta(namespace, "power"), RoleRef: to("ClusterRole", mine), Subjects: me(p.bystander)})
 		p.create("a Role to read Secrets in "+namespace, &rbacv1.Role{

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -137,8 +136,7 @@ func TestARevokedMemberSeesNothingMore(t *testing.T) {
 	f.refused("it reads the values", as.Get(ctx, types.NamespacedName{Namespace: before, Name: "app"}, &corev1.Secret{}))
 	f.refused("it takes a new credential", issue(as, before, naming.MemberServiceAccount))
 	f.eventually("the namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", before)) })
-	var left rbacv1.ClusterRoleBinding
-	f.eventually("the right to read Contents is gone", func() error { return gone(f.get(&left, "", naming.SafeConcat(before, "content"))) })
+	f.eventually("the right to read Contents is gone", func() error { return gone(f.readsContents(before)) })
 	f.bundle("during", "defaultNamespace: default"+configMap+everywhere)
 	asked := f.mustAsk(values, f.signed(f.keyOf("web"), values, "web", answerKey(t)))
 	f.untilState(&asked, fleet.RegistrationDenied, "Revoked")

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,7 +89,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 		}
 	}
 	if t.deployment == nil {
-		if err = c.ensureContentBinding(ctx, t.cluster); err == nil {
+		if err = c.GrantContents(ctx, d.Namespace); err == nil { // before anything refers to one
 			err = c.Client.Create(ctx, d, kube.FieldOwner)
 		}
 	} else {
@@ -179,20 +178,6 @@ func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret) err
 	c.secretWrites.Expect(key, secret)
 	c.editedSecrets.Delete(key)
 	return nil
-}
-
-// ensureContentBinding lets a member read Contents before its first BundleDeployment refers to one.
-func (c *Controller) ensureContentBinding(ctx context.Context, cluster *fleet.Cluster) error {
-	member := membership.OfCluster(cluster)
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(member.ContentBinding("")), kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")))
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	namespace := kube.CoreMetadata("Namespace")
-	if err := c.Client.Get(ctx, client.ObjectKey{Name: member.Namespace}, namespace); err != nil {
-		return err
-	}
-	return kube.Ensure(ctx, c.Client, member.ContentBinding(namespace.UID))
 }
 
 func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment) error {

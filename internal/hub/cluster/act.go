@@ -117,11 +117,13 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 // restore creates again what was deleted of a member's rights, report or Lease, and sets back which rights somebody has edited.
 func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
 	objects := o.identity().Objects(asked)
-	if o.bundles.DesiredReady > 0 {
-		objects = append(objects, o.ContentBinding(o.NamespaceUID))
-	}
 	if err := c.Restore(ctx, objects...); err != nil {
 		return err
+	}
+	if o.bundles.DesiredReady > 0 {
+		if err := c.GrantContents(ctx, o.Namespace); err != nil {
+			return err
+		}
 	}
 	return c.restoreEdited(ctx, o.Member, objects)
 }

@@ -79,7 +79,6 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.ServiceAccount{}, member).
 		WatchesMetadata(&rbacv1.RoleBinding{}, controller.On(c.onRights)).
 		WatchesMetadata(&rbacv1.Role{}, controller.On(c.onRights)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, controller.On(c.onRights)).
 		WatchesRawSource(source.Kind(c.workspaces, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
 		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&fleet.ClusterList{}))).

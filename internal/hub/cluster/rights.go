@@ -59,8 +59,6 @@ func (c *Controller) isEdited(ctx context.Context, right client.Object) (bool, e
 		given = func(o client.Object) any { return o.(*rbacv1.Role).Rules }
 	case *rbacv1.RoleBinding:
 		given = func(o client.Object) any { return o.(*rbacv1.RoleBinding).Subjects }
-	case *rbacv1.ClusterRoleBinding:
-		given = func(o client.Object) any { return o.(*rbacv1.ClusterRoleBinding).Subjects }
 	default:
 		return false, nil
 	}

@@ -36,7 +36,9 @@ type Deps struct {
 	// Config holds the settings of the hub's chart.
 	Config   *config.Controller
 	Liveness *liveness.Tracker
-	Kinds    *served.Kinds
+	// GrantContents lets the account of a member namespace, which the caller knows to be the hub's, read Contents.
+	GrantContents func(ctx context.Context, namespace string) error
+	Kinds         *served.Kinds
 	// SystemNamespace is the hub's own.
 	SystemNamespace string
 }

@@ -75,7 +75,7 @@ func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Read
 		return kube.Delete(ctx, c, Rights{Member: m}.Binding(), m.Account()) // the identity is the admin's
 	}
 	every := Identity{Member: m, Kind: Legacy, Shared: true}
-	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.ContentBinding(""), m.Account()}, m.tokenSecrets())...); err != nil {
+	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {
 		return err
 	}
 	values := &metav1.PartialObjectMetadataList{}

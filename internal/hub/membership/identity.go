@@ -221,18 +221,6 @@ func (m Member) SelfRenewal() *rbacv1.RoleBinding {
 	return kube.RoleBinding(m.meta(m.Namespace, selfRenewalRole), "ClusterRole", selfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
 }
 
-// ContentBinding lets the agent of a member read Contents by name. The binding is created with the first BundleDeployment, so that joining stays
-// cheap; the member namespace, whose UID is given, owns it.
-func (m Member) ContentBinding(namespaceUID types.UID) *rbacv1.ClusterRoleBinding {
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: m.meta("", naming.SafeConcat(m.Namespace, "content")),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contentRole},
-		Subjects:   []rbacv1.Subject{kube.AccountSubject(m.Namespace, naming.MemberServiceAccount)},
-	}
-	binding.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: m.Namespace, UID: namespaceUID}}
-	return binding
-}
-
 // NewReport returns the report of a member with what the agent is asked for.
 func (m Member) NewReport(asked clusterv1beta1.InternalMemberClusterSpec) *clusterv1beta1.InternalMemberCluster {
 	return &clusterv1beta1.InternalMemberCluster{ObjectMeta: m.meta(m.Namespace, m.Name), Spec: asked}

@@ -19,8 +19,10 @@ const (
 	memberRole           = "muster-member"
 	selfRenewalRole      = "muster-member-renewal"
 	bundleDeploymentRole = "fleet-bundle-deployment"
-	contentRole          = "fleet-content"
 )
+
+// ContentRole is the ClusterRole to read Contents.
+const ContentRole = "fleet-content"
 
 // tokenIssuer is the ClusterRole by which the hub may issue tokens, and the name of its bindings; the chart makes it.
 const tokenIssuer = "fleet-controller-tokens"

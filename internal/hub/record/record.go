@@ -101,9 +101,8 @@ type Observed struct {
 	// LeavePolicy is what becomes of what is placed on the member when it leaves; PolicyProblem says what is wrong with what the record asks for.
 	LeavePolicy   clusterv1beta1.LeavePolicy
 	PolicyProblem string
-	// NamespaceState says what stands at the name of the member namespace, whose UID is empty if there is none.
+	// NamespaceState says what stands at the name of the member namespace.
 	NamespaceState membership.NamespaceState
-	NamespaceUID   types.UID
 	// Report of the member; nil if there is none.
 	Report   *clusterv1beta1.InternalMemberCluster
 	Liveness liveness.Observation
@@ -162,11 +161,11 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
 	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
-	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
+	state, _, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
 		o.Deleted = deleted.Time
 		if state == membership.NamespaceAbsent { // the cache may not have it yet, and never has one that only KubeFleet's hub has labelled
-			state, namespace, err = o.ObserveNamespace(ctx, c.Live)
+			state, _, err = o.ObserveNamespace(ctx, c.Live)
 		}
 		if state == membership.NamespaceInherited {
 			state = membership.NamespaceOurs
@@ -175,9 +174,7 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	if err != nil {
 		return Observed{}, err
 	}
-	if o.NamespaceState = state; namespace != nil {
-		o.NamespaceUID = namespace.UID
-	}
+	o.NamespaceState = state
 	o.Report, err = o.ReadReport(ctx, c.Client)
 	return o, err
 }
