@@ -39,7 +39,7 @@ type binding struct {
 
 // add binds the account of a member namespace.
 func (b *binding) add(ctx context.Context, namespace string) error {
-	if b.wait(namespace) {
+	if !b.enlist(namespace) {
 		return nil
 	}
 	b.writing.Lock()
@@ -49,39 +49,39 @@ func (b *binding) add(ctx context.Context, namespace string) error {
 			return err
 		}
 	}
-	bound, more := b.next(namespace)
-	if !more {
+	all := b.withWaiting(namespace)
+	if all == nil {
 		return nil
 	}
-	return b.write(ctx, bound)
+	return b.write(ctx, all)
 }
 
-// wait returns true if the account of a namespace is bound, else it has that waiting.
-func (b *binding) wait(namespace string) bool {
+// enlist has the account of a namespace added by whoever writes next, unless it is bound already.
+func (b *binding) enlist(namespace string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.bound[namespace] {
-		return true
+		return false
 	}
 	if b.waiting == nil {
 		b.waiting = map[string]bool{}
 	}
 	b.waiting[namespace] = true
-	return false
+	return true
 }
 
-// next returns all that should be bound now, the given namespace among it, and false if that is so already.
-func (b *binding) next(namespace string) (all map[string]bool, more bool) {
+// withWaiting returns what is bound, all that wait, and the given namespace; nil if another has written that meanwhile.
+func (b *binding) withWaiting(namespace string) map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.bound[namespace] {
-		return nil, false
+		return nil
 	}
-	all = maps.Clone(b.bound)
+	all := maps.Clone(b.bound)
 	maps.Copy(all, b.waiting)
 	all[namespace] = true
 	b.waiting = nil
-	return all, true
+	return all
 }
 
 // restore makes the binding what this process has made it, without the accounts whose namespace is gone. Of one that it has not written yet the rest stays.
