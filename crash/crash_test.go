@@ -49,8 +49,10 @@ func TestPoints(t *testing.T) {
 	}
 	if !*all && *seed == 0 && *where == "" {
 		*seed = uint64(time.Now().UnixNano())
-		*only, *onlyThis, *points = proven[*seed%uint64(len(proven))], "kill", 3
-		t.Logf("a sample, as of go test ./crash -args -scenario %s -fault %s -points %d -seed %d", *only, *onlyThis, *points, *seed)
+		if *only == "" {
+			*only, *onlyThis, *points = proven[*seed%uint64(len(proven))], "kill", 3
+		}
+		t.Logf("a sample, as of go test ./crash -args -scenario %s -fault %q -points %d -seed %d", *only, *onlyThis, *points, *seed)
 	}
 	random := rand.New(rand.NewPCG(*seed, 0))
 	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return *only != "" && !slices.Contains(strings.Split(*only, ","), s.name) })
