@@ -34,6 +34,8 @@ type contents struct {
 	client.Client
 	live  client.Reader
 	clock clock.PassiveClock
+	// began is when this process first looked at one: of the references of Bundles that have no deployment it knows only once it has seen the Bundles.
+	began func() time.Time
 	// freed names Contents that a Bundle no longer refers to.
 	freed chan event.GenericEvent
 
@@ -48,7 +50,7 @@ type contents struct {
 
 func newContents(deps controller.Deps) contents {
 	return contents{
-		Client: deps.Client, live: deps.Live, clock: deps.Clock, freed: make(chan event.GenericEvent, workers),
+		Client: deps.Client, live: deps.Live, clock: deps.Clock, began: sync.OnceValue(deps.Clock.Now), freed: make(chan event.GenericEvent, workers),
 		desired: map[types.NamespacedName]string{}, bundles: map[string]sets.Set[types.NamespacedName]{}, there: sets.Set[string]{},
 	}
 }
@@ -182,7 +184,8 @@ func (c *contents) collect(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if content.Generation <= 1 {
-		if age := c.clock.Since(content.CreationTimestamp.Time); age < keepUnused {
+		began := c.began()
+		if age := min(c.clock.Since(content.CreationTimestamp.Time), c.clock.Since(began)); age < keepUnused {
 			return ctrl.Result{RequeueAfter: keepUnused - max(age, 0)}, nil
 		}
 		var users fleet.BundleDeploymentList

@@ -2,15 +2,19 @@ package bundle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -64,4 +68,43 @@ func TestAContentThatIsThereForOneBundleIsSharedWithoutReadingIt(t *testing.T) {
 	if got := []string{(<-c.freed).Object.GetName(), (<-c.freed).Object.GetName()}; !slices.Equal(got, []string{"s-1", "s-1"}) || len(c.bundles["s-1"]) != 0 {
 		t.Errorf("freed is %v, and %v refer to it", got, c.bundles["s-1"])
 	}
+}
+
+func TestAHubThatStartsKeepsContentsUntilItHasSeenTheBundles(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(fleet.AddToScheme(scheme), metav1.AddMetaToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	now := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	long := metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Now().Add(-time.Hour)), Generation: 1}
+	used, unused := &fleet.Content{ObjectMeta: *long.DeepCopy()}, &fleet.Content{ObjectMeta: *long.DeepCopy()}
+	used.Name, unused.Name = "s-used", "s-unused"
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(used, unused).
+		WithIndex(&fleet.BundleDeployment{}, indexContent, func(client.Object) []string { return nil }).Build()
+	c := newContents(controller.Deps{Client: api, Live: api, Clock: now})
+	collect := func(when string, want time.Duration, left ...string) {
+		t.Helper()
+		for _, name := range []string{"s-used", "s-unused"} {
+			result, err := c.collect(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+			if err != nil || result.RequeueAfter != want {
+				t.Errorf("%s: of %s %v, again after %s", when, name, err, result.RequeueAfter)
+			}
+		}
+		var contents fleet.ContentList
+		if err := api.List(t.Context(), &contents); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i := range contents.Items {
+			names = append(names, contents.Items[i].Name)
+		}
+		slices.Sort(names)
+		if diff := cmp.Diff(left, names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	collect("at once", keepUnused, "s-unused", "s-used")
+	c.setDesired(types.NamespacedName{Namespace: "fleet-default", Name: "for-nobody-yet"}, "s-used")
+	now.SetTime(now.Now().Add(keepUnused))
+	collect("later", 0, "s-used")
 }
