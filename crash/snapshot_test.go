@@ -3,6 +3,7 @@ package crash
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -72,9 +74,34 @@ func list(in *run, on client.Client, kinds []schema.GroupVersionKind) []unstruct
 		if err := on.List(context.Background(), found); err != nil && !meta.IsNoMatchError(err) {
 			in.t.Fatalf("listing %s: %v", kind, err)
 		}
-		objects = append(objects, found.Items...)
+		for _, o := range found.Items {
+			if kind.Kind == "ClusterRoleBinding" && strings.HasPrefix(o.GetName(), membership.ContentRole+"-") {
+				objects = append(objects, shares(in, o)...)
+			} else {
+				objects = append(objects, o)
+			}
+		}
 	}
 	return objects
+}
+
+// shares makes an object of what each member has of a binding that many share: which one it is, and who else is in it, is chance.
+func shares(in *run, binding unstructured.Unstructured) []unstructured.Unstructured {
+	in.t.Helper()
+	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+	in.check(err)
+	var all []unstructured.Unstructured
+	for _, subject := range subjects {
+		share := unstructured.Unstructured{Object: map[string]any{"roleRef": binding.Object["roleRef"], "subjects": []any{subject}}}
+		namespace := fmt.Sprint(subject.(map[string]any)["namespace"])
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(namespace)) // it returns no error
+		share.SetKind("ClusterRoleBinding")
+		share.SetName(membership.ContentRole + " of " + namespace)
+		share.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", hash.Sum64()>>16)))
+		all = append(all, share)
+	}
+	return all
 }
 
 // known is what there was before a run.
