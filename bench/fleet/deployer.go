@@ -24,7 +24,17 @@ import (
 )
 
 // deployed counts what all members have answered.
-type deployed struct{ agents, bundles, works, failures atomic.Int64 }
+type deployed struct {
+	agents, bundles, works, failures atomic.Int64
+	// problem is the last failure.
+	problem atomic.Pointer[error]
+}
+
+// fail counts a failure.
+func (d *deployed) fail(err error) {
+	d.failures.Add(1)
+	d.problem.Store(&err)
+}
 
 // program is a run of a simulated deployer. It follows what is placed on its member and says of each object that it is deployed. What it does on
 // the hub is what muster-deployer does: a connection of its own, two watches, one read of each Content, one write of each status.
@@ -154,7 +164,7 @@ func (p *program) count(err error, ofAgent bool) {
 	switch {
 	case err != nil && p.ctx.Err() != nil: // the program ended
 	case err != nil:
-		p.deployed.failures.Add(1)
+		p.deployed.fail(err)
 	case ofAgent:
 		p.deployed.agents.Add(1)
 	default:
@@ -196,7 +206,7 @@ func (p *program) putWork(object *metav1.PartialObjectMetadata) bool {
 	p.works++
 	p.running.Go(func() {
 		if err := p.answerWork(object); err != nil && p.ctx.Err() == nil {
-			p.deployed.failures.Add(1)
+			p.deployed.fail(err)
 		}
 	})
 	return true

@@ -172,14 +172,15 @@ func (r *run) placement() {
 	r.settled()
 }
 
-// restart kills the hub that leads. It is started again at once, or the other replica takes over.
+// restart kills the hub that leads. If it is the only one, it is started again at once, as a container in its Pod, and takes back its Lease; else it stays away,
+// as with its node, and the other takes over.
 func (r *run) restart() {
 	from := r.now()
 	leader, _, err := r.leader()
 	r.check(err)
 	at := time.Now()
 	from.at = at
-	leader.kill(true)
+	leader.kill(r.options.replicas == 1)
 	var next *hub
 	r.result.add("restart: leads", r.eventually("a hub leads", func() bool {
 		next, _, err = r.leader()
@@ -187,9 +188,6 @@ func (r *run) restart() {
 	}).Seconds(), "s")
 	if next == nil {
 		return
-	}
-	if next == leader {
-		from = from.fresh()
 	}
 	knows := func() bool {
 		_, s, err := r.leader()
@@ -199,7 +197,9 @@ func (r *run) restart() {
 	r.result.add("restart: knows all members", time.Since(at).Seconds(), "s")
 	settled := r.settled()
 	r.result.add("restart: settled", settled.Sub(at).Seconds(), "s")
-	r.costs(from, r.now(), len(r.members))
+	if next == leader { // what another has used since is not known
+		r.costs(from.fresh(), r.now(), len(r.members))
+	}
 	if peak, err := rig.Memory(next.PID(), "VmHWM:"); err == nil {
 		r.result.add("restart: hub memory, peak", peak, "MiB")
 	}

@@ -76,6 +76,9 @@ func simulate(t testing.TB, o options, size int) *result {
 	r.ceiling("after")
 	r.result.add("hubs that ended by themselves", float64(r.ends.Load()), "processes")
 	r.result.add("answers to deliveries that failed", float64(r.deployed.failures.Load()), "answers")
+	if problem := r.deployed.problem.Load(); problem != nil {
+		r.note("the last of them: %v", *problem)
+	}
 	if o.hold {
 		fmt.Fprintf(os.Stderr, "holding; the control plane is in %s\n", r.cluster.Dir)
 		select {}

@@ -36,7 +36,7 @@ func (u *upstream) start() error {
 	u.cancel = cancel
 	u.ended.Go(func() {
 		if err := u.live(ctx, func() { u.has.Store(true) }); err != nil && ctx.Err() == nil {
-			u.r.deployed.failures.Add(1)
+			u.r.deployed.fail(err)
 		}
 	})
 	return nil
