@@ -2,7 +2,7 @@
 // looks at each ClusterRoleBinding there is for each request of anybody. So members share a fixed number of them.
 //
 // It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an account is bound only because Grant was called for its member
-// namespace, and not for longer than that namespace is there; what anybody else writes into these bindings is set back.
+// namespace, and not for longer than there is a namespace of that name with the hub's label; what anybody else writes into these bindings while a hub runs is set back.
 package contentaccess
 
 import (

@@ -208,8 +208,8 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
 }
 
-// answerLeft is how long the answer to a granted request is still kept for an agent that does not beat. The hub's own clock said when it was granted: that of the
-// API server, by which it was made, may differ, and a request may have waited for days.
+// answerLeft is how long the answer to a granted request is still kept for an agent that does not beat. It counts from the grant, because a request may have
+// waited for days, and not from a time that is still to come, as a clock that was wrong has left it.
 func answerLeft(r *fleet.ClusterRegistration, now time.Time) time.Duration {
 	granted := ptr.Deref(r.Status.GrantedAt, r.CreationTimestamp)
 	return min(granted.Add(answerLife).Sub(now), answerLife)
