@@ -107,7 +107,9 @@ func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
 	f.hub.Start()
 	f.eventually("so it is after its deletion while no hub ran", func() error { return f.readsContents(namespace) })
 	f.check(f.Delete(context.Background(), f.clusterRecord("c1")))
-	f.eventually("nothing is left of a member that has left", func() error { return gone(f.readsContents(namespace)) })
+	f.eventually("its namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
+	f.check(f.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}}))
+	f.eventually("nothing is left of a member that has left, also if somebody makes its namespace anew", func() error { return gone(f.readsContents(namespace)) })
 }
 
 // readsContents is nil if the account of a member namespace may read Contents, and else that it is not found.

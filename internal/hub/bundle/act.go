@@ -64,7 +64,7 @@ func forEach(ctx context.Context, n, atOnce int, do func(int) error) error {
 
 // write makes one deployment as desired: all of it if it is released, else only what the rollout does not hold back.
 func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target, released bool) error {
-	state, _, err := membership.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
+	state, namespace, err := membership.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 		}
 	}
 	if t.deployment == nil {
-		if err = c.GrantContents(ctx, d.Namespace); err == nil { // before anything refers to one
+		if err = c.GrantContents(ctx, namespace.Name, namespace.UID); err == nil { // before anything refers to one
 			err = c.Client.Create(ctx, d, kube.FieldOwner)
 		}
 	} else {

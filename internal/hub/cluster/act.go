@@ -121,7 +121,7 @@ func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1be
 		return err
 	}
 	if o.bundles.DesiredReady > 0 {
-		if err := c.GrantContents(ctx, o.Namespace); err != nil {
+		if err := c.GrantContents(ctx, o.Namespace, o.NamespaceUID); err != nil {
 			return err
 		}
 	}

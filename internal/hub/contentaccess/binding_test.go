@@ -61,18 +61,41 @@ func (r *rig) check(err error) {
 }
 
 // namespaces makes so many namespaces whose accounts share a binding.
-func (r *rig) namespaces(count int) (name string, namespaces []string) {
-	for i := 0; len(namespaces) < count; i++ {
+func (r *rig) namespaces(count int) (name string, made []*corev1.Namespace) {
+	for i := 0; len(made) < count; i++ {
 		namespace := fmt.Sprintf("%s-%d", strings.ToLower(r.t.Name()), i)
 		if name == "" {
 			name = BindingOf(namespace)
 		}
 		if BindingOf(namespace) == name {
-			r.check(r.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-			namespaces = append(namespaces, namespace)
+			made = append(made, r.namespace(namespace))
 		}
 	}
-	return name, namespaces
+	return name, made
+}
+
+func (r *rig) namespace(name string) *corev1.Namespace {
+	r.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	r.check(r.Client.Create(context.Background(), namespace))
+	return namespace
+}
+
+// remove deletes a namespace and waits until it is gone.
+func (r *rig) remove(namespace *corev1.Namespace) {
+	r.t.Helper()
+	r.check(r.Client.Delete(context.Background(), namespace))
+	testkube.Eventually(r.t, namespace.Name+" is gone", func() error {
+		err := r.Get(context.Background(), types.NamespacedName{Name: namespace.Name}, &corev1.Namespace{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there: %w", err)
+	})
+}
+
+func (r *rig) grant(namespace *corev1.Namespace) error {
+	return r.Grant(context.Background(), namespace.Name, namespace.UID)
 }
 
 func (r *rig) bound(name string) *rbacv1.ClusterRoleBinding {
@@ -83,13 +106,13 @@ func (r *rig) bound(name string) *rbacv1.ClusterRoleBinding {
 }
 
 // binds compares the binding with what it should be, whatever the order of the namespaces.
-func (r *rig) binds(name, when string, namespaces ...string) {
+func (r *rig) binds(name, when string, bound ...*corev1.Namespace) {
 	r.t.Helper()
-	want := map[string]bool{}
-	for _, namespace := range namespaces {
-		want[namespace] = true
+	want := namespaces{}
+	for _, namespace := range bound {
+		want[namespace.Name] = namespace.UID
 	}
-	if diff := cmp.Diff(subjects(want), r.bound(name).Subjects); diff != "" {
+	if diff := cmp.Diff(want.accounts(), r.bound(name).Subjects); diff != "" {
 		r.t.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }
@@ -108,7 +131,7 @@ func TestManyMembersOfOneBindingCostOneWrite(t *testing.T) {
 	var granting sync.WaitGroup
 	for _, namespace := range namespaces {
 		granting.Go(func() {
-			if err := r.Grant(context.Background(), namespace); err != nil {
+			if err := r.grant(namespace); err != nil {
 				t.Error(err)
 			}
 		})
@@ -128,11 +151,11 @@ func TestManyMembersOfOneBindingCostOneWrite(t *testing.T) {
 	}
 	r.binds(name, "all are bound", namespaces...)
 	for _, namespace := range namespaces {
-		r.check(r.Grant(context.Background(), namespace))
+		r.check(r.grant(namespace))
 	}
 	r.restart()
 	for _, namespace := range namespaces {
-		r.check(r.Grant(context.Background(), namespace))
+		r.check(r.grant(namespace))
 	}
 	if writes := r.writes.Load(); writes != 1 {
 		t.Errorf("to grant what is granted took %d writes", writes-1)
@@ -143,7 +166,7 @@ func TestWhatSomebodyElseWritesIsSetBack(t *testing.T) {
 	r := newRig(t)
 	name, namespaces := r.namespaces(3)
 	for _, namespace := range namespaces[:2] {
-		r.check(r.Grant(context.Background(), namespace))
+		r.check(r.grant(namespace))
 	}
 	edit := func(subjects ...rbacv1.Subject) {
 		binding := r.bound(name)
@@ -158,13 +181,13 @@ func TestWhatSomebodyElseWritesIsSetBack(t *testing.T) {
 	r.binds(name, "after its deletion", namespaces[:2]...)
 
 	edit()
-	if err := r.Grant(context.Background(), namespaces[2]); !apierrors.IsConflict(err) {
+	if err := r.grant(namespaces[2]); !apierrors.IsConflict(err) {
 		t.Errorf("a binding that was edited and not read since: %v", err)
 	}
-	r.check(r.Grant(context.Background(), namespaces[2]))
+	r.check(r.grant(namespaces[2]))
 	r.binds(name, "with one that joins after an edit", namespaces...)
 
-	edit(append(r.bound(name).Subjects, kube.AccountSubject("kube-system", "agent"), kube.AccountSubject(namespaces[0], "default"))...)
+	edit(append(r.bound(name).Subjects, kube.AccountSubject("kube-system", "agent"), kube.AccountSubject(namespaces[0].Name, "default"))...)
 	r.restart()
 	r.reconcile(name)
 	r.binds(name, "after an edit while no hub ran", namespaces...)
@@ -172,28 +195,68 @@ func TestWhatSomebodyElseWritesIsSetBack(t *testing.T) {
 
 func TestAMemberWhoseNamespaceIsGoneIsNotBoundAnyMore(t *testing.T) {
 	r := newRig(t)
-	name, namespaces := r.namespaces(1)
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fleet.cattle.io/managed": "true"}},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleet-content"}}
-	var gone string
-	for i := 0; gone == ""; i++ {
-		if candidate := fmt.Sprintf("gone-%d", i); BindingOf(candidate) == name {
-			gone = candidate
-		}
+	name, members := r.namespaces(4)
+	for _, namespace := range members {
+		r.check(r.grant(namespace))
 	}
-	binding.Subjects = subjects(map[string]bool{namespaces[0]: true, gone: true})
-	r.check(r.Client.Create(context.Background(), binding))
+	r.remove(members[3])
 	r.reconcile(name)
-	r.binds(name, "of a member that left while no hub ran", namespaces...)
+	r.binds(name, "one left", members[:3]...)
+	r.remove(members[2])
+	r.restart()
+	r.reconcile(name)
+	r.binds(name, "one left while no hub ran", members[:2]...)
 
-	r.check(r.Grant(context.Background(), gone))
-	r.binds(name, "a member that joins", append(namespaces, gone)...)
+	r.remove(members[1])
+	r.namespace(members[1].Name)
 	r.reconcile(name)
-	r.binds(name, "when its namespace is gone", namespaces...)
-	r.bindings[name].bound = map[string]bool{gone: true}
+	r.binds(name, "somebody made the namespace of one anew", members[0])
+	r.remove(members[0])
+	r.namespace(members[0].Name)
+	r.restart()
 	r.reconcile(name)
-	if err := r.Get(context.Background(), types.NamespacedName{Name: name}, binding); !apierrors.IsNotFound(err) {
-		t.Errorf("the binding of nobody: %v", err)
+	if err := r.Get(context.Background(), types.NamespacedName{Name: name}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding of nobody, after somebody made the namespace of the last one anew while no hub ran: %v", err)
+	}
+}
+
+func TestAMemberWhoseNamespaceIsMadeAnewIsBoundAgain(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(1)
+	r.check(r.grant(members[0]))
+	r.remove(members[0])
+	anew := r.namespace(members[0].Name)
+	r.check(r.grant(anew))
+	r.reconcile(name)
+	r.binds(name, "with the other namespace", anew)
+	r.restart()
+	r.reconcile(name)
+	r.binds(name, "by the next hub", anew)
+}
+
+func TestAnAccountStaysOnlyForANamespaceThatTheBindingTells(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(2)
+	for what, note := range map[string]string{
+		"nothing": "", "no JSON": "{", "no UID": `{"%s":"%s","%s":""}`, "another UID": `{"%s":"%s","%s":"1"}`,
+	} {
+		for _, namespace := range members {
+			r.check(r.grant(namespace))
+		}
+		binding := r.bound(name)
+		var told []*corev1.Namespace
+		if strings.Contains(note, "%") {
+			note, told = fmt.Sprintf(note, members[0].Name, members[0].UID, members[1].Name), members[:1]
+		}
+		binding.Annotations[annotationNamespaces] = note
+		r.check(r.Client.Update(context.Background(), binding))
+		r.restart()
+		r.reconcile(name)
+		if told != nil {
+			r.binds(name, what, told...)
+		} else if err := r.Get(context.Background(), types.NamespacedName{Name: name}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
@@ -203,7 +266,7 @@ func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
 	theirs := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
 	r.check(r.Client.Create(context.Background(), theirs))
 	t.Cleanup(func() { r.check(r.Client.Delete(context.Background(), theirs)) })
-	if err := r.Grant(context.Background(), namespaces[0]); !kube.IsTaken(err) || !strings.Contains(err.Error(), name) {
+	if err := r.grant(namespaces[0]); !kube.IsTaken(err) || !strings.Contains(err.Error(), name) {
 		t.Errorf("the error is %v", err)
 	}
 	r.reconcile(name)

@@ -1,8 +1,8 @@
 // Package contentaccess lets members read Contents by name. A Content belongs to no namespace, so that this takes a ClusterRoleBinding, and the API server
 // looks at each ClusterRoleBinding there is for each request of anybody. So members share a fixed number of them.
 //
-// It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an account is bound only because Grant was called for its member
-// namespace, and not for longer than there is a namespace of that name with the hub's label; what anybody else writes into these bindings while a hub runs is set back.
+// It owns the ClusterRoleBindings fleet-content-00 to fleet-content-63. Its invariants: an account is bound only while there is the very namespace, by UID,
+// that was its member's when Grant was called; what anybody else writes into these bindings is set back.
 package contentaccess
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -27,6 +28,9 @@ const (
 	bindings = 64
 	// gather is how long members that have left are gathered before their binding is written.
 	gather = time.Second
+	// annotationNamespaces on a binding has the UID of each member namespace in it, as a JSON object, so that a hub that starts knows for which of them it
+	// gave the right.
+	annotationNamespaces = "muster/namespaces"
 )
 
 // Controller gives members the right to read Contents, and takes it from those that have left.
@@ -76,13 +80,13 @@ func onNamespace(_ context.Context, before, after client.Object, q controller.Qu
 	}
 }
 
-// Grant lets the account of a member namespace, which the caller knows to be the hub's, read Contents. Of many calls at once for members of one binding, one
-// writes for all.
-func (c *Controller) Grant(ctx context.Context, namespace string) error {
-	return c.bindings[BindingOf(namespace)].add(ctx, namespace)
+// Grant lets the account of a member namespace, which the caller has observed to be the hub's, read Contents. Of many calls at once for members of one binding,
+// one writes for all.
+func (c *Controller) Grant(ctx context.Context, namespace string, uid types.UID) error {
+	return c.bindings[BindingOf(namespace)].add(ctx, namespace, uid)
 }
 
-// Reconcile sets back what somebody else has written into a binding, and takes the accounts out of it whose namespace is gone.
+// Reconcile sets back what somebody else has written into a binding, and takes the accounts out of it whose namespace is gone, or another one by now.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	return ctrl.Result{}, c.bindings[request.Name].restore(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -36,8 +37,8 @@ type Deps struct {
 	// Config holds the settings of the hub's chart.
 	Config   *config.Controller
 	Liveness *liveness.Tracker
-	// GrantContents lets the account of a member namespace, which the caller knows to be the hub's, read Contents.
-	GrantContents func(ctx context.Context, namespace string) error
+	// GrantContents lets the account of a member namespace, which the caller has observed to be the hub's, read Contents.
+	GrantContents func(ctx context.Context, namespace string, uid types.UID) error
 	Kinds         *served.Kinds
 	// SystemNamespace is the hub's own.
 	SystemNamespace string

@@ -101,8 +101,9 @@ type Observed struct {
 	// LeavePolicy is what becomes of what is placed on the member when it leaves; PolicyProblem says what is wrong with what the record asks for.
 	LeavePolicy   clusterv1beta1.LeavePolicy
 	PolicyProblem string
-	// NamespaceState says what stands at the name of the member namespace.
+	// NamespaceState says what stands at the name of the member namespace, NamespaceUID which namespace that was when the record was read.
 	NamespaceState membership.NamespaceState
+	NamespaceUID   types.UID
 	// Report of the member; nil if there is none.
 	Report   *clusterv1beta1.InternalMemberCluster
 	Liveness liveness.Observation
@@ -161,11 +162,11 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
 	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
-	state, _, err := o.ObserveNamespace(ctx, c.Client)
+	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
 		o.Deleted = deleted.Time
 		if state == membership.NamespaceAbsent { // the cache may not have it yet, and never has one that only KubeFleet's hub has labelled
-			state, _, err = o.ObserveNamespace(ctx, c.Live)
+			state, namespace, err = o.ObserveNamespace(ctx, c.Live)
 		}
 		if state == membership.NamespaceInherited {
 			state = membership.NamespaceOurs
@@ -175,6 +176,9 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 		return Observed{}, err
 	}
 	o.NamespaceState = state
+	if namespace != nil {
+		o.NamespaceUID = namespace.UID
+	}
 	o.Report, err = o.ReadReport(ctx, c.Client)
 	return o, err
 }
