@@ -106,6 +106,12 @@ func TestHubWithoutURLInstallsAndSaysWhatThatMeans(t *testing.T) {
 	if want := "apiServerURL is not set, so values.yaml will not hold it"; !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}
+	args, _, _ := unstructured.NestedStringSlice(out.container(t, "fleet-controller"), "args")
+	for _, arg := range []string{"--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=25s", "--leader-elect-retry-period=10s"} {
+		if !slices.Contains(args, arg) {
+			t.Errorf("%s is not among %s", arg, args)
+		}
+	}
 }
 
 func TestMistakesOfAHubFailWithASentence(t *testing.T) {
@@ -121,6 +127,7 @@ func TestMistakesOfAHubFailWithASentence(t *testing.T) {
 		"duration":            {[]string{"agentCheckinInterval=often"}, "agentCheckinInterval"},
 		"inventory":           {[]string{"inventory.namespace=a.b"}, "inventory"},
 		"rights":              {[]string{"placement.authorRights=all"}, "authorRights"},
+		"election":            {[]string{"leaderElection.leaseDuration=15"}, "leaseDuration"},
 		"replicas":            {[]string{"controller.replicas=many"}, "controller"},
 	}
 	for name, test := range tests {
@@ -140,10 +147,10 @@ helmops: {enabled: true}
 imagescan: {enabled: false}
 migrations: {clusterRegistrationCleanup: true}
 metrics: {enabled: true}
-leaderElection: {leaseDuration: 30s}
+leaderElection: {leaseDuration: 30s, retryPeriod: 10s, renewDeadline: 25s}
 controller: {reconciler: {workers: {bundle: "50"}}}
 `).mustRender(t)
-	want := "were ignored: gitops, helmops, imagescan, leaderElection, metrics, migrations, shards, controller.reconciler"
+	want := "were ignored: gitops, helmops, imagescan, metrics, migrations, shards, controller.reconciler"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}

@@ -149,6 +149,16 @@ func (r *run) leader() (*hub, samples, error) {
 	return nil, nil, fmt.Errorf("no replica leads: %w", failed)
 }
 
+// standby is a figure of the replica that waits; 0 if there is none.
+func (r *run) standby(metric string) float64 {
+	for _, h := range r.hubs {
+		if s, err := h.scrape(); err == nil && !s.leads() {
+			return s.sum(metric)
+		}
+	}
+	return 0
+}
+
 // settled waits until no request waits in the leader's queues and the hub has written, for a while, not more than twice what it always writes to keep the
 // heartbeats fresh that records show. It returns when that began.
 func (r *run) settled() time.Time {

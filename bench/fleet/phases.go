@@ -27,6 +27,7 @@ const quiet = 5 * time.Second
 // idle measures a fleet in which nothing happens but beats.
 func (r *run) idle() {
 	from, oldest := r.now(), 0.0
+	waits := r.standby("process_resident_memory_bytes") / (1 << 20)
 	for begun := time.Now(); time.Since(begun) < r.options.idle; time.Sleep(time.Second) {
 		if _, s, err := r.leader(); err == nil {
 			oldest = max(oldest, s.sum("muster_hub_oldest_beat_age_seconds"))
@@ -44,6 +45,10 @@ func (r *run) idle() {
 	r.result.add("idle: members that are lost", float64(to.hub.members("Lost")), "members")
 	r.explainLost()
 	r.result.add("idle: hub memory per member (RSS)", 1024*to.usage["muster-hub"].RSS/float64(len(r.members)), "KiB")
+	if r.options.replicas > 1 {
+		r.result.add("idle: memory of the replica that waits (RSS), before", waits, "MiB")
+		r.result.add("idle: memory of the replica that waits (RSS), after", r.standby("process_resident_memory_bytes")/(1<<20), "MiB")
+	}
 }
 
 // explainLost notes what our agents of Clusters say that are lost.
@@ -197,6 +202,9 @@ func (r *run) restart() {
 	r.result.add("restart: knows all members", time.Since(at).Seconds(), "s")
 	settled := r.settled()
 	r.result.add("restart: settled", settled.Sub(at).Seconds(), "s")
+	if _, s, err := r.leader(); err == nil {
+		r.result.add("restart: members that are lost", float64(s.members("Lost")), "members")
+	}
 	if next == leader { // what another has used since is not known
 		r.costs(from.fresh(), r.now(), len(r.members))
 	}

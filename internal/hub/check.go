@@ -19,7 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// checkTimeout is how long a check waits for a leader; one that is alive renews its Lease every two seconds.
+// checkTimeout is how long a check waits for a leader; one that is alive renews its Lease at least twice in that time.
 const checkTimeout = 20 * time.Second
 
 // newCheck is the command muster-hub check. kubeconfig and namespace are flags of its parent.

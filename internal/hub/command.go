@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -52,6 +53,9 @@ The charts fleet-crd and fleet install what it needs.`,
 			if options.Namespace == "" {
 				return errNamespace
 			}
+			if err := options.Election.validate(); err != nil {
+				return err
+			}
 			process.SaveMemory()
 			log := logging.New(debug)
 			ctrl.SetLogger(logging.Libraries(log))
@@ -71,6 +75,9 @@ The charts fleet-crd and fleet install what it needs.`,
 	set := command.Flags()
 	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+
 		"that does not notice while its cluster refuses all writes, and may show members as lost for a moment after that")
+	set.DurationVar(&options.Election.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long after the last renewal of its Lease a leader is taken for gone")
+	set.DurationVar(&options.Election.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew its Lease before it ends")
+	set.DurationVar(&options.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "how often a leader renews its Lease, and the others look at it")
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
 	set.BoolVar(&debug, "debug", false, "log more")

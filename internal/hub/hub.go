@@ -67,6 +67,7 @@ type Options struct {
 	Namespace string
 	// LeaderElect lets one of several replicas work.
 	LeaderElect bool
+	Election    Election
 	// Holder is the name under which this hub leads; empty for one that is new in each process. Two processes that may run at the same time must
 	// not share one.
 	Holder string
@@ -131,6 +132,9 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &options.Election.LeaseDuration,
+		RenewDeadline:                 &options.Election.RenewDeadline,
+		RetryPeriod:                   &options.Election.RetryPeriod,
 		// The check is for two controllers of one name in a program; here it would forbid a second hub after the first has ended.
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}
@@ -138,7 +142,7 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 		return o, nil
 	}
 	var err error
-	o.LeaderElectionResourceLockInterface, err = lock(restConfig, options.Namespace, options.Holder)
+	o.LeaderElectionResourceLockInterface, err = lock(restConfig, options.Namespace, options.Holder, options.Election.RenewDeadline)
 	return o, err
 }
 

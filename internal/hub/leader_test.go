@@ -3,7 +3,9 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-fleet/muster/internal/hub"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -67,9 +70,37 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 
 	as("second")
 	began = time.Now()
-	hub.Start()
+	testkube.RunWith(t, "muster-hub", hub.Env, append(hub.Arguments("--kubeconfig", "--namespace"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")...)
 	f.led("hub-0_second", began)
 	if took := time.Since(began); took < 10*time.Second {
 		t.Errorf("another Pod leads after %s, when the one before may still do so", took)
+	}
+	var lease coordinationv1.Lease
+	f.check(f.get(&lease, naming.SystemNamespace, "muster-hub"))
+	if next := *lease.Spec.LeaseDurationSeconds; next != 4 {
+		t.Errorf("the next may lead after %d s", next)
+	}
+}
+
+func TestTimesByWhichTwoHubsWouldLeadAreRefused(t *testing.T) {
+	for _, test := range []struct{ lease, renew, retry, want string }{
+		{"15s", "10s", "2s", ""},
+		{"4s", "3s", "500ms", ""},
+		{"30s", "25s", "10s", ""}, // Rancher Fleet's
+		{"500ms", "400ms", "100ms", "--leader-elect-lease-duration 500ms (leaderElection.leaseDuration of the chart) has to be a second at least"},
+		{"10s", "10s", "2s", "--leader-elect-lease-duration 10s (leaderElection.leaseDuration of the chart) has to be longer than --leader-elect-renew-deadline 10s"},
+		{"15s", "6s", "5s", "--leader-elect-renew-deadline 6s (leaderElection.renewDeadline of the chart) has to be longer than 6s"},
+		{"15s", "10s", "0s", "--leader-elect-retry-period, which is more than 0"},
+		{"90s", "60s", "11s", "--leader-elect-retry-period 11s (leaderElection.retryPeriod of the chart) may be 10s at most"},
+	} {
+		command := hub.NewCommand()
+		command.SetErr(io.Discard)
+		command.SetArgs([]string{"--namespace", "any", "--kubeconfig", filepath.Join(t.TempDir(), "none"),
+			"--leader-elect-lease-duration", test.lease, "--leader-elect-renew-deadline", test.renew, "--leader-elect-retry-period", test.retry})
+		err := command.Execute()
+		if err == nil || !strings.Contains(err.Error(), test.want) || test.want == "" && strings.Contains(err.Error(), "--leader-elect") {
+			t.Errorf("%s, %s, %s: %v", test.lease, test.renew, test.retry, err)
+		}
 	}
 }
