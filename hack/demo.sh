@@ -135,8 +135,9 @@ The fleet is up. To use it, in another terminal:
 
     source $DEMO/env
 
-Then kubectl and helm speak to the hub; the other contexts are cluster1, cluster2 and cluster3:
+Then kubectl, helm and muster speak to the hub; the other contexts are cluster1, cluster2 and cluster3:
 
+    muster get
     kubectl -n clusters get clusters.fleet.cattle.io --show-labels
     kubectl -n clusters get clusterregistrations,clusterregistrationtokens
     kubectl --context cluster1 -n cattle-fleet-system logs -l app=fleet-agent

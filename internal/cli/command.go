@@ -1,0 +1,103 @@
+// Package cli is the program muster: what the users of a fleet do, each in one line.
+//
+// It acts with the rights of the user's kubeconfig, and keeps nothing: what it shows is what the API server of the hub says at that moment.
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+// NewCommand is the command muster.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	hub := newHub()
+	command := &cobra.Command{
+		Use:   "muster",
+		Short: "Show a fleet of Kubernetes clusters",
+		Long: `muster shows the members of a fleet and what is delivered to them. It asks the hub to which the current context
+of the kubeconfig leads, or the one of --context, with the rights of its user.`,
+		Example:      `  muster get`,
+		Args:         cobra.NoArgs,
+		Version:      version.Version,
+		SilenceUsage: true,
+		RunE:         func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.SetIn(streams.In)
+	command.SetOut(streams.Out)
+	command.SetErr(streams.ErrOut)
+	hub.AddFlags(command.PersistentFlags())
+	complete(command, "context", hub.contexts)
+	complete(command, "namespace", hub.namespaces)
+	command.AddCommand(newGet(streams, hub))
+	return command
+}
+
+// complete has a flag completed by a function; that cannot fail for a flag that there is.
+func complete(command *cobra.Command, flag string, by cobra.CompletionFunc) {
+	if err := command.RegisterFlagCompletionFunc(flag, by); err != nil {
+		panic(err)
+	}
+}
+
+// hub is where the fleet is, as kubectl's flags and the kubeconfig say.
+type hub struct {
+	*genericclioptions.ConfigFlags
+	scheme *runtime.Scheme
+}
+
+func newHub() *hub {
+	h := &hub{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme()}
+	for _, add := range []func(*runtime.Scheme) error{fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+		if err := add(h.scheme); err != nil {
+			panic(err) // two types of one name: a mistake in this program
+		}
+	}
+	return h
+}
+
+// client connects to the hub, of which it only knows the address afterwards.
+func (h *hub) client() (c client.WithWatch, server string, err error) {
+	config, err := h.ToRESTConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", fmt.Errorf("no kubeconfig says where the hub is: name one with --kubeconfig, or in the variable KUBECONFIG")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1 // the API server's own priority and fairness decides
+	mapper, err := h.ToRESTMapper()
+	if err != nil {
+		return nil, "", fmt.Errorf("asking the hub at %s for its kinds: %w", config.Host, err)
+	}
+	c, err = client.NewWithWatch(config, client.Options{Scheme: h.scheme, Mapper: mapper})
+	if err != nil {
+		return nil, "", fmt.Errorf("connecting to the hub at %s: %w", config.Host, err)
+	}
+	return c, config.Host, nil
+}
+
+// emptyOf returns an empty object of the kind of a list.
+func (h *hub) emptyOf(list client.ObjectList) (client.Object, error) {
+	gvk, err := apiutil.GVKForObject(list, h.scheme)
+	if err != nil {
+		return nil, err
+	}
+	o, err := h.scheme.New(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
+	if err != nil {
+		return nil, err
+	}
+	return o.(client.Object), nil
+}

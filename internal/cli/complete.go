@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// completeWithin bounds what the user waits for after a tab.
+const completeWithin = 3 * time.Second
+
+// complete completes what to show, and then the names.
+func (g *get) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return kindNames(), cobra.ShellCompDirectiveNoFileComp
+	}
+	shown, known := kindOf(args[0])
+	if !known {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, err := g.names(command.Context(), client.InNamespace(*g.Namespace), shown.lists(*g.Namespace)...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args[1:], name) }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// namespaces completes the names of namespaces.
+func (h *hub) namespaces(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	namespaces := &metav1.PartialObjectMetadataList{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	names, err := h.names(command.Context(), "", namespaces)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// names are those of all objects of some kinds.
+func (h *hub) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	hub, _, err := h.client()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, list := range lists {
+		if err := eachOf(ctx, hub, list, func(o client.Object) { names = append(names, nameOf(o)) }, namespace); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// contexts completes the names of contexts.
+func (h *hub) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	config, err := h.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for name := range config.Contexts {
+		names = append(names, name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// suggestion asks whether the most similar one of these names was meant, if one is similar.
+func suggestion(name string, names []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, other := range names {
+		bare := other[strings.LastIndex(other, "/")+1:]
+		if distance := min(editDistance(name, other), editDistance(name, bare)); distance < least {
+			best, least = other, distance
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// editDistance is how many letters have to be added, removed or replaced to make one word of another (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
+
+// user runs muster with a kubeconfig.
+type user struct {
+	t          *testing.T
+	kubeconfig string
+}
+
+// of returns the user with a token.
+func of(t *testing.T, cluster testkube.Cluster, token string) user {
+	u := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	if err := os.WriteFile(u.kubeconfig, cluster.Kubeconfig(t, token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (u user) run(args ...string) (out, said string, err error) {
+	u.t.Helper()
+	u.t.Setenv("HOME", u.t.TempDir()) // what is known of an API server is kept there
+	u.t.Setenv("KUBECONFIG", u.kubeconfig)
+	var stdout, stderr bytes.Buffer
+	command := NewCommand(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
+	command.SetArgs(args)
+	err = command.ExecuteContext(context.Background())
+	return stdout.String(), stderr.String(), err
+}
+
+// lines are those of a table, with one blank between the columns.
+func (u user) lines(args ...string) []string {
+	u.t.Helper()
+	out, said, err := u.run(args...)
+	if err != nil || said != "" {
+		u.t.Fatalf("muster %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	var lines []string
+	for line := range strings.Lines(out) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return lines
+}
+
+func (u user) shows(args string, want ...string) {
+	u.t.Helper()
+	if got := u.lines(strings.Fields(args)...); !slices.Equal(got, want) {
+		u.t.Errorf("muster %s shows\n%s\nnot\n%s", args, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func (u user) refused(args string, want ...string) {
+	u.t.Helper()
+	_, said, err := u.run(strings.Fields(args)...)
+	if err == nil {
+		u.t.Errorf("muster %s succeeds", args)
+	}
+	for _, part := range want {
+		if !strings.Contains(said, part) {
+			u.t.Errorf("muster %s says %q, without %q", args, said, part)
+		}
+	}
+}
+
+// fleetOfThree has two Clusters in two workspaces and a MemberCluster, which no hub looks after.
+func fleetOfThree(t *testing.T) testkube.Cluster {
+	cluster := testkube.Start(t, "cli")
+	cluster.ServeFleet(t)
+	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", Labels: map[string]string{"env": "prod"}}}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b"}}, web,
+		&fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "web"}},
+		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"}}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "sees-clusters"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters"}, Verbs: []string{"list"}}}},
+	} {
+		if err := cluster.Client(t).Create(context.Background(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	status := fleet.ClusterStatus{Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "WaitCheckIn", Message: "no agent has come"}}}
+	if err := cluster.Client(t).Status().Patch(context.Background(), web, client.RawPatch("application/merge-patch+json", mustJSON(t, map[string]any{"status": status}))); err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
+func mustJSON(t *testing.T, value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+const membersHeader = "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN WHY"
+
+func TestGetShowsMembersOfBothKinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	cluster := fleetOfThree(t)
+	admin := of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin"))
+	const edge, webA, webB = "edge MemberCluster New - - - - -", "team-a/web Cluster Awaited - - - - no agent has come", "team-b/web Cluster New - - - - -"
+	admin.shows("get", membersHeader, edge, webA, webB)
+	admin.shows("get members web edge", membersHeader, edge, webA, webB)
+	admin.shows("get clusters", membersHeader, webA, webB)
+	admin.shows("get clusters team-b/web", membersHeader, webB)
+	admin.shows("get mc", membersHeader, edge)
+	admin.shows("get -n team-a", membersHeader, webA)
+	admin.shows("get -l env=prod", membersHeader, webA)
+	admin.shows("get members edge -o wide", "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN AGENT EXPIRES WHY", "edge MemberCluster New - - - - - - -")
+	admin.shows("get -o name", "membercluster.cluster.kubernetes-fleet.io/edge", "cluster.fleet.cattle.io/web", "cluster.fleet.cattle.io/web")
+	admin.shows("get clusters team-a/web -o jsonpath={.metadata.labels.env}", "prod")
+
+	out, _, err := admin.run("get", "-o", "json")
+	var list struct{ Items []runtime.RawExtension }
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &list)
+	}
+	if err != nil || len(list.Items) != 3 || !strings.Contains(string(list.Items[0].Raw), `"kind": "MemberCluster"`) {
+		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+	for _, args := range []string{"get tokens", "get requests", "get bundles", "get placements"} {
+		if out, said, err := admin.run(strings.Fields(args)...); err != nil || out != "" || said != "There are no "+strings.Fields(args)[1]+".\n" {
+			t.Errorf("muster %s: %q, %q, %v", args, out, said, err)
+		}
+	}
+
+	admin.refused("get members wep", "there is no wep among the members; did you mean team-a/web?")
+	admin.refused("get clusters edge -n team-a", "there is no edge in namespace team-a among the clusters")
+	admin.refused("get nodes", "nodes is nothing that can be shown: say one of members, clusters, memberclusters, tokens, requests, bundles, placements")
+	admin.refused("get -l ==", "--selector ==")
+	admin.refused("get -o html", "html")
+	admin.refused("get --context elsewhere", "elsewhere")
+
+	if names, _, _ := admin.run("__complete", "get", "clusters", ""); !strings.Contains(names, "team-a/web\nteam-b/web\n") {
+		t.Errorf("completed: %s", names)
+	}
+	if names, _, _ := admin.run("__complete", "get", "--namespace", ""); !strings.Contains(names, "team-a\nteam-b\n") {
+		t.Errorf("completed: %s", names)
+	}
+	if names, _, _ := admin.run("__complete", "get", "--context", ""); !strings.Contains(names, "default\n") {
+		t.Errorf("completed: %s", names)
+	}
+}
+
+func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	cluster := fleetOfThree(t)
+	clusters := of(t, cluster, cluster.Account(t, "sees-clusters", "sees-clusters"))
+	out, said, err := clusters.run("get")
+	if err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: memberclusters.cluster.kubernetes-fleet.io is forbidden") {
+		t.Errorf("%v\n%s\n%s", err, out, said)
+	}
+	clusters.refused("get mc", "memberclusters.cluster.kubernetes-fleet.io is forbidden")
+
+	token := cluster.Account(t, "sees-team-a", "")
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "sees"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sees-clusters"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "sees-team-a"}}}
+	if err := cluster.Client(t).Create(context.Background(), binding); err != nil {
+		t.Fatal(err)
+	}
+	tenant := of(t, cluster, token)
+	tenant.refused("get", "clusters.fleet.cattle.io is forbidden", "--namespace asks for those of one workspace only")
+	testkube.Eventually(t, "the right counts", func() error { _, _, err := tenant.run("get", "-n", "team-a"); return err })
+	tenant.shows("get -n team-a", membersHeader, "team-a/web Cluster Awaited - - - - no agent has come")
+	tenant.refused("get -n team-b", `clusters.fleet.cattle.io is forbidden`, `in the namespace "team-b"`)
+
+	stranger := of(t, cluster, "none")
+	stranger.refused("get", "does not accept the credential of the kubeconfig")
+}
+
+func TestGetSaysWhatIsNoHub(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	cluster := testkube.Start(t, "no-hub")
+	cluster.Config = rest.CopyConfig(cluster.Config)
+	of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin")).
+		refused("get", cluster.Config.Host+" serves no Clusters (fleet.cattle.io/v1alpha1)", "the chart fleet-crd is not installed there", "--context says which cluster is asked")
+
+	nobody := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "none")}
+	nobody.refused("get", "no kubeconfig says where the hub is: name one with --kubeconfig, or in the variable KUBECONFIG")
+	cluster.Config.Host = "https://127.0.0.1:1"
+	of(t, cluster, "any").refused("get", "https://127.0.0.1:1", "connection refused")
+}
