@@ -43,7 +43,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	}
 	return []string{
 		nameOf(record), "Cluster", memberState(record, status), or(record.Status.Display.ReadyNodes), or(record.Status.Display.ReadyBundles), or(agent.KubernetesVersion),
-		since(agent.LastSeen.Time, now), or(agent.Version), until(expires, now), why(status.Ready, status.Message),
+		lastSeen(status, agent.LastSeen.Time, now), or(agent.Version), until(expires, now), why(status.Ready, status.Message),
 	}
 }
 
@@ -68,8 +68,18 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	property := func(name string) string { return or(record.Status.Properties[name].Value) }
 	return []string{
 		nameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), nothing, property("k8s.io/k8s-version"),
-		since(seen, now), nothing, until(expires, now), why(status.Ready, message),
+		lastSeen(status, seen, now), nothing, until(expires, now), why(status.Ready, message),
 	}
+}
+
+// lastSeen is how old the heartbeat is that a record shows. In a large fleet that may be an hour while the member is well, so of one that is online, as the hub
+// judges, it says that.
+func lastSeen(status membership.Status, at, now time.Time) string {
+	switch status.Agent {
+	case membership.AgentOnline, membership.AgentUnhealthy:
+		return "online"
+	}
+	return since(at, now)
 }
 
 func memberState(record client.Object, status membership.Status) string {

@@ -67,7 +67,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("inventory").
 		Watches(&fleet.Cluster{}, &handler.EnqueueRequestForObject{}).
 		Watches(&clusterv1beta1.MemberCluster{}, &handler.EnqueueRequestForObject{}).
-		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(ofReport)).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(ofReport), builder.WithPredicates(predicate.Funcs{UpdateFunc: membership.MoreThanBeats})).
 		Watches(&inventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(ofProfile)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ofNamespace), createdOrDeleted).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.all))).

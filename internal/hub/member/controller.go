@@ -14,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -80,7 +79,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("member").
 		For(&clusterv1beta1.MemberCluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, controller.On(c.onIdentity)).
-		Watches(&clusterv1beta1.InternalMemberCluster{}, owned, builder.WithPredicates(predicate.Funcs{UpdateFunc: moreThanBeats})).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, owned, builder.WithPredicates(predicate.Funcs{UpdateFunc: membership.MoreThanBeats})).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(owned)).
 		WatchesMetadata(&corev1.Namespace{}, owned, notCreated).
@@ -115,21 +114,6 @@ func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ controll
 	if was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus); !is.IsZero() && !is.Equal(was) {
 		c.Liveness.Beat(after.Namespace, liveness.InStatus, is)
 	}
-}
-
-// moreThanBeats says whether anything but the times of heartbeats has changed in a report.
-func moreThanBeats(e event.UpdateEvent) bool {
-	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
-		return true
-	}
-	was, is := before.Status.DeepCopy(), after.Status.DeepCopy()
-	for _, status := range []*clusterv1beta1.InternalMemberClusterStatus{was, is} {
-		for i := range status.AgentStatus {
-			status.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
-		}
-	}
-	return !equality.Semantic.DeepEqual(was, is)
 }
 
 // ofNamespace leads from the name of a member namespace to the MemberCluster.

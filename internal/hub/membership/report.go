@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -118,4 +119,19 @@ func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 	}
 	return fmt.Sprintf("the agent's report InternalMemberCluster %s/%s has %s bytes, and the hub takes %d: only whether it has joined and is healthy is read of it; find out what fills it, or give the member another identity",
 		report.Namespace, report.Name, report.Annotations[annotationOversized], maxReport)
+}
+
+// MoreThanBeats says whether anything but the times of heartbeats has changed in a report.
+func MoreThanBeats(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
+	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
+		return true
+	}
+	was, is := before.Status.DeepCopy(), after.Status.DeepCopy()
+	for _, status := range []*clusterv1beta1.InternalMemberClusterStatus{was, is} {
+		for i := range status.AgentStatus {
+			status.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
+		}
+	}
+	return !equality.Semantic.DeepEqual(was, is)
 }
