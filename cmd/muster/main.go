@@ -4,13 +4,16 @@ package main
 import (
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/muster-fleet/muster/internal/cli"
 )
 
 func main() {
+	klog.SetLogger(logr.Discard()) // client-go logs each error that it returns, too
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	if err := cli.NewCommand(streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(1) // cobra has printed the error

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -71,11 +72,12 @@ func newHub() *hub {
 // client connects to the hub, of which it only knows the address afterwards.
 func (h *hub) client() (c client.WithWatch, server string, err error) {
 	config, err := h.ToRESTConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, "", fmt.Errorf("no kubeconfig says where the hub is: name one with --kubeconfig, or in the variable KUBECONFIG")
-	}
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	read, err := h.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its account
+		return nil, "", errors.New("no kubeconfig says where the hub is: name one with --kubeconfig, or in the variable KUBECONFIG")
 	}
 	config.QPS = -1 // the API server's own priority and fairness decides
 	mapper, err := h.ToRESTMapper()

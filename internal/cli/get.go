@@ -142,6 +142,14 @@ func (g *get) print(printer printers.ResourcePrinter, f found) error {
 	if f.one {
 		return printer.PrintObj(f.objects[0], g.Out)
 	}
+	if *g.format.OutputFormat == "name" { // which knows no lists
+		for _, o := range f.objects {
+			if err := printer.PrintObj(o, g.Out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 	for _, o := range f.objects {
 		gvk, err := apiutil.GVKForObject(o, g.scheme)

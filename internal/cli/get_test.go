@@ -175,7 +175,7 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 	cluster := fleetOfThree(t)
 	clusters := of(t, cluster, cluster.Account(t, "sees-clusters", "sees-clusters"))
 	out, said, err := clusters.run("get")
-	if err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: memberclusters.cluster.kubernetes-fleet.io is forbidden") {
+	if err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: listing MemberClusters of "+cluster.Config.Host+": memberclusters.cluster.kubernetes-fleet.io is forbidden") {
 		t.Errorf("%v\n%s\n%s", err, out, said)
 	}
 	clusters.refused("get mc", "memberclusters.cluster.kubernetes-fleet.io is forbidden")

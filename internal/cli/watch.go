@@ -113,10 +113,13 @@ func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.Obje
 func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan change) error {
 	t := newTable(g.Out, k, g.wide())
 	t.printHeader()
+	if err := t.flush(); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():
-			return t.flush()
+			return nil
 		case c := <-changes:
 			if c.err != nil {
 				fmt.Fprintf(g.ErrOut, "Not live: %s\n", c.err)

@@ -44,14 +44,23 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 		command.SetArgs([]string{"get", "--namespace", "watched", "--watch"})
 		ended <- command.ExecuteContext(ctx)
 	}()
-	lines := bufio.NewScanner(reader)
+	lines := make(chan string)
+	go func() {
+		for scanner := bufio.NewScanner(reader); scanner.Scan(); {
+			lines <- strings.Join(strings.Fields(scanner.Text()), " ")
+		}
+	}()
 	shows := func(want string) {
 		t.Helper()
-		if !lines.Scan() {
-			t.Fatalf("it ends: %v", lines.Err())
-		}
-		if got := strings.Join(strings.Fields(lines.Text()), " "); got != want {
-			t.Fatalf("it shows %s, not %s", got, want)
+		select {
+		case got := <-lines:
+			if got != want {
+				t.Fatalf("it shows %s, not %s", got, want)
+			}
+		case err := <-ended:
+			t.Fatalf("it ends: %v", err)
+		case <-time.After(time.Minute):
+			t.Fatalf("it does not show %s", want)
 		}
 	}
 	shows(membersHeader)
@@ -60,9 +69,9 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 	shows("watched/late Cluster New - - - - -")
 	late.Status.Conditions = []fleet.Condition{{Type: "Ready", Status: "True"}}
 	change(cluster.Client(t).Status().Update(ctx, late))
-	shows("watched/late Cluster Ready - - - - -")
+	shows("watched/late Cluster Ready - - - online -")
 	change(cluster.Client(t).Delete(ctx, late))
-	shows("watched/late Cluster Gone - - - - -")
+	shows("watched/late Cluster Gone - - - online -")
 	end()
 	if err := <-ended; err != nil {
 		t.Errorf("it ends with %v", err)
