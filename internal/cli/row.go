@@ -113,7 +113,7 @@ func requestRow(request *fleet.ClusterRegistration, now time.Time) []string {
 	if state == "" {
 		state = stateNew
 	}
-	return []string{nameOf(request), state, or(request.Status.ClusterName), or(string(request.Spec.ClientID)), since(request.CreationTimestamp.Time, now),
+	return []string{nameOf(request), state, or(request.Status.ClusterName), or(request.Spec.ClientID), since(request.CreationTimestamp.Time, now),
 		why(request.Status.State == fleet.RegistrationGranted, request.Status.Message)}
 }
 
