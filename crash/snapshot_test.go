@@ -234,8 +234,9 @@ func (w words) text(s string) string {
 		return "$UID-OF-NOTHING"
 	})
 	s = podOf.ReplaceAllString(revision.ReplaceAllString(s, "${1}N"), "fleet-agent-*")
+	s = encoded.ReplaceAllString(s, "$$BYTES") // first, because by chance ten letters of it are digits of a hash
 	s = asked.ReplaceAllString(hash.ReplaceAllString(s, "$$HASH"), "request-*")
-	return when.ReplaceAllString(encoded.ReplaceAllString(s, "$$BYTES"), "$$TIME")
+	return when.ReplaceAllString(s, "$$TIME")
 }
 
 // counters are fields that say how often something was written, which a disturbed run may do more often.

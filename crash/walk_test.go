@@ -99,3 +99,15 @@ func TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers(t *testing.T) {
 		t.Errorf("what is missing and left over is not found: %v", found)
 	}
 }
+
+func TestARandomTextIsOneWordWhateverItIsMadeOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"f9k2ps9zv74mfwnzjdvvvvsvdqbnp4dz2456789bcdfpmk5x645gt": "$BYTES",
+		"cluster-7a6137437bb1":                                 "cluster-$HASH",
+		"s-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd1": "s-$BYTES",
+	} {
+		if got := (words{id: "crash-0000"}).text(text); got != want {
+			t.Errorf("%s becomes %s", text, got)
+		}
+	}
+}
