@@ -2,13 +2,18 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/report"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hubclient"
@@ -67,7 +72,11 @@ func (s *session) run(ctx context.Context, formerLeft <-chan struct{}) outcome {
 	if err := s.identify(ctx); err != nil {
 		return outcome{result: unreachable, message: err.Error()}
 	}
-	if key, err := s.member.AgentKey(ctx); err == nil { // else the hub learns it when this cluster registers, or with the chart that gives the right to it
+	key, err := s.readKey(ctx)
+	if err != nil {
+		return outcome{result: unreachable, message: err.Error()}
+	}
+	if key != nil { // else the hub learns it when this cluster registers, or with the chart that gives the right to it
 		s.issued = &issuedCredentials{session: s, key: key, changed: notification()}
 		s.issued.observe(s.report)
 	}
@@ -105,6 +114,31 @@ func (s *session) identify(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readKey reads the key of the agent; nil if the agent has none, and will have none by waiting.
+func (s *session) readKey(ctx context.Context) (*credential.AgentKey, error) {
+	for backoff := retry.Unreachable(); ; {
+		key, err := s.member.AgentKey(ctx)
+		if err == nil || withoutKey(err) {
+			return key, nil
+		}
+		s.status.set(Joined, "not beating yet: "+err.Error())
+		if err := retry.Wait(ctx, s.clock, backoff.Step()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// withoutKey says whether an error is about what was asked, such as the right to the Secret, which the chart of an earlier version does not give, so that it
+// would come again.
+func withoutKey(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return errors.Is(err, local.ErrUnusableKey)
+	}
+	code := answer.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusConflict && code != http.StatusUnauthorized
 }
 
 // untilRefused verifies the credential at every doubt and returns when the hub persists in refusing.

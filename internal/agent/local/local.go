@@ -8,6 +8,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -187,7 +188,10 @@ func (c *Cluster) Replace(ctx context.Context, secret *corev1.Secret) error {
 // keySeed is the key of the Secret with the agent's key.
 const keySeed = "key"
 
-// AgentKey returns the key of the agent, which is made when it is first asked for.
+// ErrUnusableKey says that the Secret of the agent's key holds none.
+var ErrUnusableKey = errors.New("it holds no key of an agent")
+
+// AgentKey returns the key of the agent, which is made when it is first asked for. Its errors are those of the API server, and ErrUnusableKey.
 func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -213,7 +217,7 @@ func (c *Cluster) AgentKey(ctx context.Context) (*credential.AgentKey, error) {
 	}
 	key, err := credential.ParseAgentKey(secret.Data[keySeed])
 	if err != nil {
-		return nil, fmt.Errorf("secret %s: %w: delete it, and approve the request of this cluster on the hub", name, err)
+		return nil, fmt.Errorf("secret %s: %w: %w: delete it, and approve the request of this cluster on the hub", name, ErrUnusableKey, err)
 	}
 	return &key, nil
 }
