@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -145,17 +146,18 @@ func placementRow(o client.Object, kind string, status *placement.PlacementStatu
 
 // stateOf says whether an object is ready, and if not why, as its condition does.
 func stateOf(o client.Object, ready *fleet.Condition) (state, message string) {
+	well := ready == nil || ready.Status == corev1.ConditionTrue
 	switch {
 	case o.GetDeletionTimestamp() != nil:
 		state = stateDeleting
 	case ready == nil:
-		return stateNew, nothing
-	case ready.Status == corev1.ConditionTrue:
-		return stateReady, nothing
+		state = stateNew
+	case well:
+		state = stateReady
 	default:
 		state = stateNotReady
 	}
-	if ready == nil {
+	if well {
 		return state, nothing
 	}
 	return state, why(false, ready.Message)
@@ -178,10 +180,7 @@ func why(well bool, message string) string {
 }
 
 func or(text string) string {
-	if text == "" {
-		return nothing
-	}
-	return text
+	return cmp.Or(text, nothing)
 }
 
 // since is how long ago something was.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func newTable(out io.Writer, k kind, all bool) *table {
 
 func (t *table) printHeader() { t.print(t.columns) }
 
-// print prints a line, of which all columns are given.
+// print prints a line, of which all columns are given. Members and tenants write some of it, which may not command a terminal.
 func (t *table) print(columns []string) {
 	var line []string
 	for i, column := range columns {
@@ -34,7 +33,8 @@ func (t *table) print(columns []string) {
 			line = append(line, column)
 		}
 	}
-	fmt.Fprintln(t.lines, strings.Join(line, "\t"))
+	text := strings.Join(line, "\t") + "\n"
+	_ = printers.WriteEscaped(t.lines, text) // flush returns the error
 }
 
 // flush prints what was not printed yet, and returns what went wrong.

@@ -78,6 +78,20 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 	}
 }
 
+func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
+	members, _ := kindOf("members")
+	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web"}, Status: fleet.ClusterStatus{
+		Agent:      fleet.AgentStatus{KubernetesVersion: "v1\x1b[2J"},
+		Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "AgentLost", Message: "gone\x1b]0;title\x07 \x1b[1A"}},
+	}}
+	var text strings.Builder
+	table := newTable(&text, members, true)
+	table.print(rowOf(record, time.Now()))
+	if err := table.flush(); err != nil || strings.ContainsAny(text.String(), "\x1b") || !strings.Contains(text.String(), "gone") {
+		t.Errorf("it prints %q, %v", text.String(), err)
+	}
+}
+
 func TestATerminalShowsWhatFits(t *testing.T) {
 	now := time.Now()
 	members, _ := kindOf("members")
