@@ -98,6 +98,29 @@ func TestTheCredentialOfALegacyAgentEndsWhenAnotherRegistersOrTheClusterIsRevoke
 	f.rejected("that of a revoked Cluster is refused", now, second.Namespace)
 }
 
+// TestALegacyAgentThatIsStartedAgainWithinASecondIsAnswered has agents that do not say when they ask do so again as soon as they are answered.
+func TestALegacyAgentThatIsStartedAgainWithinASecondIsAnswered(t *testing.T) {
+	f := newFixture(t)
+	ask := func(values map[string]string, clientID, random string) fleet.ClusterRegistration {
+		r := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: f.workspace + random})
+		f.legacyAnswer(&r)
+		return r
+	}
+	for n, tries := 0, 0; n < 5; tries++ {
+		if tries > 50 {
+			t.Fatalf("of %d pairs of requests %d were made within one second", tries, n)
+		}
+		clientID := fmt.Sprint("web-", tries)
+		values := f.stampingToken("for-"+clientID, fleet.ClusterRegistrationTokenSpec{ClusterName: clientID})
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		before := ask(values, clientID, clientID+"a")
+		if after := ask(values, clientID, clientID+"b"); after.CreationTimestamp.Equal(&before.CreationTimestamp) {
+			n++
+		}
+		f.eventually("the request before is gone", func() error { return gone(f.Get(context.Background(), client.ObjectKeyFromObject(&before), &before)) })
+	}
+}
+
 func TestALastingRegistrationTokenEndsWithItsSecretAndIsIssuedAnew(t *testing.T) {
 	f := newFixture(t)
 	token, values := f.token("new-token", "")

@@ -98,6 +98,10 @@ type ClusterRegistrationStatus struct {
 	// GrantedAt is when the credential was issued, by the clock of the hub: an answer that nobody fetches is withdrawn an hour later. A Muster addition.
 	// +optional
 	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
+	// FirstSeenVersion is the metadata.resourceVersion at which the hub first saw the request: creation times have a resolution of a second, and of two
+	// requests of one second the one with the greater version is the newer. A Muster addition.
+	// +optional
+	FirstSeenVersion string `json:"firstSeenVersion,omitempty"`
 	// State says where the request stands. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:Enum=Waiting;Pending;Conflict;Denied;Granted

@@ -135,7 +135,7 @@ func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistratio
 	} else if err != nil {
 		return fmt.Errorf("reading ClusterRegistration %s, whose identity is there: %w", key, err)
 	}
-	if newer(&holder, r) {
+	if c.newer(&holder, r) {
 		return fmt.Errorf("ClusterRegistration %s of the same client ID is newer and has the identity", key)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		if !other.Status.Granted || other.UID == r.UID {
 			continue
 		}
-		if newer(other, r) {
+		if c.newer(other, r) {
 			return ctrl.Result{}, c.remove(ctx, r)
 		}
 		if err := c.remove(ctx, other); err != nil {

@@ -27,6 +27,10 @@ func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 		}
 		return r
 	}
+	seen := func(r *fleet.ClusterRegistration, version string) *fleet.ClusterRegistration {
+		r.Status.FirstSeenVersion = version
+		return r
+	}
 	const unsaid = time.Duration(-1)
 	for _, c := range []struct {
 		name         string
@@ -35,6 +39,10 @@ func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 		{"a second later", request("b", second, 900*time.Millisecond), request("a", second.Add(time.Second), 0)},
 		{"in the same second the agent asked later", request("b", second, time.Millisecond), request("a", second, 2*time.Millisecond)},
 		{"nobody says when", request("a", second, unsaid), request("b", second, unsaid)},
+		{"nobody says when, and the hub saw one first", seen(request("b", second, unsaid), "9"), seen(request("a", second, unsaid), "10")},
+		{"the agent says otherwise than the hub", seen(request("b", second, 1), "10"), seen(request("a", second, 2000), "9")},
+		{"a second later than one that was seen first", seen(request("b", second, unsaid), "10"), seen(request("a", second.Add(time.Second), unsaid), "9")},
+		{"of one it is not recorded", seen(request("a", second, unsaid), "10"), request("b", second, unsaid)},
 	} {
 		for _, written := range []func(){
 			func() {},
@@ -47,6 +55,29 @@ func TestOfTwoRequestsOneIsTheNewerWhateverIsWrittenToThem(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTheHubRemembersWhichRequestItSawFirst has requests of one second written to before the hub has reported anything of them.
+func TestTheHubRemembersWhichRequestItSawFirst(t *testing.T) {
+	second := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	request := func(uid, version string) *fleet.ClusterRegistration {
+		return &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), CreationTimestamp: second, ResourceVersion: version}}
+	}
+	hub := New(Deps{})
+	hub.onRequest(t.Context(), nil, request("b", "8"), nil)
+	hub.onRequest(t.Context(), nil, request("a", "9"), nil)
+	hub.onRequest(t.Context(), request("b", "8"), request("b", "10"), nil)
+	if a, b := request("a", "9"), request("b", "10"); !hub.newer(a, b) || hub.newer(b, a) {
+		t.Errorf("the first became the newer one when somebody wrote to it")
+	}
+	hub.onRequest(t.Context(), request("b", "10"), nil, nil)
+	reported := request("a", "11")
+	reported.Status.FirstSeenVersion = "9"
+	hub.onRequest(t.Context(), request("a", "9"), reported, nil)
+	hub.tracker.firstSeen.Range(func(uid, version any) bool {
+		t.Errorf("request %v, which is gone or reported, is remembered", uid)
+		return true
+	})
 }
 
 // TestAnOlderRequestDoesNotEndTheIdentityOfANewerOne plays a hub that decided on a request before its cache had the newer one, which another worker granted

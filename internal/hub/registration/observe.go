@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -158,7 +159,7 @@ func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistrat
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.UID == r.UID || other.DeletionTimestamp != nil || !newer(other, r) {
+		if other.UID == r.UID || other.DeletionTimestamp != nil || !c.newer(other, r) {
 			continue
 		}
 		// Another agent's request does not end this one: each of them may be the one that is approved.
@@ -169,9 +170,15 @@ func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistrat
 	return nil
 }
 
+// newer compares requests of which the hub may have reported nothing yet, too.
+func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
+	return newer(c.tracker.withFirstSeen(a), c.tracker.withFirstSeen(b))
+}
+
 // newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart, so requests of one second are
-// compared by spec.requestedAt. Nothing mutable may count, or each of two requests would supersede the other. An agent that lies about that time wins one
-// second, in which any holder of its token may send another request.
+// compared by spec.requestedAt, which agents of Rancher Fleet do not write, and by the order in which the API server has made them known. Nothing that
+// changes may count, or each of two requests would supersede the other. An agent that lies about that time wins one second, in which any holder of its
+// token may send another request.
 func newer(a, b *fleet.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
@@ -179,7 +186,10 @@ func newer(a, b *fleet.ClusterRegistration) bool {
 	if at, bt := a.Spec.RequestedAt, b.Spec.RequestedAt; at != nil && bt != nil && !at.Equal(bt) {
 		return bt.Before(at)
 	}
-	return a.UID > b.UID
+	if order, err := resourceversion.CompareResourceVersion(a.Status.FirstSeenVersion, b.Status.FirstSeenVersion); err == nil && order != 0 {
+		return order > 0
+	}
+	return a.UID > b.UID // granted by a hub that did not record it
 }
 
 func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {

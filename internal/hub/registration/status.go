@@ -18,14 +18,15 @@ import (
 func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision, answer []byte) error {
 	after := r.DeepCopy()
 	after.Status = fleet.ClusterRegistrationStatus{
-		ClusterName:   d.cluster,
-		Granted:       d.state == fleet.RegistrationGranted,
-		State:         d.state,
-		Reason:        d.reason,
-		Message:       d.message,
-		Answer:        answer,
-		DroppedLabels: o.dropped,
-		Conditions:    slices.Clone(r.Status.Conditions),
+		ClusterName:      d.cluster,
+		Granted:          d.state == fleet.RegistrationGranted,
+		FirstSeenVersion: c.tracker.withFirstSeen(r).Status.FirstSeenVersion,
+		State:            d.state,
+		Reason:           d.reason,
+		Message:          d.message,
+		Answer:           answer,
+		DroppedLabels:    o.dropped,
+		Conditions:       slices.Clone(r.Status.Conditions),
 	}
 	if after.Status.Granted {
 		after.Status.GrantedAt = cmp.Or(r.Status.GrantedAt, &metav1.Time{Time: c.Clock.Now()})

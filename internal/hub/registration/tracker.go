@@ -114,6 +114,8 @@ type tracker struct {
 	proved sync.Map
 	// granting has the Clusters whose identity is being issued.
 	granting sync.Map
+	// firstSeen has the resourceVersions at which requests were seen first, by UID, until their status tells it.
+	firstSeen sync.Map
 }
 
 func newTracker() *tracker {
@@ -125,6 +127,7 @@ func newTracker() *tracker {
 func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.withFirstSeen(r)
 	key, cost := client.ObjectKeyFromObject(r), costOf(r)
 	t.requests.remove(key)
 	t.waiting.remove(key)
@@ -134,6 +137,22 @@ func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
 	if cost == waiting {
 		t.waiting.put(key, r.Namespace)
 	}
+}
+
+// withFirstSeen returns a request whose status tells at which version the hub saw it first, which is now if never before. Watches tell of requests in the
+// order in which they were created.
+func (t *tracker) withFirstSeen(r *fleet.ClusterRegistration) *fleet.ClusterRegistration {
+	switch {
+	case r.Status.FirstSeenVersion != "":
+		t.firstSeen.Delete(r.UID)
+		return r
+	case r.Status.State != "" || r.Status.Granted: // by a hub that did not record it
+		return r
+	}
+	version, _ := t.firstSeen.LoadOrStore(r.UID, r.ResourceVersion)
+	r = r.DeepCopy()
+	r.Status.FirstSeenVersion = version.(string)
+	return r
 }
 
 // forgetRequest drops a request that is gone.

@@ -21,6 +21,7 @@ import (
 func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRegistration, _ controller.Queue) {
 	if after == nil {
 		c.tracker.forgetRequest(client.ObjectKeyFromObject(before))
+		c.tracker.firstSeen.Delete(before.UID)
 		return
 	}
 	c.tracker.trackRequest(after)
