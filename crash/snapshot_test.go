@@ -240,7 +240,7 @@ func (w words) text(s string) string {
 }
 
 // counters are fields that say how often something was written, which a disturbed run may do more often.
-var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version", "secretVersion", "deployment.kubernetes.io/revision"}
+var counters = []string{"resourceVersion", "generation", "observedGeneration", "managedFields", "uid", "creationTimestamp", "muster/hub-version", "secretVersion", "firstSeenVersion", "deployment.kubernetes.io/revision"}
 
 // late are fields that are counted or reported only every ten seconds, so that an undisturbed run may have ended before: of registration tokens how
 // often they were used, and of members which namespaces they have, which here are those of all runs, besides, and by how much their clocks seem to be off, which

@@ -31,7 +31,7 @@ type options struct {
 // The kinds of agents, and the phases in their order. Nothing is measured without the first.
 var (
 	agentKinds = []string{"native", "rancher", "kubefleet"}
-	allPhases  = []string{"join", "idle", "silence", "bundle", "placement", "restart", "leave", "churn"}
+	allPhases  = []string{"join", "idle", "silence", "bundle", "agents", "placement", "restart", "leave", "churn"}
 )
 
 func parse(arguments []string) (options, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // quiet is for how long nothing is written once the hub has settled.
@@ -140,6 +141,26 @@ func (r *run) bundle() {
 	r.costs(from, to, len(r.members))
 	r.check(r.Delete(r.ctx, b))
 	r.settled()
+}
+
+// agents measures the roll-out of a new version of the agent to all members, in the hub's waves: a setting of the hub that all agents follow is changed.
+func (r *run) agents() {
+	if r.options.kind != "native" {
+		return // the hub leaves others alone
+	}
+	from, before := r.now(), r.deployed.agents.Load()+r.deployed.failures.Load()
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubConfigMap}}
+	r.check(r.Get(r.ctx, client.ObjectKeyFromObject(settings), settings))
+	settings.Data["config"] = `{"importLoopback":true,"agentImagePullPolicy":"Always"}`
+	r.check(r.Update(r.ctx, settings))
+	took := r.eventually("all agents have the new version", func() bool {
+		return r.deployed.agents.Load()+r.deployed.failures.Load()-before >= int64(len(r.members))
+	})
+	r.result.add("agents: deployed by all", took.Seconds(), "s")
+	settled := r.settled()
+	to := r.now()
+	r.result.add("agents: settled", settled.Sub(from.at).Seconds(), "s")
+	r.costs(from, to, len(r.members))
 }
 
 // placement measures the placement of ten objects onto at most 100 members.
