@@ -84,7 +84,8 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	}
 	// The values come before what refers to them.
 	if secret != nil {
-		if err := c.writeValues(ctx, secret); err != nil {
+		has := t.deployment != nil && t.deployment.Spec.ValuesHash != "" && !t.valuesLost
+		if err := c.writeValues(ctx, secret, has); err != nil {
 			return unlessLeaving(err)
 		}
 	}
@@ -164,12 +165,17 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 	return c.Client.Patch(ctx, d, client.RawPatch(types.JSONPatchType, text), kube.FieldOwner)
 }
 
-// writeValues writes the Secret with the values of a deployment.
-func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret) error {
-	err := c.Client.Create(ctx, secret, kube.FieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		secret.ResourceVersion = ""
-		err = c.Client.Update(ctx, secret, kube.FieldOwner)
+// writeValues writes the Secret with the values of a deployment, which probably has one or not.
+func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has bool) error {
+	update := func() error { return c.Client.Update(ctx, secret, kube.FieldOwner) }
+	create := func() error { return c.Client.Create(ctx, secret, kube.FieldOwner) }
+	var err error
+	if has {
+		if err = update(); apierrors.IsNotFound(err) {
+			err = create()
+		}
+	} else if err = create(); apierrors.IsAlreadyExists(err) {
+		err = update()
 	}
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)

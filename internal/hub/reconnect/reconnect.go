@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -78,6 +79,9 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 		return ""
 	}
 	token, err := i.token(ctx, name, w)
+	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil { // what is wrong for a moment only is not to cost an agent its token for a day
+		token, err = i.token(ctx, name, w)
+	}
 	if err == nil {
 		w.failed = time.Time{}
 		return token
