@@ -138,6 +138,7 @@ The fleet is up. To use it, in another terminal:
 Then kubectl, helm and muster speak to the hub; the other contexts are cluster1, cluster2 and cluster3:
 
     muster get
+    muster explain
     kubectl -n clusters get clusters.fleet.cattle.io --show-labels
     kubectl -n clusters get clusterregistrations,clusterregistrationtokens
     kubectl --context cluster1 -n cattle-fleet-system logs -l app=fleet-agent

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerates everything that is derived from the API packages: the v1 copy of the v1beta1 API, deep copies, CRDs.
+# Regenerates everything that is derived from the API packages: the v1 copy of the v1beta1 API, deep copies, CRDs; and the page of what muster explain knows.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,3 +53,5 @@ for chart in member-agent fleet-agent; do
   shared api/crds/placement.kubernetes-fleet.io_appliedworks.yaml $chart appliedworks.yaml
 done
 rm charts/fleet-crd/templates/*_appliedworks.yaml
+
+go run ./hack/troubleshooting >docs/troubleshooting.md

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,9 +29,9 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "muster",
 		Short: "Show a fleet of Kubernetes clusters",
-		Long: `muster shows the members of a fleet and what is delivered to them. It asks the hub to which the current context
+		Long: `muster shows the members of a fleet and what is delivered to them, and says what is wrong. It asks the hub to which the current context
 of the kubeconfig leads, or the one of --context, with the rights of its user.`,
-		Example:      `  muster get`,
+		Example:      "  muster get\n  muster explain",
 		Args:         cobra.NoArgs,
 		Version:      version.Version,
 		SilenceUsage: true,
@@ -42,7 +43,7 @@ of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 	hub.AddFlags(command.PersistentFlags())
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	command.AddCommand(newGet(streams, hub))
+	command.AddCommand(newGet(streams, hub), newExplain(streams, hub))
 	return command
 }
 
@@ -91,9 +92,14 @@ func (h *hub) client() (c client.WithWatch, server string, err error) {
 	return c, config.Host, nil
 }
 
+// gvkOf returns the kind of an object.
+func (h *hub) gvkOf(o runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(o, h.scheme)
+}
+
 // emptyOf returns an empty object of the kind of a list.
 func (h *hub) emptyOf(list client.ObjectList) (client.Object, error) {
-	gvk, err := apiutil.GVKForObject(list, h.scheme)
+	gvk, err := h.gvkOf(list)
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // formatWide shows all columns.
@@ -201,7 +198,7 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 			f.lists = append(f.lists, list)
 			continue
 		}
-		refused = append(refused, g.remedy(err, k, list, server))
+		refused = append(refused, g.remedy(err, k.namespaced, list, server))
 		if !apierrors.IsForbidden(err) || len(refused) == len(lists) {
 			return found{}, errors.Join(refused...)
 		}
@@ -237,34 +234,4 @@ func calledBy(o client.Object, names []string) string {
 		}
 	}
 	return ""
-}
-
-// eachOf calls a function with each object of a kind.
-func eachOf(ctx context.Context, c client.Reader, kind client.ObjectList, do func(client.Object), options ...client.ListOption) error {
-	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-		list := kind.DeepCopyObject().(client.ObjectList)
-		return list, c.List(ctx, list, append(slices.Clone(options), &client.ListOptions{Limit: page.Limit, Continue: page.Continue})...)
-	})
-	return pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		do(o.(client.Object))
-		return nil
-	})
-}
-
-// remedy says what keeps a kind from being listed, and what to do.
-func (g *get) remedy(err error, k kind, list client.ObjectList, server string) error {
-	gvk, unknown := apiutil.GVKForObject(list, g.scheme)
-	if unknown != nil {
-		return errors.Join(err, unknown)
-	}
-	what := strings.TrimSuffix(gvk.Kind, "List") + "s"
-	switch {
-	case kube.NotServed(err):
-		return fmt.Errorf("%s serves no %s (%s): it is no hub, or the chart fleet-crd is not installed there; --context says which cluster is asked", server, what, gvk.GroupVersion())
-	case apierrors.IsForbidden(err) && *g.Namespace == "" && slices.Contains(k.namespaced, list):
-		return fmt.Errorf("%w; --namespace asks for those of one workspace only", err)
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not accept the credential of the kubeconfig, which may have expired: %w", server, err)
-	}
-	return fmt.Errorf("listing %s of %s: %w", what, server, err)
 }

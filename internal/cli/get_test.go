@@ -87,8 +87,10 @@ func (u user) refused(args string, want ...string) {
 }
 
 // fleetOfThree has two Clusters in two workspaces and a MemberCluster, which no hub looks after.
-func fleetOfThree(t *testing.T) testkube.Cluster {
-	cluster := testkube.Start(t, "cli")
+func fleetOfThree(t *testing.T) testkube.Cluster { return fleetOn(t, "cli") }
+
+func fleetOn(t *testing.T, name string) testkube.Cluster {
+	cluster := testkube.Start(t, name)
 	cluster.ServeFleet(t)
 	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", Labels: map[string]string{"env": "prod"}}}
 	for _, o := range []client.Object{

@@ -1,0 +1,16 @@
+// Command troubleshooting prints docs/troubleshooting.md: the causes that muster explain knows.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/muster-fleet/muster/internal/explain"
+)
+
+func main() {
+	if err := explain.WritePage(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

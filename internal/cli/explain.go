@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/explain"
+)
+
+// shownFindings is how many findings about one object are shown as text.
+const shownFindings = 10
+
+// explainer is the command muster explain.
+type explainer struct {
+	genericiooptions.IOStreams
+	*hub
+	format string
+}
+
+func newExplain(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	e := &explainer{IOStreams: streams, hub: h}
+	command := &cobra.Command{
+		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
+		Short: "Say what is wrong, and what to do about it",
+		Long: `explain says of a member, a request, a token, a Bundle or a placement what is wrong: the likeliest cause first, what the object itself says, what that means,
+and the commands that help. It looks at what belongs to the object, too, such as the deployments on a Cluster. Without a name it says what
+keeps the members of the fleet from being ready, each cause once. It changes nothing.
+
+It ends with 0 if it could look, whatever it found.`,
+		Example: `  # What is wrong with the fleet?
+  muster explain
+
+  # Why is this Cluster not ready? If there is one of the name only, the name will do.
+  muster explain clusters/web
+  muster explain web
+
+  # Why was this request to register not granted?
+  muster explain requests clusters/request-x7k2p
+
+  # For a script.
+  muster explain web --output json`,
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: e.complete,
+		RunE:              func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
+	}
+	command.Flags().StringVarP(&e.format, "output", "o", "", "json for the findings as a list of objects, else text")
+	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (e *explainer) run(ctx context.Context, args []string) error {
+	if e.format != "" && e.format != "json" {
+		return fmt.Errorf("--output %s: it is json, or not said", e.format)
+	}
+	among := explained()
+	if len(args) == 2 {
+		k, known := kindOf(args[0])
+		if !known {
+			return fmt.Errorf("%s is nothing that can be explained: say one of %s", args[0], strings.Join(kindNames(), ", "))
+		}
+		among, args = []kind{k}, args[1:]
+	}
+	c, server, err := e.client()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return e.fleet(ctx, c, server)
+	}
+	subject, err := e.lookUp(ctx, c, server, among, args[0])
+	if err != nil {
+		return err
+	}
+	related, unseen := relatedTo(ctx, c, subject)
+	findings := explain.Of(append([]client.Object{subject}, related...)...)
+	if e.format == "json" {
+		return e.printJSON(findings, unseen)
+	}
+	return e.print(subject, findings, unseen)
+}
+
+// explained are the kinds among which a name is looked for.
+func explained() []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "clusters" || k.name == "memberclusters" }) // both are members
+}
+
+// lookUp finds the one object of a name. What the user may not list is no hindrance if the object is found elsewhere.
+func (e *explainer) lookUp(ctx context.Context, c client.Client, server string, among []kind, name string) (client.Object, error) {
+	namespace, bare, qualified := strings.Cut(name, "/")
+	if !qualified {
+		namespace, bare = *e.Namespace, name
+	}
+	var found []client.Object
+	var forbidden []string
+	for _, k := range among {
+		for _, list := range k.lists(namespace) {
+			err := eachOf(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
+			if apierrors.IsForbidden(err) {
+				forbidden = append(forbidden, e.nameOfKind(list))
+			} else if err != nil {
+				return nil, e.remedy(err, k.namespaced, list, server)
+			}
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%s is the name of %d objects; say which one is meant:\n%s", name, len(found), strings.Join(e.choices(found), "\n"))
+	case len(forbidden) > 0:
+		return nil, fmt.Errorf("there is no %s among what you may see; you may not list %s", name, strings.Join(forbidden, ", "))
+	}
+	var every []string
+	for _, k := range among {
+		if names, err := e.names(ctx, client.InNamespace(namespace), k.lists(namespace)...); err == nil { // else there is no suggestion
+			every = append(every, names...)
+		}
+	}
+	if k, isKind := kindOf(name); isKind {
+		return nil, fmt.Errorf("%s are what can be explained: say the name of one, as in muster explain %s NAME", k.name, k.name)
+	}
+	return nil, fmt.Errorf("there is no %s among the %s%s", name, strings.Join(namesOf(among), ", "), suggestion(name, every))
+}
+
+// choices are the commands that explain each of some objects.
+func (e *explainer) choices(objects []client.Object) []string {
+	var commands []string
+	for _, o := range objects {
+		commands = append(commands, fmt.Sprintf("  muster explain %s %s", e.kindOfObject(o), nameOf(o)))
+	}
+	return commands
+}
+
+// kindOfObject is the most special kind that an object is shown as.
+func (e *explainer) kindOfObject(o client.Object) string {
+	gvk, err := e.gvkOf(o)
+	for _, k := range slices.Backward(kinds) {
+		for _, list := range append(slices.Clone(k.namespaced), k.global...) {
+			if of, unknown := e.gvkOf(list); err == nil && unknown == nil && of.Kind == gvk.Kind+"List" {
+				return k.name
+			}
+		}
+	}
+	return ""
+}
+
+func namesOf(among []kind) []string {
+	var names []string
+	for _, k := range among {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func (e *explainer) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	among := kinds[:1]
+	if len(args) == 1 {
+		k, known := kindOf(args[0])
+		if !known {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		among = []kind{k}
+	} else if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, err := e.names(command.Context(), client.InNamespace(*e.Namespace), among[0].lists(*e.Namespace)...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	if len(args) == 0 {
+		names = append(names, kindNames()...)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error {
+	for _, err := range unseen {
+		fmt.Fprintf(e.ErrOut, "Not looked at: %s\n", err)
+	}
+	if findings == nil {
+		findings = []explain.Finding{}
+	}
+	text, err := json.MarshalIndent(findings, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(e.Out, string(text))
+	return err
+}
+
+func (e *explainer) print(subject client.Object, findings []explain.Finding, unseen []error) error {
+	p := &prose{out: e.Out}
+	state := rowOf(subject, time.Now())
+	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
+	p.line("%s is %s.", e.title(subject), stateOfRow(e.kindOfObject(subject), state))
+	if !wrong {
+		p.line("Nothing is wrong with it.")
+	}
+	shown := findings[:min(shownFindings, len(findings))]
+	for _, f := range shown {
+		p.finding(f, f.Object() != e.title(subject))
+	}
+	if more := len(findings) - len(shown); more > 0 {
+		p.line("")
+		p.line("There is more of this, %d in all: --output json has everything.", len(findings))
+	}
+	for _, err := range unseen {
+		p.line("")
+		p.line("Not looked at: %s", err)
+	}
+	return p.err
+}
+
+func (e *explainer) title(o client.Object) string {
+	gvk, err := e.gvkOf(o)
+	if err != nil {
+		return nameOf(o)
+	}
+	return gvk.Kind + " " + nameOf(o)
+}
+
+// stateOfRow is the column STATE of a line of a table.
+func stateOfRow(kindName string, row []string) string {
+	k, known := kindOf(kindName)
+	if i := slices.Index(k.columns, "STATE"); known && i >= 0 {
+		return row[i]
+	}
+	return stateNew
+}

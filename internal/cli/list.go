@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// eachOf calls a function with each object of a kind.
+func eachOf(ctx context.Context, c client.Reader, kind client.ObjectList, do func(client.Object), options ...client.ListOption) error {
+	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		list := kind.DeepCopyObject().(client.ObjectList)
+		return list, c.List(ctx, list, append(slices.Clone(options), &client.ListOptions{Limit: page.Limit, Continue: page.Continue})...)
+	})
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		do(o.(client.Object))
+		return nil
+	})
+}
+
+// remedy says what keeps a kind from being listed, and what to do; namespaced are the kinds that can be asked for in one namespace only.
+func (h *hub) remedy(err error, namespaced []client.ObjectList, list client.ObjectList, server string) error {
+	what := h.nameOfKind(list)
+	switch {
+	case kube.NotServed(err):
+		gvk, _ := h.gvkOf(list) // of which the name is known
+		return fmt.Errorf("%s serves no %s (%s): it is no hub, or the chart fleet-crd is not installed there; --context says which cluster is asked", server, what, gvk.GroupVersion())
+	case apierrors.IsForbidden(err) && *h.Namespace == "" && slices.Contains(namespaced, list):
+		return fmt.Errorf("%w; --namespace asks for those of one workspace only", err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s does not accept the credential of the kubeconfig, which may have expired: %w", server, err)
+	}
+	return fmt.Errorf("listing %s of %s: %w", what, server, err)
+}
+
+// nameOfKind is what the objects of a list are called, such as Clusters.
+func (h *hub) nameOfKind(list client.ObjectList) string {
+	gvk, err := h.gvkOf(list)
+	if err != nil {
+		return fmt.Sprintf("%T", list)
+	}
+	return strings.TrimSuffix(gvk.Kind, "List") + "s"
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/muster-fleet/muster/internal/explain"
+)
+
+// prose prints sentences and commands. Members and tenants write some of it, which may not command a terminal.
+type prose struct {
+	out io.Writer
+	// err is the first that printing had.
+	err error
+}
+
+func (p *prose) line(format string, args ...any) {
+	if p.err == nil {
+		p.err = printers.WriteEscaped(p.out, fmt.Sprintf(format, args...)+"\n")
+	}
+}
+
+// finding prints a finding, with its object if that is not what the user asked about.
+func (p *prose) finding(f explain.Finding, named bool) {
+	p.line("")
+	var words []string
+	if f.Reason != "" {
+		words = append(words, f.Reason)
+	} else {
+		words = append(words, "To know")
+	}
+	if named {
+		words = append(words, "of "+f.Object())
+	}
+	if !f.Since.IsZero() {
+		words = append(words, "for "+since(f.Since, time.Now()))
+	}
+	text := strings.Join(words, ", ")
+	if said := why(false, f.Message); said != nothing {
+		text += ": " + said
+	}
+	p.line("%s", text)
+	p.advice(f)
+}
+
+// advice prints what a finding means and what to do.
+func (p *prose) advice(f explain.Finding) {
+	if f.Means != "" {
+		p.line("  %s", f.Means)
+	}
+	if f.Remedy != "" {
+		p.line("  What to do: %s", f.Remedy)
+	}
+	for _, command := range f.OnHub {
+		p.line("    on the hub:    %s", command)
+	}
+	for _, command := range f.OnMember {
+		p.line("    on the member: %s", command)
+	}
+}

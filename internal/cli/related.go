@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+)
+
+// lookedAt is on how many of the Clusters that are not ready the deployment of a Bundle is looked at.
+const lookedAt = 3
+
+// gathering reads what belongs to an object and may say why that is not well.
+type gathering struct {
+	client.Client
+	ctx     context.Context
+	objects []client.Object
+	unseen  []error
+}
+
+// relatedTo returns what belongs to an object, and what could not be looked at. It reads what is of that object only, however large the fleet is; but for the
+// requests of a workspace, while a Cluster has no agent.
+func relatedTo(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
+	g := &gathering{Client: c, ctx: ctx}
+	switch o := subject.(type) {
+	case *fleet.Cluster:
+		status := membership.ClusterStatus(&o.Status, nil)
+		if status.Agent != membership.AgentOnline {
+			g.requestsOf(o)
+		} else if !status.Ready {
+			g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membership.OfCluster(o).Namespace))
+		}
+	case *clusterv1beta1.MemberCluster:
+		if membership.MemberClusterStatus(&o.Status).Ready {
+			g.each(&placement.WorkList{}, client.InNamespace(membership.OfMemberCluster(o).Namespace))
+		}
+	case *fleet.ClusterRegistration:
+		if name := o.Labels[fleet.LabelRegistrationToken]; name != "" {
+			g.one(&fleet.ClusterRegistrationToken{}, o.Namespace, name)
+		}
+	case *fleet.Bundle:
+		g.deploymentsOf(o)
+	}
+	return g.objects, g.unseen
+}
+
+// each gathers the objects of a kind.
+func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
+	g.note(eachOf(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
+}
+
+// one gathers an object, if it exists.
+func (g *gathering) one(o client.Object, namespace, name string) bool {
+	err := g.Get(g.ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if err == nil {
+		g.objects = append(g.objects, o)
+		return true
+	}
+	g.note(client.IgnoreNotFound(err))
+	return false
+}
+
+// note notes what could not be looked at.
+func (g *gathering) note(err error) {
+	if err != nil && !apierrors.IsNotFound(err) {
+		g.unseen = append(g.unseen, err)
+	}
+}
+
+// requestsOf gathers the requests to register as a Cluster.
+func (g *gathering) requestsOf(cluster *fleet.Cluster) {
+	err := eachOf(g.ctx, g, &fleet.ClusterRegistrationList{}, func(o client.Object) {
+		r := o.(*fleet.ClusterRegistration)
+		if id := membership.ClientID(cluster); r.Status.ClusterName == cluster.Name || id != "" && r.Spec.ClientID == id {
+			g.objects = append(g.objects, r)
+		}
+	}, client.InNamespace(cluster.Namespace))
+	g.note(err)
+}
+
+// deploymentsOf gathers the deployments of a Bundle on some of the Clusters that its status names as not ready.
+func (g *gathering) deploymentsOf(bundle *fleet.Bundle) {
+	not := bundle.Status.Summary.NonReadyResources
+	for _, named := range not[:min(lookedAt, len(not))] {
+		workspace, name, _ := strings.Cut(named.Name, "/")
+		var cluster fleet.Cluster
+		if err := g.Get(g.ctx, client.ObjectKey{Namespace: workspace, Name: name}, &cluster); err != nil {
+			g.note(fmt.Errorf("the deployment on %s: %w", named.Name, err))
+			continue
+		}
+		g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membership.OfCluster(&cluster).Namespace),
+			client.MatchingLabels{fleet.LabelBundleName: bundle.Name, fleet.LabelBundleNamespace: bundle.Namespace})
+	}
+}

@@ -1,0 +1,183 @@
+package explain
+
+// deliveryCauses are why a Bundle is not deployed as it should be.
+var deliveryCauses = []cause{
+	{
+		kinds: ofBundles, reasons: []string{"Invalid", "InvalidMapping", "UnsupportedFields"},
+		means:  "The Bundle asks for something that the hub cannot do. What is deployed stays as it is.",
+		remedy: "Correct the field that the message names.",
+		onHub:  []string{"kubectl -n NAMESPACE edit bundle NAME"},
+	},
+	{
+		kinds: ofBundles, reasons: []string{"InvalidForSomeClusters"},
+		means:  "For some Clusters the options or values of the Bundle cannot be made, mostly because a template names a label that they do not have.",
+		remedy: "Correct the template or the Clusters that the message names.",
+	},
+	{
+		kinds: ofBundles, reasons: []string{"ConsentMissing"},
+		means:  "The Bundle takes something from a namespace whose owner has not agreed to that.",
+		remedy: "Let the owner label it, as the message says.",
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"DeployerCrashed"},
+		means:  "The delivery process of the member ends on this Bundle, because a template takes too much memory or never ends.",
+		remedy: "Change the chart. Other Bundles are not affected, and this one is tried ever more seldom.",
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"ReleaseConflict", "ObjectConflict"},
+		means:    "A release, or an object, of that name on the member belongs to somebody else, and is left alone.",
+		remedy:   "Give the Bundle another release name or namespace, remove the other, or set helm.takeOwnership if it is to be taken over.",
+		onMember: []string{"helm list -A"},
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"Waiting"},
+		means:  "The deployment waits for another one that it depends on.",
+		remedy: "See to the one that the message names.",
+		onHub:  []string{"kubectl -n NAMESPACE get bundledeployments"},
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"ContentUnreadable", "ContentRefused"},
+		means:  "The agent cannot read from the hub what is to be deployed, or what it reads is damaged.",
+		remedy: "If the hub refuses it, somebody has taken the right away, which the hub gives again; if it is damaged, change the Bundle, and it is written anew.",
+		onHub:  []string{hubLog},
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"ChartVersionRefused", "ChartUnreadable", "ResourcesInvalid", "ValuesInvalid"},
+		means:  "What the Bundle holds cannot be made a release of: its chart, its files or its values.",
+		remedy: "Correct what the message names in the Bundle.",
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"MoveFailed"},
+		means:    "The release has another name or namespace now, and cannot be removed where it was.",
+		remedy:   "The message names the object that stays and why: a right, or a finalizer.",
+		onMember: []string{"helm list -A --all"},
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"Error", "DeployFailed", "CorrectionFailed", "FieldNotImplemented"},
+		means:    "Helm cannot install or upgrade the release on the member.",
+		remedy:   "The message is what Helm says: mostly an object that the API server of the member refuses, or a right that the account lacks.",
+		onMember: []string{"helm list -A --all", agentLog},
+	},
+	{
+		kinds: ofDeliveries, reasons: []string{"ErrApplied"},
+		means:  "A Bundle could not be deployed.",
+		remedy: "The message says which, where and why.",
+		onHub:  []string{"kubectl get bundledeployments -A"},
+	},
+	{
+		kinds: ofDeliveries, reasons: []string{"NotReady"},
+		means:    "A Bundle is deployed, and not all of its objects are ready.",
+		remedy:   "Look at the objects that the message names on the member: their Pods, their events.",
+		onMember: []string{"kubectl get pods -A --field-selector status.phase!=Running", "kubectl get events -A --sort-by .lastTimestamp"},
+	},
+	{
+		kinds: ofDeliveries, reasons: []string{"Modified"},
+		means:  "Somebody has changed on the member what a Bundle deployed.",
+		remedy: "Have the Bundle set it back with correctDrift.enabled, or change the Bundle.",
+	},
+	{
+		kinds: ofDeliveries, reasons: []string{"WaitApplied", "OutOfSync", "Pending"},
+		means:  "A Bundle is being rolled out: members have not deployed it yet, or wait for others.",
+		remedy: "It goes on by itself, unless as many members as rolloutStrategy.maxUnavailable allows are not ready: see to those.",
+		onHub:  []string{"kubectl get bundledeployments -A"},
+	},
+	{
+		kinds: []string{kindBundleDeployment}, reasons: []string{"Unwatched", "DeployerNotRunning"},
+		means:    "Nobody watches what is deployed, so that a change of it is not noticed.",
+		remedy:   "The delivery process of the member does not run: what its agent logs says why.",
+		onMember: []string{agentLog},
+	},
+	{
+		kinds: ofBundles, reasons: []string{"NoTarget"},
+		means:  "The Bundle matches no Cluster and is deployed nowhere.",
+		remedy: "Compare its targets with the labels of the Clusters in its workspace.",
+		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io --show-labels"}, aside: true,
+	},
+}
+
+// placementCauses are why what a placement selects is not on its members.
+var placementCauses = []cause{
+	{
+		kinds: ofPlacements, reasons: []string{"InvalidResourceSelectors", "InvalidPolicy", "FieldsNotSupported", "InvalidManifest"},
+		means:  "The placement asks for something that cannot be meant, or that the hub does not do.",
+		remedy: "Correct the field that the message names.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"AuthorUnknown", "AuthorRightsUnknown", "AuthorMayNotRead"},
+		means:  "The hub reads what is placed with the rights of who wrote the placement, and these do not suffice or are not known.",
+		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"SchedulingPolicyUnfulfilled", "AffinityNotMatched", "TaintNotTolerated", "TopologySpreadNotSatisfied", "Outranked", "NotNamed", "NoSuchMember"},
+		means:  "Fewer members can be picked than the policy asks for.",
+		remedy: "Compare the affinity, tolerations and spread of the policy with the members, as the message says of each.",
+		onHub:  []string{"kubectl get memberclusters --show-labels"},
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"NotJoined", "Unhealthy", "Leaving", "AgentCannotPlace", "NamespaceNotFound", "NamespaceNotAdmitted"},
+		means:  "A member that was meant cannot be picked as it is.",
+		remedy: "Explain that member, and see to what it says.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"RolloutNotStartedYet", "WorkNotSynchronizedYet", "ApplyPending", "AvailabilityPending", "ComparisonPending"},
+		means:  "The placement is being rolled out.",
+		remedy: "It goes on by itself, unless as many members as maxUnavailable allows are not available: see to those.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"OverriddenFailed"},
+		means:  "An override cannot be applied to what is placed.",
+		remedy: "Correct the path or the value of the override that the message names.",
+		onHub:  []string{"kubectl get clusterresourceoverrides", "kubectl get resourceoverrides -A"},
+	},
+	{
+		kinds: ofWorks, reasons: []string{"KindNotServed", "NamespaceMissing"},
+		means:  "The member does not have the kind, or the namespace, of an object that is placed there.",
+		remedy: "Place the definition or the namespace, too; the object follows by itself.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"AppliedByAnotherWork", "OwnedByOthers", "NotTakenOver", "FieldConflict", "Contested", "AppliedWorkOfAnotherHub"},
+		means:  "An object of that name on the member belongs to somebody else, or somebody else writes its fields.",
+		remedy: "Remove the other, or say with whenToTakeOver and the apply strategy of the placement that it is to be taken over.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"ImmutableField", "Forbidden", "QuotaExceeded", "Rejected", "WorkOfAnotherMember", "ManifestNotApplied"},
+		means:  "The API server of the member refuses an object.",
+		remedy: "The message is what it answers: a field that cannot change, a quota, a policy, or a right that the agent lacks.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"Drifted", "DifferencesFound"},
+		means:  "Somebody has changed on the member what was placed, and the placement says to leave it so.",
+		remedy: "Set whenToTakeOver or comparisonOption so that it is set back, or change what is placed.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"BeingDeleted", "AppliedWorkBeingDeleted", "Removing"},
+		means:  "An object on the member is being deleted. It is applied again when it is gone.",
+		remedy: "If it does not go, the message names the finalizer that keeps it.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"ManifestNotAvailableYet", "ManifestFailed"},
+		means:    "An object is applied and does not work yet.",
+		remedy:   "Look at it on the member: its Pods, its events.",
+		onMember: []string{"kubectl get pods -A --field-selector status.phase!=Running", "kubectl get events -A --sort-by .lastTimestamp"},
+	},
+	{
+		kinds: ofWorks, reasons: []string{"NotAllWorkHaveBeenApplied", "NotAllWorkAreAvailable", "NotAllWorkHaveBeenCompared", "SomeManifestsAreNotApplied", "SomeManifestsAreNotAvailable", "SomeManifestsAreNotCompared"},
+		means:  "On some members not all that is placed is applied, available or compared.",
+		remedy: "The message, or what is said of the single objects, tells which.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"KubeFleetLeftovers"},
+		means:  "KubeFleet's hub has left objects of this placement.",
+		remedy: "Delete them, as the message says, once that hub is gone for good.", aside: true,
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"StatusSyncFailed"},
+		means:  "The copy of the status that users of the namespace can read is not written.",
+		remedy: "The message says what keeps it.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"WorkNotTrackable", "ManifestNotTrackable", "NotAllWorkAreAvailabilityTrackable", "Kept"},
+		means:  "It is applied, and nobody can tell whether it works, as its kind does not say.",
+		remedy: "Nothing.", aside: true,
+	},
+}

@@ -1,0 +1,163 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// Kinds of objects that can be explained.
+const (
+	kindCluster          = "Cluster"
+	kindMemberCluster    = "MemberCluster"
+	kindRequest          = "ClusterRegistration"
+	kindToken            = "ClusterRegistrationToken"
+	kindBundle           = "Bundle"
+	kindBundleDeployment = "BundleDeployment"
+	kindClusterPlacement = "ClusterResourcePlacement"
+	kindPlacement        = "ResourcePlacement"
+	kindWork             = "Work"
+)
+
+// reasonNew is that of an object that no hub has looked at.
+const reasonNew = "NotObserved"
+
+// problemsOf returns what an object says of itself; it panics for a kind that it does not know, which is a mistake of the caller.
+func problemsOf(o client.Object) []Problem {
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		return fromFleet(problemOf(o, kindCluster), o.Status.Conditions)
+	case *fleet.ClusterRegistrationToken:
+		return fromFleet(problemOf(o, kindToken), o.Status.Conditions)
+	case *fleet.Bundle:
+		return fromFleet(problemOf(o, kindBundle), o.Status.Conditions)
+	case *fleet.BundleDeployment:
+		return fromFleet(problemOf(o, kindBundleDeployment), o.Status.Conditions)
+	case *fleet.ClusterRegistration:
+		return fromRequest(problemOf(o, kindRequest), o)
+	case *clusterv1beta1.MemberCluster:
+		return fromConditions(problemOf(o, kindMemberCluster), o.Status.Conditions)
+	case *placement.ClusterResourcePlacement:
+		return fromPlacement(problemOf(o, kindClusterPlacement), &o.Status)
+	case *placement.ResourcePlacement:
+		return fromPlacement(problemOf(o, kindPlacement), &o.Status)
+	case *placement.Work:
+		return fromConditions(problemOf(o, kindWork), o.Status.Conditions)
+	}
+	panic("nobody explains this kind of object")
+}
+
+// problemOf begins a problem of an object.
+func problemOf(o client.Object, kind string) Problem {
+	return Problem{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// says is the problem that a condition tells of.
+func (p Problem) says(condition, reason, message string, since time.Time) Problem {
+	p.Condition, p.Reason, p.Message, p.Since = condition, reason, message, since
+	return p
+}
+
+// isBad says whether a condition tells of something that is not as it should be. Of most types True is good.
+func isBad(kind, status string) bool {
+	if kind == fleet.ConditionCloned {
+		return status == string(corev1.ConditionTrue)
+	}
+	return status != string(corev1.ConditionTrue)
+}
+
+func fromFleet(of Problem, conditions []fleet.Condition) []Problem {
+	if len(conditions) == 0 {
+		return []Problem{of.says("", reasonNew, "", time.Time{})}
+	}
+	var problems []Problem
+	for _, c := range conditions {
+		since, _ := time.Parse(time.RFC3339, string(c.LastTransitionTime)) // zero if an agent has written something else
+		switch {
+		case isBad(string(c.Type), string(c.Status)):
+			problems = append(problems, of.says(string(c.Type), string(c.Reason), string(c.Message), since))
+		case string(c.Type) == fleet.ConditionReady && c.Message != "": // ready, but
+			problems = append(problems, of.says(string(c.Type), "", string(c.Message), since))
+		}
+	}
+	return problems
+}
+
+func fromConditions(of Problem, conditions []metav1.Condition) []Problem {
+	if len(conditions) == 0 {
+		return []Problem{of.says("", reasonNew, "", time.Time{})}
+	}
+	var problems []Problem
+	for _, c := range conditions {
+		if isBad(c.Type, string(c.Status)) || c.Reason == clusterv1beta1.ReasonLeaving {
+			problems = append(problems, of.says(c.Type, c.Reason, c.Message, c.LastTransitionTime.Time))
+		}
+	}
+	return problems
+}
+
+func fromRequest(of Problem, r *fleet.ClusterRegistration) []Problem {
+	problems := fromAttribution(of, r)
+	switch r.Status.State {
+	case fleet.RegistrationGranted:
+	case "":
+		if !r.Status.Granted { // by the hub of Rancher Fleet, which knows no states
+			problems = append(problems, of.says("", reasonNew, "", r.CreationTimestamp.Time))
+		}
+	default:
+		problems = append(problems, of.says("", r.Status.Reason, r.Status.Message, r.CreationTimestamp.Time))
+	}
+	return problems
+}
+
+func fromAttribution(of Problem, r *fleet.ClusterRegistration) []Problem {
+	if len(r.Status.Conditions) == 0 {
+		return nil
+	}
+	return fromFleet(of, r.Status.Conditions)
+}
+
+// fromPlacement takes what a placement says of itself, and of each member that has trouble.
+func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
+	problems := fromConditions(of, status.Conditions)
+	for i := range problems {
+		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, of.Kind)
+	}
+	unfulfilled := meta.IsStatusConditionFalse(status.Conditions, of.Kind+placement.ConditionScheduled)
+	for _, member := range status.PlacementStatuses {
+		if !unfulfilled && meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) { // nobody misses it
+			continue
+		}
+		problems = append(problems, fromMember(of, member)...)
+	}
+	return problems
+}
+
+// fromMember takes what a placement says of a member, by the resources that fail there if it names them.
+func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
+	var problems []Problem
+	for _, failed := range member.FailedPlacements {
+		c := failed.Condition
+		message := fmt.Sprintf("%s %s on %s: %s", failed.Kind, objectName(failed.Namespace, failed.Name), member.ClusterName, c.Message)
+		problems = append(problems, of.says(c.Type, c.Reason, message, c.LastTransitionTime.Time))
+	}
+	if len(problems) > 0 || len(member.Conditions) == 0 {
+		return problems
+	}
+	for _, p := range fromConditions(of, member.Conditions) {
+		if member.ClusterName != "" {
+			p.Message = "on " + member.ClusterName + ": " + p.Message
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}
