@@ -81,12 +81,12 @@ func fromFleet(of Problem, conditions []fleet.Condition) []Problem {
 	}
 	var problems []Problem
 	for _, c := range conditions {
-		since, _ := time.Parse(time.RFC3339, string(c.LastTransitionTime)) // zero if an agent has written something else
+		since, _ := time.Parse(time.RFC3339, c.LastTransitionTime) // zero if an agent has written something else
 		switch {
-		case isBad(string(c.Type), string(c.Status)):
-			problems = append(problems, of.says(string(c.Type), string(c.Reason), string(c.Message), since))
-		case string(c.Type) == fleet.ConditionReady && c.Message != "": // ready, but
-			problems = append(problems, of.says(string(c.Type), "", string(c.Message), since))
+		case isBad(c.Type, string(c.Status)):
+			problems = append(problems, of.says(c.Type, c.Reason, c.Message, since))
+		case c.Type == fleet.ConditionReady && c.Message != "": // ready, but
+			problems = append(problems, of.says(c.Type, "", c.Message, since))
 		}
 	}
 	return problems
