@@ -14,6 +14,7 @@ import (
 
 func main() {
 	klog.SetLogger(logr.Discard()) // client-go logs each error that it returns, too
+	ctrl.SetLogger(logr.Discard()) // which complains after half a minute if nobody sets one
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	if err := cli.NewCommand(streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(1) // cobra has printed the error

@@ -29,7 +29,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "muster",
 		Short: "Show a fleet of Kubernetes clusters",
-		Long: `muster shows the members of a fleet and what is delivered to them, and says what is wrong. It asks the hub to which the current context
+		Long: `muster shows the members of a fleet and what is delivered to them, says what is wrong, and decides who is in. It asks the hub to which the current context
 of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 		Example:      "  muster get\n  muster explain",
 		Args:         cobra.NoArgs,
@@ -43,7 +43,7 @@ of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 	hub.AddFlags(command.PersistentFlags())
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	command.AddCommand(newGet(streams, hub), newExplain(streams, hub))
+	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLeave(streams, hub))
 	return command
 }
 

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,7 +74,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return e.fleet(ctx, c, server)
 	}
-	subject, err := e.lookUp(ctx, c, server, among, args[0])
+	subject, err := e.lookUp(ctx, c, server, lookedFor{"muster explain", among}, args[0])
 	if err != nil {
 		return err
 	}
@@ -91,74 +89,6 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 // explained are the kinds among which a name is looked for.
 func explained() []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "clusters" || k.name == "memberclusters" }) // both are members
-}
-
-// lookUp finds the one object of a name. What the user may not list is no hindrance if the object is found elsewhere.
-func (e *explainer) lookUp(ctx context.Context, c client.Client, server string, among []kind, name string) (client.Object, error) {
-	namespace, bare, qualified := strings.Cut(name, "/")
-	if !qualified {
-		namespace, bare = *e.Namespace, name
-	}
-	var found []client.Object
-	var forbidden []string
-	for _, k := range among {
-		for _, list := range k.lists(namespace) {
-			err := eachOf(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
-			if apierrors.IsForbidden(err) {
-				forbidden = append(forbidden, e.nameOfKind(list))
-			} else if err != nil {
-				return nil, e.remedy(err, k.namespaced, list, server)
-			}
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return nil, fmt.Errorf("%s is the name of %d objects; say which one is meant:\n%s", name, len(found), strings.Join(e.choices(found), "\n"))
-	case len(forbidden) > 0:
-		return nil, fmt.Errorf("there is no %s among what you may see; you may not list %s", name, strings.Join(forbidden, ", "))
-	}
-	var every []string
-	for _, k := range among {
-		if names, err := e.names(ctx, client.InNamespace(namespace), k.lists(namespace)...); err == nil { // else there is no suggestion
-			every = append(every, names...)
-		}
-	}
-	if k, isKind := kindOf(name); isKind {
-		return nil, fmt.Errorf("%s are what can be explained: say the name of one, as in muster explain %s NAME", k.name, k.name)
-	}
-	return nil, fmt.Errorf("there is no %s among the %s%s", name, strings.Join(namesOf(among), ", "), suggestion(name, every))
-}
-
-// choices are the commands that explain each of some objects.
-func (e *explainer) choices(objects []client.Object) []string {
-	var commands []string
-	for _, o := range objects {
-		commands = append(commands, fmt.Sprintf("  muster explain %s %s", e.kindOfObject(o), nameOf(o)))
-	}
-	return commands
-}
-
-// kindOfObject is the most special kind that an object is shown as.
-func (e *explainer) kindOfObject(o client.Object) string {
-	gvk, err := e.gvkOf(o)
-	for _, k := range slices.Backward(kinds) {
-		for _, list := range append(slices.Clone(k.namespaced), k.global...) {
-			if of, unknown := e.gvkOf(list); err == nil && unknown == nil && of.Kind == gvk.Kind+"List" {
-				return k.name
-			}
-		}
-	}
-	return ""
-}
-
-func namesOf(among []kind) []string {
-	var names []string
-	for _, k := range among {
-		names = append(names, k.name)
-	}
-	return names
 }
 
 func (e *explainer) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -199,9 +129,8 @@ func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error 
 
 func (e *explainer) print(subject client.Object, findings []explain.Finding, unseen []error) error {
 	p := &prose{out: e.Out}
-	state := rowOf(subject, time.Now())
 	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
-	p.line("%s is %s.", e.title(subject), stateOfRow(e.kindOfObject(subject), state))
+	p.line("%s is %s.", e.title(subject), e.stateOf(subject))
 	if !wrong {
 		p.line("Nothing is wrong with it.")
 	}
@@ -218,21 +147,4 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 		p.line("Not looked at: %s", err)
 	}
 	return p.err
-}
-
-func (e *explainer) title(o client.Object) string {
-	gvk, err := e.gvkOf(o)
-	if err != nil {
-		return nameOf(o)
-	}
-	return gvk.Kind + " " + nameOf(o)
-}
-
-// stateOfRow is the column STATE of a line of a table.
-func stateOfRow(kindName string, row []string) string {
-	k, known := kindOf(kindName)
-	if i := slices.Index(k.columns, "STATE"); known && i >= 0 {
-		return row[i]
-	}
-	return stateNew
 }

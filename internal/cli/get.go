@@ -67,13 +67,7 @@ WORKSPACE/NAME, those of all workspaces are shown unless --namespace says of whi
 	return command
 }
 
-func kindNames() []string {
-	var names []string
-	for _, k := range kinds {
-		names = append(names, k.name)
-	}
-	return names
-}
+func kindNames() []string { return namesOf(kinds) }
 
 func (g *get) run(ctx context.Context, args []string) error {
 	shown := kinds[0]

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// lookEvery is how often an object is looked at whose change is awaited.
+const lookEvery = 300 * time.Millisecond
+
+// changer is a command that changes an object and shows what becomes of it until that is done. What it asks for is done by the hub: a command that is interrupted
+// can be given again, or left alone.
+type changer struct {
+	genericiooptions.IOStreams
+	*hub
+	looked  lookedFor
+	timeout time.Duration
+	// begun is when the command did, and shown the last state that it has shown.
+	begun time.Time
+	shown string
+}
+
+// command is the cobra command of a changer, for one object whose name is completed.
+func (c *changer) command(command *cobra.Command, do func(ctx context.Context, hub client.Client, o client.Object) error) *cobra.Command {
+	command.Args = cobra.RangeArgs(1, 2)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		c.begun = time.Now()
+		if len(args) == 2 {
+			k, known := kindOf(args[0])
+			if !known {
+				return fmt.Errorf("%s is no kind of objects: say one of %s", args[0], kindNames())
+			}
+			c.looked.among, args = []kind{k}, args[1:]
+		}
+		hub, server, err := c.client()
+		if err != nil {
+			return err
+		}
+		o, err := c.lookUp(command.Context(), hub, server, c.looked, args[0])
+		if err != nil {
+			return err
+		}
+		return do(command.Context(), hub, o)
+	}
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, k := range c.looked.among {
+			of, err := c.names(command.Context(), client.InNamespace(*c.Namespace), k.lists(*c.Namespace)...)
+			if err != nil || len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names = append(names, of...)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "how long to wait until it is done; 0 for not at all")
+	return command
+}
+
+// annotate sets annotations of an object, or takes those off that are nil, if it is still the one that was found.
+func (c *changer) annotate(ctx context.Context, hub client.Client, o client.Object, annotations map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": annotations}})
+	if err != nil {
+		return err
+	}
+	if err := hub.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("changing %s: %w", c.title(o), err)
+	}
+	return nil
+}
+
+// isDone says whether what was asked for is so, which may be that an object is gone, or that it cannot become so.
+type isDone func(o client.Object, gone bool) (done bool, err error)
+
+// follow shows each state of an object until what was asked for is done.
+func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object, what string, is isDone) error {
+	if c.timeout <= 0 {
+		return nil
+	}
+	p := &prose{out: c.Out}
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
+		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		now := "gone"
+		if err == nil {
+			now = c.stateOf(o)
+			if said := c.column(o, "WHY"); said != nothing {
+				now += ": " + said
+			}
+		}
+		if now != c.shown {
+			p.line("%5s  %s", time.Since(c.begun).Round(time.Second), now)
+			c.shown = now
+		}
+		return is(o, apierrors.IsNotFound(err))
+	})
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted; what was asked for goes on without this command, which can be given again")
+	case wait.Interrupted(err):
+		return fmt.Errorf("%s is not %s after %s; muster explain %s %s says why, and what was asked for goes on meanwhile",
+			c.title(o), what, c.timeout, c.kindOfObject(o), nameOf(o))
+	case err != nil:
+		return err
+	}
+	return p.err
+}
+
+func (c *changer) line(format string, args ...any) error {
+	p := &prose{out: c.Out}
+	p.line(format, args...)
+	return p.err
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Reasons of a request that somebody has denied, and of one that was approved before it asked for that.
+const (
+	reasonNotApproved      = "NotApproved"
+	reasonApprovedTooEarly = "ApprovedTooEarly"
+)
+
+// kindsNamed are some of the kinds.
+func kindsNamed(names ...string) []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !slices.Contains(names, k.name) })
+}
+
+func newApprove(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters")}, timeout: time.Minute}
+	return c.command(&cobra.Command{
+		Use:   "approve [requests|clusters] NAME",
+		Short: "Let a request register, or have something delivered to a Cluster",
+		Long: `approve lets a request to register go on that waits for somebody, and has Bundles and placements delivered to a Cluster of a workspace that approves its
+members. It takes the verb approve on clusterregistrations, or on clusters.`,
+		Example: `  # Who waits?
+  muster get requests
+
+  muster approve request-x7k2p
+  muster approve clusters clusters/web`,
+	}, func(ctx context.Context, hub client.Client, o client.Object) error {
+		if r, ok := o.(*fleet.ClusterRegistration); ok {
+			if asks, err := c.untilItAsks(ctx, hub, r); !asks || err != nil {
+				return err
+			}
+		}
+		if err := c.annotate(ctx, hub, o, map[string]any{fleet.AnnotationApproved: "true"}); err != nil {
+			return err
+		}
+		return c.follow(ctx, hub, o, "approved", func(o client.Object, gone bool) (bool, error) {
+			switch o := o.(type) {
+			case *fleet.ClusterRegistration:
+				return o.Status.Granted, c.isOver(o, gone)
+			case *fleet.Cluster:
+				return gone || !membership.AwaitsApproval(o), nil
+			}
+			return true, nil
+		})
+	})
+}
+
+// untilItAsks waits until a request asks for approval, as an approval of before does not count: not one that came with the request, and not after a denial. It
+// says whether there is something to approve.
+func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.ClusterRegistration) (bool, error) {
+	if r.Status.Granted {
+		return false, c.line("%s is granted already.", c.title(r))
+	}
+	if _, said := r.Annotations[fleet.AnnotationApproved]; said {
+		if err := c.annotate(ctx, hub, r, map[string]any{fleet.AnnotationApproved: nil}); err != nil {
+			return false, err
+		}
+	}
+	err := c.follow(ctx, hub, r, "waiting for approval", func(_ client.Object, gone bool) (bool, error) {
+		asks := r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasonApprovedTooEarly
+		return asks || r.Status.Granted, c.isOver(r, gone)
+	})
+	return !r.Status.Granted, err
+}
+
+// isOver is why a request is not granted any more; nil if it may be.
+func (c *changer) isOver(r *fleet.ClusterRegistration, gone bool) error {
+	switch state := r.Status.State; {
+	case gone:
+		return fmt.Errorf("%s is gone", c.title(r))
+	case r.Status.Reason == reasonNotApproved: // as it was denied before
+	case state == fleet.RegistrationDenied, state == fleet.RegistrationConflict:
+		return fmt.Errorf("%s cannot be granted, it is %s: %s", c.title(r), state, r.Status.Message)
+	}
+	return nil
+}
+
+func newDeny(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster deny", kindsNamed("requests", "clusters")}, timeout: time.Minute}
+	return c.command(&cobra.Command{
+		Use:   "deny [requests|clusters] NAME",
+		Short: "Refuse a request to register, or have nothing new delivered to a Cluster",
+		Long: `deny refuses a request to register that waits for somebody. A Cluster of a workspace that approves its members keeps what it has and gets nothing new. A
+member that is in already is not put out by it: muster revoke does that.`,
+		Example: `  muster deny request-x7k2p`,
+	}, func(ctx context.Context, hub client.Client, o client.Object) error {
+		if r, ok := o.(*fleet.ClusterRegistration); ok && r.Status.Granted {
+			return fmt.Errorf("%s is granted already: muster revoke %s/%s takes the access away that its Cluster has", c.title(o), r.Namespace, r.Status.ClusterName)
+		}
+		if err := c.annotate(ctx, hub, o, map[string]any{fleet.AnnotationApproved: "false"}); err != nil {
+			return err
+		}
+		return c.follow(ctx, hub, o, "denied", func(o client.Object, gone bool) (bool, error) {
+			r, ok := o.(*fleet.ClusterRegistration)
+			return gone || !ok || r.Status.State == fleet.RegistrationDenied, nil
+		})
+	})
+}
+
+func newRevoke(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster revoke", kindsNamed("members")}, timeout: time.Minute}
+	undo := false
+	command := c.command(&cobra.Command{
+		Use:   "revoke [clusters|memberclusters] NAME",
+		Short: "Take all access of a member away, or take that back",
+		Long: `revoke ends all access of a member at once, whoever has its credential. Its record stays, and so does what is on its cluster. With --undo it may come back: a
+Cluster with the values of a new registration token, a MemberCluster with a token of its identity.`,
+		Example: `  muster revoke clusters/web
+  muster revoke clusters/web --undo`,
+	}, func(ctx context.Context, hub client.Client, o client.Object) error {
+		var value any = "true"
+		what := "revoked"
+		if undo {
+			value, what = nil, "let in again"
+		}
+		if err := c.annotate(ctx, hub, o, map[string]any{clusterv1beta1.AnnotationRevoked: value}); err != nil {
+			return err
+		}
+		return c.follow(ctx, hub, o, what, func(o client.Object, gone bool) (bool, error) {
+			return gone || saysRevoked(o) != undo, nil
+		})
+	})
+	command.Flags().BoolVar(&undo, "undo", false, "take a revocation back")
+	return command
+}
+
+// saysRevoked says whether the hub has taken up that a member is revoked.
+func saysRevoked(o client.Object) bool {
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		return kube.ReasonOf(o.Status.Conditions, fleet.ConditionReady) == membership.ReasonRevoked
+	case *clusterv1beta1.MemberCluster:
+		return membership.MemberClusterStatus(&o.Status).Reason == membership.ReasonRevoked
+	}
+	return false
+}
+
+func newLeave(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster leave", kindsNamed("members")}, timeout: 5 * time.Minute}
+	var empty, orphan bool
+	command := c.command(&cobra.Command{
+		Use:   "leave [clusters|memberclusters] NAME",
+		Short: "Have a member leave the fleet, to the end",
+		Long: `leave deletes the record of a member and shows what happens until it is gone. With --delete the agent removes from the cluster what was delivered to it, first;
+with --orphan that stays. Without either the record's own policy counts (annotation muster/leave-policy): else a Cluster keeps what it has,
+and from a MemberCluster all that was placed is removed. The agent itself stays on the cluster until its chart is uninstalled.`,
+		Example: `  # What is on the cluster stays.
+  muster leave clusters/web --orphan
+
+  # The cluster is emptied first.
+  muster leave edge-1 --delete`,
+	}, func(ctx context.Context, hub client.Client, o client.Object) error {
+		policy := ""
+		if empty {
+			policy = string(clusterv1beta1.LeaveDelete)
+		} else if orphan {
+			policy = string(clusterv1beta1.LeaveOrphan)
+		}
+		if o.GetDeletionTimestamp() == nil {
+			if err := c.remove(ctx, hub, o, policy); err != nil {
+				return err
+			}
+		} else if policy != "" {
+			return fmt.Errorf("%s is leaving already, by the policy that it had: give the command without --delete and --orphan to see what is left", c.title(o))
+		}
+		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
+	})
+	command.Flags().BoolVar(&empty, "delete", false, "remove from the cluster what was delivered to it")
+	command.Flags().BoolVar(&orphan, "orphan", false, "leave on the cluster what was delivered to it")
+	command.MarkFlagsMutuallyExclusive("delete", "orphan")
+	return command
+}
+
+// remove deletes the record of a member that is the one that was found, with a policy if one is given.
+func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object, policy string) error {
+	uid := o.GetUID()
+	if policy != "" {
+		if err := c.annotate(ctx, hub, o, map[string]any{clusterv1beta1.AnnotationLeavePolicy: policy}); err != nil {
+			return err
+		}
+	}
+	if err := hub.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", c.title(o), err)
+	}
+	return c.line("%s is leaving.", c.title(o))
+}

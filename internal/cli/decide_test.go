@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// rig is a control plane with a hub that runs with the rights of its chart.
+type rig struct {
+	testkube.Cluster
+	client.Client
+	t *testing.T
+}
+
+func newRig(t *testing.T) rig {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	r := rig{Cluster: testkube.Start(t, "cli-hub"), t: t}
+	r.InstallHub(t)
+	r.Client = r.Cluster.Client(t)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubServiceAccount}}
+	token, err := kube.RequestToken(context.Background(), r.SubResource("token"), account, time.Hour)
+	r.check(err)
+	path := filepath.Join(t.TempDir(), "hub")
+	r.check(os.WriteFile(path, r.Kubeconfig(t, token), 0o600))
+	testkube.Run(t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	r.check(r.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	return r
+}
+
+func (r rig) check(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// request makes a request to register, as an agent with a token does whose requests somebody approves.
+func (r rig) request(clientID string) string {
+	r.t.Helper()
+	ctx := context.Background()
+	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "asks"}, Spec: fleet.ClusterRegistrationTokenSpec{Approval: fleet.ApprovalManual}}
+	r.check(client.IgnoreAlreadyExists(r.Create(ctx, token)))
+	var secret corev1.Secret
+	testkube.Eventually(r.t, "the token has values", func() error { return r.Get(ctx, client.ObjectKeyFromObject(token), &secret) })
+	values := map[string]string{}
+	r.check(yaml.Unmarshal(secret.Data["values"], &values))
+	config := *r.Config
+	config.CertData, config.KeyData, config.BearerToken = nil, nil, values["token"]
+	agent, err := client.New(&config, client.Options{Scheme: r.Scheme()})
+	r.check(err)
+	request := &fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: "team", Labels: map[string]string{fleet.LabelRegistrationToken: token.Name}},
+		Spec:       fleet.ClusterRegistrationSpec{ClientID: clientID, ClientRandom: clientID},
+	}
+	testkube.Eventually(r.t, "the token may ask", func() error { return agent.Create(ctx, request) })
+	return request.Name
+}
+
+func TestWhoIsInIsDecided(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
+
+	asked := r.request("web")
+	admin.says("approve "+asked, " Pending: ", " Granted\n")
+	denied := r.request("stranger")
+	admin.says("deny requests team/"+denied, " Denied: somebody who may approve requests has denied this one\n")
+	admin.says("approve "+denied, " Pending: ", " Granted\n")
+	admin.says("approve "+denied, "ClusterRegistration team/"+denied+" is granted already.\n")
+	admin.refused("deny "+asked, "ClusterRegistration team/"+asked+" is granted already: muster revoke team/"+naming.Cluster("web")+" takes the access away")
+	admin.refused("approve edge", "there is no edge among the clusters, requests")
+
+	web := naming.Cluster("web")
+	admin.says("revoke "+web, " Revoked: revoked by annotation muster/revoked")
+	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "Somebody has revoked the member")
+	admin.says("revoke --undo clusters team/"+web, " Revoked: ", " Awaited: ")
+	admin.refused("leave team/"+web+" --delete --orphan", "none of the others can be")
+	admin.says("leave team/"+web+" --orphan", "Cluster team/"+web+" is leaving.\n", " gone\n")
+	admin.refused("leave team/"+web, "there is no team/"+web+" among the members")
+
+	r.check(r.Create(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"},
+		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"}}}))
+	admin.says("revoke edge", " Revoked: ")
+	admin.says("leave edge --delete", "MemberCluster edge is leaving.\n", " gone\n")
+
+	tenant := of(t, r.Cluster, r.Account(t, "tenant", "view-members"))
+	r.check(r.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view-members"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"fleet.cattle.io"}, Resources: []string{"clusters", "clusterregistrations"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"cluster.kubernetes-fleet.io"}, Resources: []string{"memberclusters"}, Verbs: []string{"get", "list"}}}}))
+	testkube.Eventually(t, "the tenant sees", func() error { _, _, err := tenant.run("get"); return err })
+	stranger := naming.Cluster("stranger")
+	tenant.refused("revoke "+stranger, "changing Cluster team/"+stranger, "forbidden")
+	tenant.refused("leave "+stranger, "deleting Cluster team/"+stranger, "forbidden")
+	tenant.refused("approve "+r.request("late"), "forbidden")
+}
+
+// TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone has an object replaced after it was found.
+func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	ctx, c := context.Background(), fleetOn(t, "cli-sick").Client(t)
+	another := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "another"}}
+	if err := c.Create(ctx, another); err != nil {
+		t.Fatal(err)
+	}
+	found := another.DeepCopy()
+	found.UID = "of-one-before"
+	change := &changer{hub: newHub()}
+	for name, do := range map[string]func() error{
+		"annotate": func() error {
+			return change.annotate(ctx, c, found.DeepCopy(), map[string]any{clusterv1beta1.AnnotationRevoked: "true"})
+		},
+		"remove": func() error { return change.remove(ctx, c, found.DeepCopy(), "") },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "Cluster team-a/another") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(another), another); err != nil || len(another.Annotations) > 0 || another.DeletionTimestamp != nil {
+		t.Errorf("it is changed: %v, %v", another.ObjectMeta, err)
+	}
+	if err := c.Delete(ctx, another); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// lookedFor says what a name may be of, and for which command.
+type lookedFor struct {
+	command string
+	among   []kind
+}
+
+// lookUp finds the one object of a name. What the user may not list is no hindrance if the object is found elsewhere.
+func (h *hub) lookUp(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (client.Object, error) {
+	namespace, bare, qualified := strings.Cut(name, "/")
+	if !qualified {
+		namespace, bare = *h.Namespace, name
+	}
+	var found []client.Object
+	var forbidden []string
+	for _, k := range looked.among {
+		for _, list := range k.lists(namespace) {
+			err := eachOf(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
+			if apierrors.IsForbidden(err) {
+				forbidden = append(forbidden, h.nameOfKind(list))
+			} else if err != nil {
+				return nil, h.remedy(err, k.namespaced, list, server)
+			}
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%s is the name of %d objects; say which one is meant:\n%s", name, len(found), strings.Join(h.choices(looked.command, found), "\n"))
+	case len(forbidden) > 0:
+		return nil, fmt.Errorf("there is no %s among what you may see; you may not list %s", name, strings.Join(forbidden, ", "))
+	}
+	var every []string
+	for _, k := range looked.among {
+		if names, err := h.names(ctx, client.InNamespace(namespace), k.lists(namespace)...); err == nil { // else there is no suggestion
+			every = append(every, names...)
+		}
+	}
+	if k, isKind := kindOf(name); isKind {
+		return nil, fmt.Errorf("%s are a kind of objects: say the name of one, as in %s %s NAME", k.name, looked.command, k.name)
+	}
+	return nil, fmt.Errorf("there is no %s among the %s%s", name, strings.Join(namesOf(looked.among), ", "), suggestion(name, every))
+}
+
+// choices are the commands for each of some objects.
+func (h *hub) choices(command string, objects []client.Object) []string {
+	var commands []string
+	for _, o := range objects {
+		commands = append(commands, fmt.Sprintf("  %s %s %s", command, h.kindOfObject(o), nameOf(o)))
+	}
+	return commands
+}
+
+// kindOfObject is the most special kind that an object is shown as.
+func (h *hub) kindOfObject(o client.Object) string {
+	gvk, err := h.gvkOf(o)
+	for _, k := range slices.Backward(kinds) {
+		for _, list := range append(slices.Clone(k.namespaced), k.global...) {
+			if of, unknown := h.gvkOf(list); err == nil && unknown == nil && of.Kind == gvk.Kind+"List" {
+				return k.name
+			}
+		}
+	}
+	return ""
+}
+
+func namesOf(among []kind) []string {
+	var names []string
+	for _, k := range among {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// title is how users name an object.
+func (h *hub) title(o client.Object) string {
+	gvk, err := h.gvkOf(o)
+	if err != nil {
+		return nameOf(o)
+	}
+	return gvk.Kind + " " + nameOf(o)
+}
+
+// stateOf is what the column STATE says of an object.
+func (h *hub) stateOf(o client.Object) string { return h.column(o, "STATE") }
+
+// column is what a column of the table of its kind says of an object.
+func (h *hub) column(o client.Object, name string) string {
+	k, _ := kindOf(h.kindOfObject(o))
+	if i := slices.Index(k.columns, name); i >= 0 {
+		return rowOf(o, time.Now())[i]
+	}
+	return nothing
+}
