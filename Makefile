@@ -28,6 +28,7 @@ programs: # the go command knows best what is up to date
 	@for program in cmd/*/; do \
 	  CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./$$program; \
 	done
+	@ln -sf muster bin/kubectl-muster
 
 # A Kubernetes in one binary. The first build takes about five minutes on two cores.
 bin/localkube: $(shell find localkube -name '*.go' -not -name '*_test.go') localkube/go.mod localkube/go.sum localkube/ldflags

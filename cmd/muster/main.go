@@ -3,6 +3,8 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -16,7 +18,11 @@ func main() {
 	klog.SetLogger(logr.Discard()) // client-go logs each error that it returns, too
 	ctrl.SetLogger(logr.Discard()) // which complains after half a minute if nobody sets one
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	if err := cli.NewCommand(streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	name := "muster"
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
+		name = "kubectl muster" // by which kubectl calls its plugin kubectl-muster
+	}
+	if err := cli.NewCommand(name, streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(1) // cobra has printed the error
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -23,8 +24,18 @@ import (
 	"github.com/muster-fleet/muster/internal/version"
 )
 
-// NewCommand is the command muster.
-func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+// first are the commands that one needs first.
+const first = `muster get                   who is in the fleet, and how they are
+muster explain               what is wrong, and what to do
+muster token create NAME     make the line that registers a cluster
+muster approve NAME          let in who waits for that
+muster leave NAME            have a member leave, to the end
+
+muster --help has them all.
+`
+
+// NewCommand is the command muster, which users call by that name or as a plugin of kubectl.
+func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	hub := newHub()
 	command := &cobra.Command{
 		Use:   "muster",
@@ -35,7 +46,11 @@ of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 		Args:         cobra.NoArgs,
 		Version:      version.Version,
 		SilenceUsage: true,
-		RunE:         func(command *cobra.Command, _ []string) error { return command.Help() },
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(command.OutOrStdout(), strings.ReplaceAll(first, "muster ", name+" "))
+			return err
+		},
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
 	command.SetIn(streams.In)
 	command.SetOut(streams.Out)
@@ -43,7 +58,7 @@ of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 	hub.AddFlags(command.PersistentFlags())
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLeave(streams, hub))
+	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLeave(streams, hub), newToken(streams, hub))
 	return command
 }
 
@@ -62,7 +77,7 @@ type hub struct {
 
 func newHub() *hub {
 	h := &hub{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
 		if err := add(h.scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}

@@ -41,7 +41,7 @@ func newRig(t *testing.T) rig {
 	path := filepath.Join(t.TempDir(), "hub")
 	r.check(os.WriteFile(path, r.Kubeconfig(t, token), 0o600))
 	testkube.Run(t, "muster-hub", "--kubeconfig", path, "--namespace", naming.SystemNamespace, "--leader-elect=false", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
-	r.check(r.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	r.check(client.IgnoreAlreadyExists(r.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})))
 	return r
 }
 
@@ -110,6 +110,45 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	tenant.refused("revoke "+stranger, "changing Cluster team/"+stranger, "forbidden")
 	tenant.refused("leave "+stranger, "deleting Cluster team/"+stranger, "forbidden")
 	tenant.refused("approve "+r.request("late"), "forbidden")
+}
+
+func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
+	r := newRig(t)
+	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
+	const create = "token create web -n team --ttl 24h --max 1 --label env=prod --cluster web"
+	out, said, err := admin.run(strings.Fields(create)...)
+	if err != nil || !strings.HasPrefix(out, "helm -n cattle-fleet-system install --create-namespace --wait fleet-agent fleet/fleet-agent --set token=ey") ||
+		!strings.Contains(out, " --set apiServerURL="+r.Config.Host+" --set apiServerCA=") || strings.Count(out, "\n") != 1 || !strings.Contains(said, "The hub does not know its own address") {
+		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
+	again, _, err := admin.run(strings.Fields(create + " --hub-url https://hub.example.com")...)
+	if want := strings.Replace(out, r.Config.Host, "https://hub.example.com", 1); err != nil || again != want {
+		t.Errorf("again: %v\n%s\nnot\n%s", err, again, want)
+	}
+	token := &fleet.ClusterRegistrationToken{}
+	r.check(r.Get(context.Background(), client.ObjectKey{Namespace: "team", Name: "web"}, token))
+	if spec := token.Spec; spec.TTL.Duration != 24*time.Hour || *spec.MaxRegistrations != 1 || spec.Labels["env"] != "prod" || spec.ClusterName != "web" || spec.Approval != "" {
+		t.Errorf("the token is %+v", spec)
+	}
+	admin.says(create+" -o values", "\ntoken: ey", "\ntokenName: web\n")
+	admin.says(create+" -o token", "ey")
+	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists and is another one than these flags ask for")
+	admin.refused("token create web -n nowhere", "there is no namespace nowhere on "+r.Config.Host+": kubectl create namespace nowhere")
+	admin.refused("token create web", "say the workspace with --namespace")
+	admin.refused("token create web -n team -o yaml", "--output yaml: it is command, values or token")
+	admin.refused("token create bad -n team --label fleet.cattle.io/x=y", "ClusterRegistrationToken team/bad cannot be used (InvalidLabels)")
+	admin.refused("token create Web -n team", "making ClusterRegistrationToken team/Web", "lowercase")
+	of(t, r.Cluster, r.Account(t, "nobody", "")).refused("token create mine -n team", "making ClusterRegistrationToken team/mine", "forbidden")
+}
+
+func TestWordsForAShellAreQuoted(t *testing.T) {
+	for value, want := range map[string]string{
+		"https://hub:6443": "https://hub:6443", "a b": "'a b'", "it's": `'it'\''s'`, "a,b": `'a\,b'`, `a\b`: `'a\\b'`, "$(rm)": "'$(rm)'", "": "''",
+	} {
+		if got := quoted(value); got != want {
+			t.Errorf("%q: %s, not %s", value, got, want)
+		}
+	}
 }
 
 // TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone has an object replaced after it was found.

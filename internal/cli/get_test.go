@@ -46,7 +46,7 @@ func (u user) run(args ...string) (out, said string, err error) {
 	u.t.Setenv("HOME", u.t.TempDir()) // what is known of an API server is kept there
 	u.t.Setenv("KUBECONFIG", u.kubeconfig)
 	var stdout, stderr bytes.Buffer
-	command := NewCommand(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
+	command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(args)
 	err = command.ExecuteContext(context.Background())
 	return stdout.String(), stderr.String(), err
@@ -116,6 +116,22 @@ func mustJSON(t *testing.T, value any) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+func TestMusterAloneSaysWhichCommandsOneNeedsFirst(t *testing.T) {
+	for name, want := range map[string]string{"muster": "muster get  ", "kubectl muster": "kubectl muster get  "} {
+		var out bytes.Buffer
+		command := NewCommand(name, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+		command.SetArgs(nil)
+		if err := command.Execute(); err != nil || !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 7 {
+			t.Errorf("%s: %v\n%s", name, err, &out)
+		}
+		out.Reset()
+		command.SetArgs([]string{"get", "--help"})
+		if err := command.Execute(); err != nil || !strings.Contains(out.String(), "\n  "+name+" get [members|") {
+			t.Errorf("%s: %v\n%s", name, err, &out)
+		}
+	}
 }
 
 const membersHeader = "NAME KIND STATE NODES BUNDLES VERSION LAST-SEEN WHY"

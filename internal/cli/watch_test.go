@@ -40,7 +40,7 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		command := NewCommand(genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard})
+		command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard})
 		command.SetArgs([]string{"get", "--namespace", "watched", "--watch"})
 		ended <- command.ExecuteContext(ctx)
 	}()

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// issuedWithin is how long a token may take until its values are there, which takes the hub a moment.
+const issuedWithin = 30 * time.Second
+
+// What muster token create prints.
+const (
+	formatCommand = "command"
+	formatValues  = "values"
+	formatToken   = "token"
+)
+
+// issuer is the command muster token create.
+type issuer struct {
+	genericiooptions.IOStreams
+	*hub
+	ttl            time.Duration
+	most           int32
+	labels         map[string]string
+	manual         bool
+	cluster        string
+	id, about      string
+	format, hubURL string
+}
+
+func newToken(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "token",
+		Short: "Make tokens by which clusters register",
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newTokenCreate(streams, h))
+	return command
+}
+
+func newTokenCreate(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	i := &issuer{IOStreams: streams, hub: h}
+	command := &cobra.Command{
+		Use:   "create NAME --namespace WORKSPACE",
+		Short: "Make a registration token, and print the line that registers a cluster with it",
+		Long: `create makes a ClusterRegistrationToken in a workspace and prints the line that installs the agent with it, to be run where the cluster is. Whoever has
+that line can register as the token allows: say how long and how often. Given again with the same flags it prints the line again.`,
+		Example: `  # For one cluster, within a day.
+  muster token create web --namespace clusters --ttl 24h --max 1
+
+  # Its Cluster is named web and gets a label that no agent can choose; somebody approves it.
+  muster token create web -n clusters --ttl 24h --cluster web --label stamped.muster/env=prod --approve
+
+  # The values for the chart fleet-agent, for GitOps.
+  muster token create web -n clusters --ttl 24h --output values > values.yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(command *cobra.Command, args []string) error { return i.run(command.Context(), args[0]) },
+	}
+	flags := command.Flags()
+	flags.DurationVar(&i.ttl, "ttl", 0, "how long clusters can register with it, such as 24h; 0 for without end")
+	flags.Int32Var(&i.most, "max", 0, "how many clusters can register with it; 0 for any number")
+	flags.StringToStringVar(&i.labels, "label", nil, "a label that each Cluster gets that registers with it, such as env=prod")
+	flags.BoolVar(&i.manual, "approve", false, "somebody has to approve each request that is made with it")
+	flags.StringVar(&i.cluster, "cluster", "", "the only Cluster that can register with it")
+	flags.StringVar(&i.id, "client-id", "", "the only client ID that can register with it")
+	flags.StringVar(&i.about, "description", "", "what it is for")
+	flags.StringVar(&i.hubURL, "hub-url", "", "the address of the hub's API server as clusters reach it, if the hub does not know it")
+	flags.StringVarP(&i.format, "output", "o", formatCommand, "what to print: the command to run on the cluster, the values of the chart, or the token alone")
+	complete(command, "output", cobra.FixedCompletions([]string{formatCommand, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (i *issuer) spec() fleet.ClusterRegistrationTokenSpec {
+	spec := fleet.ClusterRegistrationTokenSpec{Labels: i.labels, Description: i.about, ClusterName: i.cluster, ClientID: i.id}
+	if i.ttl > 0 {
+		spec.TTL = &metav1.Duration{Duration: i.ttl}
+	}
+	if i.most > 0 {
+		spec.MaxRegistrations = &i.most
+	}
+	if i.manual {
+		spec.Approval = fleet.ApprovalManual
+	}
+	return spec
+}
+
+func (i *issuer) run(ctx context.Context, name string) error {
+	switch {
+	case *i.Namespace == "":
+		return errors.New("say the workspace with --namespace: the Clusters that register with the token are made in it, such as --namespace clusters")
+	case i.format != formatCommand && i.format != formatValues && i.format != formatToken:
+		return fmt.Errorf("--output %s: it is %s, %s or %s", i.format, formatCommand, formatValues, formatToken)
+	case i.ttl < 0 || i.most < 0:
+		return errors.New("--ttl and --max are not negative; 0 is for without end, and for any number")
+	}
+	hub, server, err := i.client()
+	if err != nil {
+		return err
+	}
+	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: *i.Namespace, Name: name}, Spec: i.spec()}
+	if err := i.ensure(ctx, hub, server, token); err != nil {
+		return err
+	}
+	secret, err := i.issued(ctx, hub, token)
+	if err != nil {
+		return err
+	}
+	return i.print(secret, server)
+}
+
+// ensure makes a token, or finds that it is there as it should be.
+func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, token *fleet.ClusterRegistrationToken) error {
+	want := token.Spec
+	err := hub.Create(ctx, token)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
+			return err
+		}
+		if !equality.Semantic.DeepEqual(token.Spec, want) {
+			return fmt.Errorf("%s exists and is another one than these flags ask for: choose another name, or look at it with muster get tokens %s -o yaml", i.title(token), nameOf(token))
+		}
+		return nil
+	case kube.NotServed(err):
+		return i.remedy(err, nil, &fleet.ClusterRegistrationTokenList{}, server)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no namespace %s on %s: kubectl create namespace %s", token.Namespace, server, token.Namespace)
+	case err != nil:
+		return fmt.Errorf("making %s: %w", i.title(token), err)
+	}
+	return nil
+}
+
+// issued waits for the Secret with the values of a token.
+func (i *issuer) issued(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, issuedWithin, true, func(ctx context.Context) (bool, error) {
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
+			return false, err
+		}
+		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Status == corev1.ConditionFalse {
+			return false, fmt.Errorf("%s cannot be used (%s): %s", i.title(token), ready.Reason, ready.Message)
+		}
+		if token.Status.SecretName == "" {
+			return false, nil
+		}
+		err := hub.Get(ctx, client.ObjectKey{Namespace: token.Namespace, Name: token.Status.SecretName}, secret)
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = fmt.Errorf("%s has no values after %s: does a hub run? muster explain tokens %s says more", i.title(token), issuedWithin, nameOf(token))
+	}
+	return secret, err
+}
+
+func (i *issuer) print(secret *corev1.Secret, server string) error {
+	values := agentchart.ReadBootstrap(secret)
+	var err error
+	switch i.format {
+	case formatValues:
+		_, err = i.Out.Write(secret.Data[agentchart.ValuesKey])
+	case formatToken:
+		_, err = fmt.Fprintln(i.Out, values.Token)
+	default:
+		if values.APIServerURL == "" && i.hubURL == "" {
+			fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so the line has that of your kubeconfig: see that the cluster reaches it, or say --hub-url.\n")
+		}
+		_, err = fmt.Fprintln(i.Out, i.install(values, server))
+	}
+	return err
+}
+
+// install is the line that registers a cluster. Without a CA that the hub knows, it is the kubeconfig's.
+func (i *issuer) install(values agentchart.Bootstrap, server string) string {
+	url, ca := values.APIServerURL, []byte(values.APIServerCA)
+	if url == "" {
+		url = server
+	}
+	if i.hubURL != "" {
+		url = i.hubURL
+	}
+	if len(ca) == 0 {
+		if config, err := i.ToRESTConfig(); err == nil { // it was read before
+			ca = config.CAData
+		}
+	}
+	words := []string{"helm -n " + naming.SystemNamespace + " install --create-namespace --wait fleet-agent fleet/fleet-agent", "--set token=" + values.Token, "--set apiServerURL=" + quoted(url)}
+	if len(ca) > 0 {
+		words = append(words, "--set apiServerCA="+base64.StdEncoding.EncodeToString(ca))
+	}
+	if i.id != "" {
+		words = append(words, "--set-string clientID="+quoted(i.id))
+	}
+	return strings.Join(words, " ")
+}
+
+// plain is what a shell and Helm take as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
+
+// quoted is a value as a shell and Helm's --set take it for one word.
+func quoted(value string) string {
+	if plain.MatchString(value) {
+		return value
+	}
+	value = strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(value)
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
