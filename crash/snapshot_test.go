@@ -276,11 +276,23 @@ func condition(v any) string {
 	return kind
 }
 
+// counted are the counts of resources but those that are 0, which are written only if they were not before.
+func counted(v any) any {
+	counts, ok := v.(map[string]any)
+	if ok {
+		maps.DeleteFunc(counts, func(_ string, count any) bool { return count == int64(0) })
+	}
+	return v
+}
+
 func (w words) value(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		made := map[string]any{}
 		for key, value := range v {
+			if key == "resourceCounts" {
+				value = counted(value)
+			}
 			if !slices.Contains(counters, key) && !slices.Contains(late, key) {
 				made[w.text(key)] = w.value(value)
 			}

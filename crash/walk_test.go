@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -97,6 +98,21 @@ func TestSnapshotsOfTwoRunsDifferOnlyWhereTheEndDiffers(t *testing.T) {
 	}
 	if found := end("crash-0001", one, "admin").differences(snapshot{"Other": "x"}); len(found) != 2 {
 		t.Errorf("what is missing and left over is not found: %v", found)
+	}
+}
+
+func TestACountOfNothingIsNoDifference(t *testing.T) {
+	of := func(counts map[string]any) any {
+		return words{id: "crash-0000"}.value(map[string]any{"resourceCounts": counts, "replicas": int64(0)})
+	}
+	without := of(map[string]any{"ready": int64(10)})
+	if diff := cmp.Diff(without, of(map[string]any{"ready": int64(10), "notReady": int64(0)})); diff != "" {
+		t.Errorf("they differ: %s", diff)
+	}
+	for _, counts := range []map[string]any{{"ready": int64(9)}, {"ready": int64(10), "notReady": int64(1)}, {}} {
+		if cmp.Diff(without, of(counts)) == "" {
+			t.Errorf("%v is taken for ten that are ready", counts)
+		}
 	}
 }
 
