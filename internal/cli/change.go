@@ -35,34 +35,13 @@ func (c *changer) command(command *cobra.Command, do func(ctx context.Context, h
 	command.Args = cobra.RangeArgs(1, 2)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		c.begun = time.Now()
-		if len(args) == 2 {
-			k, known := kindOf(args[0])
-			if !known {
-				return fmt.Errorf("%s is no kind of objects: say one of %s", args[0], kindNames())
-			}
-			c.looked.among, args = []kind{k}, args[1:]
-		}
-		hub, server, err := c.client()
-		if err != nil {
-			return err
-		}
-		o, err := c.lookUp(command.Context(), hub, server, c.looked, args[0])
+		o, hub, err := c.subject(command.Context(), c.looked, args)
 		if err != nil {
 			return err
 		}
 		return do(command.Context(), hub, o)
 	}
-	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, k := range c.looked.among {
-			of, err := c.names(command.Context(), client.InNamespace(*c.Namespace), k.lists(*c.Namespace)...)
-			if err != nil || len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			names = append(names, of...)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	command.ValidArgsFunction = c.completeNames(c.looked)
 	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "how long to wait until it is done; 0 for not at all")
 	return command
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,7 +59,7 @@ of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 	hub.AddFlags(command.PersistentFlags())
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLeave(streams, hub), newToken(streams, hub))
+	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newTree(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLeave(streams, hub), newToken(streams, hub))
 	return command
 }
 
@@ -77,7 +78,7 @@ type hub struct {
 
 func newHub() *hub {
 	h := &hub{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
 		if err := add(h.scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}

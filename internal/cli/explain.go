@@ -47,7 +47,7 @@ It ends with 0 if it could look, whatever it found.`,
   # For a script.
   muster explain web --output json`,
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: e.complete,
+		ValidArgsFunction: h.completeNames(lookedFor{among: kinds[:1]}),
 		RunE:              func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
 	}
 	command.Flags().StringVarP(&e.format, "output", "o", "", "json for the findings as a list of objects, else text")
@@ -59,22 +59,10 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	if e.format != "" && e.format != "json" {
 		return fmt.Errorf("--output %s: it is json, or not said", e.format)
 	}
-	among := explained()
-	if len(args) == 2 {
-		k, known := kindOf(args[0])
-		if !known {
-			return fmt.Errorf("%s is nothing that can be explained: say one of %s", args[0], strings.Join(kindNames(), ", "))
-		}
-		among, args = []kind{k}, args[1:]
-	}
-	c, server, err := e.client()
-	if err != nil {
-		return err
-	}
 	if len(args) == 0 {
-		return e.fleet(ctx, c, server)
+		return e.fleet(ctx)
 	}
-	subject, err := e.lookUp(ctx, c, server, lookedFor{"muster explain", among}, args[0])
+	subject, c, err := e.subject(ctx, lookedFor{"muster explain", explained()}, args)
 	if err != nil {
 		return err
 	}
@@ -89,27 +77,6 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 // explained are the kinds among which a name is looked for.
 func explained() []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "clusters" || k.name == "memberclusters" }) // both are members
-}
-
-func (e *explainer) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	among := kinds[:1]
-	if len(args) == 1 {
-		k, known := kindOf(args[0])
-		if !known {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		among = []kind{k}
-	} else if len(args) > 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names, err := e.names(command.Context(), client.InNamespace(*e.Namespace), among[0].lists(*e.Namespace)...)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	if len(args) == 0 {
-		names = append(names, kindNames()...)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error {

@@ -24,7 +24,11 @@ type trouble struct {
 }
 
 // fleet says what keeps members from being ready, each cause once, what most have first.
-func (e *explainer) fleet(ctx context.Context, c client.Client, server string) error {
+func (e *explainer) fleet(ctx context.Context) error {
+	c, server, err := e.client()
+	if err != nil {
+		return err
+	}
 	count := 0
 	of := map[string]*trouble{}
 	var all []explain.Finding

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,6 +16,48 @@ import (
 type lookedFor struct {
 	command string
 	among   []kind
+}
+
+// subject is the one object that the arguments of a command name, a name or a kind and a name.
+func (h *hub) subject(ctx context.Context, looked lookedFor, args []string) (client.Object, client.Client, error) {
+	if len(args) == 2 {
+		k, known := kindOf(args[0])
+		if !known {
+			return nil, nil, fmt.Errorf("%s is no kind of objects: say one of %s", args[0], strings.Join(kindNames(), ", "))
+		}
+		looked.among, args = []kind{k}, args[1:]
+	}
+	c, server, err := h.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := h.lookUp(ctx, c, server, looked, args[0])
+	return o, c, err
+}
+
+// completeNames completes the name of what a command is for.
+func (h *hub) completeNames(looked lookedFor) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		among := looked.among
+		if len(args) == 1 {
+			k, known := kindOf(args[0])
+			if !known {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			among = []kind{k}
+		} else if len(args) > 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var all []string
+		for _, k := range among {
+			names, err := h.names(command.Context(), client.InNamespace(*h.Namespace), k.lists(*h.Namespace)...)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			all = append(all, names...)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // lookUp finds the one object of a name. What the user may not list is no hindrance if the object is found elsewhere.
