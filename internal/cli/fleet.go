@@ -90,7 +90,11 @@ func (e *explainer) printFleet(count int, of map[string]*trouble, unseen []error
 		}
 		p.line("")
 		p.line("%s, %d %s: %s", t.first.Reason, len(t.members), plural(t.first.Kind, len(t.members)), named)
-		p.advice(t.first)
+		one := ""
+		if len(t.members) > 1 {
+			one = t.members[0]
+		}
+		p.advice(t.first, one)
 	}
 	if sick > 0 {
 		p.line("")

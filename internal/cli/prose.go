@@ -44,16 +44,19 @@ func (p *prose) finding(f explain.Finding, named bool) {
 		text += ": " + said
 	}
 	p.line("%s", text)
-	p.advice(f)
+	p.advice(f, "")
 }
 
-// advice prints what a finding means and what to do.
-func (p *prose) advice(f explain.Finding) {
+// advice prints what a finding means and what to do; with the commands for one member, named if others have the same.
+func (p *prose) advice(f explain.Finding, one string) {
 	if f.Means != "" {
 		p.line("  %s", f.Means)
 	}
 	if f.Remedy != "" {
 		p.line("  What to do: %s", f.Remedy)
+	}
+	if one != "" && len(f.OnHub)+len(f.OnMember) > 0 {
+		p.line("  For %s:", one)
 	}
 	for _, command := range f.OnHub {
 		p.line("    on the hub:    %s", command)
