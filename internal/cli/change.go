@@ -46,9 +46,14 @@ func (c *changer) command(command *cobra.Command, do func(ctx context.Context, h
 	return command
 }
 
-// annotate sets annotations of an object, or takes those off that are nil, if it is still the one that was found.
+// annotate sets annotations of an object, or takes those off that are nil.
 func (c *changer) annotate(ctx context.Context, hub client.Client, o client.Object, annotations map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), "annotations": annotations}})
+	return c.patch(ctx, hub, o, "annotations", annotations)
+}
+
+// patch sets annotations or labels of an object, or takes those off that are nil, if it is still the one that was found.
+func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object, field string, values map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ of the kubeconfig leads, or the one of --context, with the rights of its user.`,
 	hub.AddFlags(command.PersistentFlags())
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newTree(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLeave(streams, hub), newToken(streams, hub))
+	command.AddCommand(newGet(streams, hub), newExplain(streams, hub), newTree(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLabel(streams, hub), newLeave(streams, hub), newToken(streams, hub))
 	return command
 }
 

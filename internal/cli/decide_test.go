@@ -89,6 +89,13 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	admin.refused("approve edge", "there is no edge among the clusters, requests")
 
 	web := naming.Cluster("web")
+	admin.says("label "+web+" env=prod stage=", "Cluster team/"+web+" has the labels ", "env=prod", "stage=")
+	out, _, err := admin.run("label", web, "env-", "stage-")
+	if err != nil || strings.Contains(out, "env=") || strings.Contains(out, "stage=") {
+		t.Errorf("labels that are taken off: %v\n%s", err, out)
+	}
+	admin.refused("label "+web+" env", "env is no label: say KEY=VALUE to set one, or KEY- to take it off")
+	admin.refused("label "+web+" env=a/b", "changing Cluster team/"+web, "a valid label must")
 	admin.says("revoke "+web, " Revoked: revoked by annotation muster/revoked")
 	admin.says("explain "+web, "Cluster team/"+web+" is Revoked.\n", "Somebody has revoked the member")
 	admin.says("revoke --undo clusters team/"+web, " Revoked: ", " Awaited: ")

@@ -30,8 +30,8 @@ type node struct {
 	below       []*node
 }
 
-func (n *node) add(name, format string, args ...any) *node {
-	child := &node{name: name, state: fmt.Sprintf(format, args...)}
+func (n *node) add(name, state string) *node {
+	child := &node{name: name, state: state}
 	n.below = append(n.below, child)
 	return child
 }
@@ -73,7 +73,7 @@ func (t *tree) of(record client.Object) *node {
 	root := &node{name: t.title(record), state: t.stateOf(record)}
 	member := membership.Of(record)
 	namespace := &corev1.Namespace{}
-	below := root.add("Namespace "+member.Namespace, "%s", t.read(namespace, "", member.Namespace, func() string {
+	below := root.add("Namespace "+member.Namespace, t.read(namespace, "", member.Namespace, func() string {
 		if key, ours := membership.RecordOf(namespace); !ours || key != client.ObjectKeyFromObject(record) {
 			return "not made for this member"
 		}
@@ -81,9 +81,9 @@ func (t *tree) of(record client.Object) *node {
 	}))
 	t.addIdentity(root, below, record, member)
 	report := &clusterv1beta1.InternalMemberCluster{}
-	below.add("report InternalMemberCluster "+member.Name, "%s", t.read(report, member.Namespace, member.Name, func() string { return reported(report) }))
+	below.add("report InternalMemberCluster "+member.Name, t.read(report, member.Namespace, member.Name, func() string { return reported(report) }))
 	lease := &coordinationv1.Lease{}
-	below.add("heartbeat Lease "+naming.HeartbeatLease, "%s", t.read(lease, member.Namespace, naming.HeartbeatLease, func() string {
+	below.add("heartbeat Lease "+naming.HeartbeatLease, t.read(lease, member.Namespace, naming.HeartbeatLease, func() string {
 		if lease.Spec.RenewTime == nil {
 			return "never renewed"
 		}
@@ -99,14 +99,14 @@ func (t *tree) addIdentity(root, below *node, record client.Object, member membe
 	if mc, ok := record.(*clusterv1beta1.MemberCluster); ok {
 		who := mc.Spec.Identity
 		if who.Kind != rbacv1.ServiceAccountKind {
-			root.add("identity "+who.Kind+" "+who.Name, "%s", nothing)
+			root.add("identity "+who.Kind+" "+who.Name, nothing)
 		} else {
 			account := &corev1.ServiceAccount{}
-			root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name, "%s", t.read(account, who.Namespace, who.Name, func() string { return "there" }))
+			root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name, t.read(account, who.Namespace, who.Name, func() string { return "there" }))
 		}
 	}
 	account := &corev1.ServiceAccount{}
-	below.add("identity ServiceAccount "+naming.MemberServiceAccount, "%s", t.read(account, member.Namespace, naming.MemberServiceAccount, func() string {
+	below.add("identity ServiceAccount "+naming.MemberServiceAccount, t.read(account, member.Namespace, naming.MemberServiceAccount, func() string {
 		if expires := expiresOf(record); expires != nil {
 			return "there, its credential expires " + until(expires, time.Now())
 		}
@@ -176,10 +176,10 @@ func (t *tree) addEach(below *node, list client.ObjectList, kind, namespace stri
 				state += ": " + said
 			}
 		}
-		below.add(kind+" "+o.GetName(), "%s", state)
+		below.add(kind+" "+o.GetName(), state)
 	}, client.InNamespace(namespace))
 	if err != nil {
-		below.add(kind+"s", "%s", absent(err))
+		below.add(kind+"s", absent(err))
 	}
 }
 

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func newLabel(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+	c := &changer{IOStreams: streams, hub: h}
+	looked := lookedFor{"muster label", kindsNamed("members")}
+	return &cobra.Command{
+		Use:   "label NAME KEY=VALUE|KEY-...",
+		Short: "Label a member, by which Bundles and placements select it",
+		Long: `label sets labels of a member, over what it has under these keys, or takes them off. Bundles and placements that select by them follow at once.
+A label that a registration token has stamped is set again when the member registers with it.`,
+		Example: `  muster label clusters/web env=prod region=eu
+  muster label edge-1 region-`,
+		Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return h.completeNames(looked)(command, nil, so)
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			labels, err := labelsOf(args[1:])
+			if err != nil {
+				return err
+			}
+			o, hub, err := h.subject(command.Context(), looked, args[:1])
+			if err != nil {
+				return err
+			}
+			if err := c.patch(command.Context(), hub, o, "labels", labels); err != nil {
+				return err
+			}
+			var has []string
+			for _, key := range slices.Sorted(maps.Keys(o.GetLabels())) {
+				has = append(has, key+"="+o.GetLabels()[key])
+			}
+			return c.line("%s has the labels %s", h.title(o), or(strings.Join(has, ", ")))
+		},
+	}
+}
+
+// labelsOf are labels to set, and those to take off, which are nil.
+func labelsOf(said []string) (map[string]any, error) {
+	labels := map[string]any{}
+	for _, text := range said {
+		key, value, set := strings.Cut(text, "=")
+		switch {
+		case set:
+			labels[key] = value
+		case strings.HasSuffix(text, "-"):
+			labels[strings.TrimSuffix(text, "-")] = nil
+		default:
+			return nil, fmt.Errorf("%s is no label: say KEY=VALUE to set one, or KEY- to take it off", text)
+		}
+	}
+	return labels, nil
+}
