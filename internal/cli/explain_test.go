@@ -62,7 +62,7 @@ func sickFleet(t *testing.T) testkube.Cluster {
 		fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "release shop is of\x1b[2J Helm"}}})
 	status(&fleet.Bundle{ObjectMeta: in("team-b", "shop")}, fleet.BundleStatus{
 		Conditions: []fleet.Condition{{Type: "Ready", Status: "False", Reason: "ErrApplied", Message: "on team-b/web"}},
-		Summary:    fleet.BundleSummary{NonReadyResources: []fleet.NonReadyResource{{Name: "team-b/web"}}}})
+		Summary:    fleet.BundleSummary{NonReadyResources: []fleet.NonReadyResource{{Name: "web"}}}})
 	status(&fleet.ClusterRegistration{ObjectMeta: in("team-a", "request-1")}, fleet.ClusterRegistrationStatus{ClusterName: "web", State: fleet.RegistrationDenied, Reason: "TokenExpired", Message: "it has expired"})
 	return cluster
 }
@@ -81,7 +81,7 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	admin.says("explain bundles team-b/shop", "Bundle team-b/shop is ", "ReleaseConflict, of BundleDeployment "+naming.MemberNamespace("team-b", "web")+"/shop")
 	admin.says("explain request-1", "ClusterRegistration team-a/request-1 is Denied.\n", "TokenExpired, for ")
 	admin.says("explain edge", "MemberCluster edge is New.\n", "NotObserved\n", "no hub runs or none leads")
-	admin.says("explain", "Something is wrong with 3 of 3 members.\n", "ErrApplied, 1 Cluster: team-b/web\n", "NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
+	admin.says("explain", "Something is wrong with 3 of 3 members.\n", "ErrApplied, 1 Cluster: team-b/web\n  team-b/web: ErrApplied(1) [Bundle shop]\n", "NotObserved, 1 MemberCluster: edge\n", "WaitCheckIn, 1 Cluster: team-a/web\n")
 	admin.says("explain -n team-a", "Something is wrong with 1 of 1 members.\n")
 	admin.says("explain -n default", "There are no members.\n")
 

@@ -90,6 +90,9 @@ func (e *explainer) printFleet(count int, of map[string]*trouble, unseen []error
 		}
 		p.line("")
 		p.line("%s, %d %s: %s", t.first.Reason, len(t.members), plural(t.first.Kind, len(t.members)), named)
+		if said := why(false, t.first.Message); said != nothing {
+			p.line("  %s: %s", t.members[0], said)
+		}
 		one := ""
 		if len(t.members) > 1 {
 			one = t.members[0]

@@ -89,7 +89,10 @@ func (g *gathering) requestsOf(cluster *fleet.Cluster) {
 func (g *gathering) deploymentsOf(bundle *fleet.Bundle) {
 	not := bundle.Status.Summary.NonReadyResources
 	for _, named := range not[:min(lookedAt, len(not))] {
-		workspace, name, _ := strings.Cut(named.Name, "/")
+		workspace, name, elsewhere := strings.Cut(named.Name, "/")
+		if !elsewhere { // a Cluster of the Bundle's own workspace
+			workspace, name = bundle.Namespace, named.Name
+		}
 		var cluster fleet.Cluster
 		if err := g.Get(g.ctx, client.ObjectKey{Namespace: workspace, Name: name}, &cluster); err != nil {
 			g.note(fmt.Errorf("the deployment on %s: %w", named.Name, err))

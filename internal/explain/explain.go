@@ -63,12 +63,13 @@ func Of(objects ...client.Object) []Finding {
 		}
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.rank, b.rank) })
-	return slices.CompactFunc(findings, sameSentence)
-}
-
-// sameSentence says whether one object says the same in two conditions, as a Cluster that cannot be imported does.
-func sameSentence(a, b Finding) bool {
-	return a.Object() == b.Object() && a.Reason == b.Reason && a.Message == b.Message
+	said := map[string]bool{}
+	return slices.DeleteFunc(findings, func(f Finding) bool { // one object says the same in two conditions, as a Cluster that cannot be imported does
+		sentence := f.Object() + ": " + cmp.Or(f.Message, f.Reason)
+		again := said[sentence]
+		said[sentence] = true
+		return again
+	})
 }
 
 // find looks for the cause of a problem.

@@ -52,6 +52,9 @@ func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 		"one sentence in two conditions": {[]client.Object{clusterWith(
 			fleet.Condition{Type: "Ready", Status: "False", Reason: "Unreachable", Message: "m"}, fleet.Condition{Type: "Imported", Status: "False", Reason: "Unreachable", Message: "m"})},
 			[]string{"Cluster clusters/web Unreachable"}},
+		"one sentence by two reasons": {[]client.Object{&fleet.BundleDeployment{ObjectMeta: named, Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{
+			{Type: "Ready", Status: "False", Reason: "Error", Message: "m"}, {Type: "Deployed", Status: "False", Reason: "ReleaseConflict", Message: "m"}}}}},
+			[]string{"BundleDeployment clusters/web ReleaseConflict"}},
 		"a deployment comes after its Cluster": {[]client.Object{
 			&fleet.BundleDeployment{ObjectMeta: named, Status: fleet.BundleDeploymentStatus{Conditions: []fleet.Condition{{Type: "Deployed", Status: "False", Reason: "ReleaseConflict"}}}},
 			clusterWith(fleet.Condition{Type: "Ready", Status: "False", Reason: "Revoked"})},
