@@ -40,9 +40,11 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	hub := newHub()
 	command := &cobra.Command{
 		Use:   "muster",
-		Short: "Show a fleet of Kubernetes clusters",
-		Long: `muster shows the members of a fleet and what is delivered to them, says what is wrong, and decides who is in. It asks the hub to which the current context
-of the kubeconfig leads, or the one of --context, with the rights of its user.`,
+		Short: "Look after a fleet of Kubernetes clusters",
+		Long: `muster shows the members of a fleet and what is delivered to them, says what is wrong, and decides who is in. It asks the hub to which the
+current context of the kubeconfig leads, or the one of --context, with the rights of its user.
+
+It ends with 0 if it did what was asked for, else with 1 and a sentence that says why. It prints no colours.`,
 		Example:      "  muster get\n  muster explain",
 		Args:         cobra.NoArgs,
 		Version:      version.Version,
