@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -71,14 +70,14 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	if c.timeout <= 0 {
 		return nil
 	}
-	p := &prose{out: c.Out}
+	p, uid := &prose{out: c.Out}, o.GetUID()
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
 		if client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
-		now := "gone"
-		if err == nil {
+		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
+		if !gone {
 			now = c.stateOf(o)
 			if said := c.column(o, "WHY"); said != nothing {
 				now += ": " + said
@@ -88,7 +87,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 			p.line("%5s  %s", time.Since(c.begun).Round(time.Second), now)
 			c.shown = now
 		}
-		return is(o, apierrors.IsNotFound(err))
+		return is(o, gone)
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -71,9 +71,14 @@ func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.C
 			return false, err
 		}
 	}
+	asks := func() bool {
+		return r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasonApprovedTooEarly
+	}
+	if c.timeout <= 0 && !asks() {
+		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a --timeout", c.title(r), c.stateOf(r))
+	}
 	err := c.follow(ctx, hub, r, "waiting for approval", func(_ client.Object, gone bool) (bool, error) {
-		asks := r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasonApprovedTooEarly
-		return asks || r.Status.Granted, c.isOver(r, gone)
+		return asks() || r.Status.Granted, c.isOver(r, gone)
 	})
 	return !r.Status.Granted, err
 }

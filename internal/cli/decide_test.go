@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,6 +178,15 @@ func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 			return change.annotate(ctx, c, found.DeepCopy(), map[string]any{clusterv1beta1.AnnotationRevoked: "true"})
 		},
 		"remove": func() error { return change.remove(ctx, c, found.DeepCopy(), "") },
+		"follow": func() error {
+			change.timeout, change.Out = time.Minute, io.Discard
+			return change.follow(ctx, c, found.DeepCopy(), "seen", func(_ client.Object, gone bool) (bool, error) {
+				if !gone {
+					return true, nil
+				}
+				return false, errors.New("Cluster team-a/another is gone")
+			})
+		},
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "Cluster team-a/another") {
 			t.Errorf("%s: %v", name, err)
