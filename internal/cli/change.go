@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// lookEvery is how often an object is looked at whose change is awaited.
+// lookEvery is how often an object is looked at whose change is awaited: whoever may change it need not have the right to watch it.
 const lookEvery = 300 * time.Millisecond
 
 // changer is a command that changes an object and shows what becomes of it until that is done. What it asks for is done by the hub: a command that is interrupted
@@ -73,8 +75,8 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	p, uid := &prose{out: c.Out}, o.GetUID()
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if client.IgnoreNotFound(err) != nil {
-			return false, err
+		if client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
+			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", c.title(o), err)
 		}
 		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
 		if !gone {

@@ -112,6 +112,9 @@ member that is in already is not put out by it: muster revoke does that.`,
 		}
 		return c.follow(ctx, hub, o, "denied", func(o client.Object, gone bool) (bool, error) {
 			r, ok := o.(*fleet.ClusterRegistration)
+			if ok && r.Status.Granted && !gone {
+				return false, fmt.Errorf("%s was granted before: muster revoke %s/%s takes the access away", c.title(o), r.Namespace, r.Status.ClusterName)
+			}
 			return gone || !ok || r.Status.State == fleet.RegistrationDenied, nil
 		})
 	})
@@ -199,7 +202,7 @@ func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object
 			return err
 		}
 	}
-	if err := hub.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	if err := hub.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
 		return fmt.Errorf("deleting %s: %w", c.title(o), err)
 	}
 	return c.line("%s is leaving.", c.title(o))

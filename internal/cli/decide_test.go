@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +14,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -119,6 +125,30 @@ func TestWhoIsInIsDecided(t *testing.T) {
 	tenant.refused("revoke "+stranger, "changing Cluster team/"+stranger, "forbidden")
 	tenant.refused("leave "+stranger, "deleting Cluster team/"+stranger, "forbidden")
 	tenant.refused("approve "+r.request("late"), "forbidden")
+}
+
+// TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone has the definition of a record deleted while a member leaves.
+func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
+	err := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "clusters"}, "web", "404 page not found", 0, true)
+	without := interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return err
+		},
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return err },
+	})
+	var out bytes.Buffer
+	change := &changer{IOStreams: genericiooptions.IOStreams{Out: &out}, hub: newHub(), timeout: time.Minute}
+	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+	left := change.follow(t.Context(), without, web, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
+	if left == nil || !strings.Contains(left.Error(), "what becomes of Cluster team/web cannot be seen") || out.Len() > 0 {
+		t.Errorf("to follow: %v\n%s", left, &out)
+	}
+	if removed := change.remove(t.Context(), without, web, ""); removed == nil || !strings.Contains(removed.Error(), "deleting Cluster team/web") {
+		t.Errorf("to remove: %v", removed)
+	}
+	if shown := absent(err); shown != "its kind is not served" {
+		t.Errorf("a tree shows %q", shown)
+	}
 }
 
 func TestATokenComesWithTheLineThatRegisters(t *testing.T) {

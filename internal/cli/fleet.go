@@ -3,12 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/explain"
@@ -32,31 +30,22 @@ func (e *explainer) fleet(ctx context.Context) error {
 	count := 0
 	of := map[string]*trouble{}
 	var all []explain.Finding
-	var refused []error
-	members := kinds[0]
-	lists := members.lists(*e.Namespace)
-	for _, list := range lists {
-		err := eachOf(ctx, c, list, func(o client.Object) {
-			count++
-			findings := explain.Of(o)
-			if len(findings) == 0 || findings[0].Aside {
-				return
-			}
-			first := findings[0]
-			all = append(all, findings...)
-			key := first.Kind + " " + first.Reason
-			if of[key] == nil {
-				of[key] = &trouble{first: first}
-			}
-			of[key].members = append(of[key].members, nameOf(o))
-		}, client.InNamespace(*e.Namespace))
-		if err == nil {
-			continue
+	_, refused, err := e.eachOfKind(ctx, c, server, kinds[0], func(o client.Object) {
+		count++
+		findings := explain.Of(o)
+		if len(findings) == 0 || findings[0].Aside {
+			return
 		}
-		refused = append(refused, e.remedy(err, members.namespaced, list, server))
-		if !apierrors.IsForbidden(err) || len(refused) == len(lists) {
-			return errors.Join(refused...)
+		first := findings[0]
+		all = append(all, findings...)
+		key := first.Kind + " " + first.Reason
+		if of[key] == nil {
+			of[key] = &trouble{first: first}
 		}
+		of[key].members = append(of[key].members, nameOf(o))
+	}, client.InNamespace(*e.Namespace))
+	if err != nil {
+		return err
 	}
 	if e.format == "json" {
 		return e.printJSON(all, refused)

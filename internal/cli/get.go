@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -178,25 +177,17 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 	var f found
 	var every []string
 	meant := map[string]bool{}
-	var refused []error
-	lists := k.lists(*g.Namespace)
-	for _, list := range lists {
-		err := eachOf(ctx, hub, list, func(o client.Object) {
-			every = append(every, nameOf(o))
-			if called := calledBy(o, names); len(names) == 0 || called != "" {
-				meant[called] = true
-				f.objects = append(f.objects, o)
-			}
-		}, options...)
-		if err == nil {
-			f.lists = append(f.lists, list)
-			continue
+	listed, refused, err := g.eachOfKind(ctx, hub, server, k, func(o client.Object) {
+		every = append(every, nameOf(o))
+		if called := calledBy(o, names); len(names) == 0 || called != "" {
+			meant[called] = true
+			f.objects = append(f.objects, o)
 		}
-		refused = append(refused, g.remedy(err, k.namespaced, list, server))
-		if !apierrors.IsForbidden(err) || len(refused) == len(lists) {
-			return found{}, errors.Join(refused...)
-		}
+	}, options...)
+	if err != nil {
+		return found{}, err
 	}
+	f.lists = listed
 	for _, name := range names {
 		if !meant[name] {
 			refused = append(refused, fmt.Errorf("there is no %s%s among the %s%s", name, g.where(), k.name, suggestion(name, every)))

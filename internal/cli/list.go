@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,23 @@ func eachOf(ctx context.Context, c client.Reader, kind client.ObjectList, do fun
 		do(o.(client.Object))
 		return nil
 	})
+}
+
+// eachOfKind calls a function with each object of a kind. It returns the lists that the user may see, and why not the others; an error if that is none.
+func (h *hub) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
+	lists := k.lists(*h.Namespace)
+	for _, list := range lists {
+		err := eachOf(ctx, c, list, do, options...)
+		if err == nil {
+			seen = append(seen, list)
+			continue
+		}
+		refused = append(refused, h.remedy(err, k.namespaced, list, server))
+		if !apierrors.IsForbidden(err) || len(refused) == len(lists) {
+			return nil, nil, errors.Join(refused...)
+		}
+	}
+	return seen, refused, nil
 }
 
 // remedy says what keeps a kind from being listed, and what to do; namespaced are the kinds that can be asked for in one namespace only.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // lookedAt is on how many of the Clusters that are not ready the deployment of a Bundle is looked at.
@@ -43,7 +43,11 @@ func relatedTo(ctx context.Context, c client.Client, subject client.Object) (obj
 		}
 	case *fleet.ClusterRegistration:
 		if name := o.Labels[fleet.LabelRegistrationToken]; name != "" {
-			g.one(&fleet.ClusterRegistrationToken{}, o.Namespace, name)
+			token := &fleet.ClusterRegistrationToken{}
+			err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, token)
+			if g.note(err); err == nil {
+				g.objects = append(g.objects, token)
+			}
 		}
 	case *fleet.Bundle:
 		g.deploymentsOf(o)
@@ -56,20 +60,9 @@ func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
 	g.note(eachOf(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
 }
 
-// one gathers an object, if it exists.
-func (g *gathering) one(o client.Object, namespace, name string) bool {
-	err := g.Get(g.ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
-	if err == nil {
-		g.objects = append(g.objects, o)
-		return true
-	}
-	g.note(client.IgnoreNotFound(err))
-	return false
-}
-
-// note notes what could not be looked at.
+// note notes what could not be looked at. What does not exist is no reason, but a kind that is not served.
 func (g *gathering) note(err error) {
-	if err != nil && !apierrors.IsNotFound(err) {
+	if client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
 		g.unseen = append(g.unseen, err)
 	}
 }

@@ -38,13 +38,10 @@ var (
 
 func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	status := membership.ClusterStatus(&record.Status, nil)
-	agent, expires := record.Status.Agent, (*metav1.Time)(nil)
-	if credential := record.Status.Credential; credential != nil {
-		expires = credential.Expires
-	}
+	agent := record.Status.Agent
 	return []string{
 		nameOf(record), "Cluster", memberState(record, status), or(record.Status.Display.ReadyNodes), or(record.Status.Display.ReadyBundles), or(agent.KubernetesVersion),
-		lastSeen(status, agent.LastSeen.Time, now), or(agent.Version), until(expires, now), why(status.Ready, status.Message),
+		lastSeen(status, agent.LastSeen.Time, now), or(agent.Version), until(expiresOf(record), now), why(status.Ready, status.Message),
 	}
 }
 
@@ -62,15 +59,26 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 			seen = agent.LastReceivedHeartbeat.Time
 		}
 	}
-	var expires *metav1.Time
-	if credential := record.Status.Credential; credential != nil {
-		expires = credential.Expires
-	}
 	property := func(name string) string { return or(record.Status.Properties[name].Value) }
 	return []string{
 		nameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), nothing, property("k8s.io/k8s-version"),
-		lastSeen(status, seen, now), nothing, until(expires, now), why(status.Ready, message),
+		lastSeen(status, seen, now), nothing, until(expiresOf(record), now), why(status.Ready, message),
 	}
+}
+
+// expiresOf is when the credential of a member's agent ends, as its record says.
+func expiresOf(record client.Object) *metav1.Time {
+	switch o := record.(type) {
+	case *fleet.Cluster:
+		if o.Status.Credential != nil {
+			return o.Status.Credential.Expires
+		}
+	case *clusterv1beta1.MemberCluster:
+		if o.Status.Credential != nil {
+			return o.Status.Credential.Expires
+		}
+	}
+	return nil
 }
 
 // lastSeen is how old the heartbeat is that a record shows. In a large fleet that may be an hour while the member is well, so of one that is online, as the hub

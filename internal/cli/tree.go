@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +20,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -72,14 +72,24 @@ to it, each with its state. What does not exist, and what the user may not see, 
 func (t *tree) of(record client.Object) *node {
 	root := &node{name: t.title(record), state: t.stateOf(record)}
 	member := membership.Of(record)
-	namespace := &corev1.Namespace{}
+	namespace, foreign := &corev1.Namespace{}, false
 	below := root.add("Namespace "+member.Namespace, t.read(namespace, "", member.Namespace, func() string {
-		if key, ours := membership.RecordOf(namespace); !ours || key != client.ObjectKeyFromObject(record) {
+		key, made := membership.RecordOf(namespace)
+		if foreign = !made || key != client.ObjectKeyFromObject(record); foreign {
 			return "not made for this member"
 		}
 		return string(namespace.Status.Phase)
 	}))
-	t.addIdentity(root, below, record, member)
+	t.addNamed(root, record)
+	if foreign { // what is in it is somebody else's
+		return root
+	}
+	below.add("identity ServiceAccount "+naming.MemberServiceAccount, t.read(&corev1.ServiceAccount{}, member.Namespace, naming.MemberServiceAccount, func() string {
+		if expires := expiresOf(record); expires != nil {
+			return "there, its credential expires " + until(expires, time.Now())
+		}
+		return "there"
+	}))
 	report := &clusterv1beta1.InternalMemberCluster{}
 	below.add("report InternalMemberCluster "+member.Name, t.read(report, member.Namespace, member.Name, func() string { return reported(report) }))
 	lease := &coordinationv1.Lease{}
@@ -94,39 +104,18 @@ func (t *tree) of(record client.Object) *node {
 	return root
 }
 
-// addIdentity adds who the agent acts as: the account in the member namespace, or, of a MemberCluster, what its spec names, which is exchanged for that.
-func (t *tree) addIdentity(root, below *node, record client.Object, member membership.Member) {
-	if mc, ok := record.(*clusterv1beta1.MemberCluster); ok {
-		who := mc.Spec.Identity
-		if who.Kind != rbacv1.ServiceAccountKind {
-			root.add("identity "+who.Kind+" "+who.Name, nothing)
-		} else {
-			account := &corev1.ServiceAccount{}
-			root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name, t.read(account, who.Namespace, who.Name, func() string { return "there" }))
-		}
+// addNamed adds the identity that a MemberCluster names, with whose token its agent came.
+func (t *tree) addNamed(root *node, record client.Object) {
+	mc, ok := record.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return
 	}
-	account := &corev1.ServiceAccount{}
-	below.add("identity ServiceAccount "+naming.MemberServiceAccount, t.read(account, member.Namespace, naming.MemberServiceAccount, func() string {
-		if expires := expiresOf(record); expires != nil {
-			return "there, its credential expires " + until(expires, time.Now())
-		}
-		return "there"
-	}))
-}
-
-// expiresOf is when the credential of a member's agent ends, as its record says.
-func expiresOf(record client.Object) *metav1.Time {
-	switch o := record.(type) {
-	case *fleet.Cluster:
-		if o.Status.Credential != nil {
-			return o.Status.Credential.Expires
-		}
-	case *clusterv1beta1.MemberCluster:
-		if o.Status.Credential != nil {
-			return o.Status.Credential.Expires
-		}
+	who := mc.Spec.Identity
+	if who.Kind != rbacv1.ServiceAccountKind {
+		root.add("identity "+who.Kind+" "+who.Name, nothing)
+		return
 	}
-	return nil
+	root.add("identity ServiceAccount "+who.Namespace+"/"+who.Name, t.read(&corev1.ServiceAccount{}, who.Namespace, who.Name, func() string { return "there" }))
 }
 
 // reported is what a report asks of the agent and what the agent answers.
@@ -156,6 +145,8 @@ func (t *tree) read(o client.Object, namespace, name string, state func() string
 // absent is what is shown in place of something that is not seen.
 func absent(err error) string {
 	switch {
+	case kube.NotServed(err):
+		return "its kind is not served"
 	case apierrors.IsNotFound(err):
 		return "missing"
 	case apierrors.IsForbidden(err):

@@ -172,7 +172,11 @@ func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistrat
 
 // newer compares requests of which the hub may have reported nothing yet, too.
 func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
-	return newer(c.tracker.withFirstSeen(a), c.tracker.withFirstSeen(b))
+	known := func(r fleet.ClusterRegistration) *fleet.ClusterRegistration {
+		r.Status.FirstSeenVersion = c.tracker.firstSeenAt(&r)
+		return &r
+	}
+	return newer(known(*a), known(*b))
 }
 
 // newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart, so requests of one second are

@@ -20,7 +20,7 @@ func (c *Controller) report(ctx context.Context, r *fleet.ClusterRegistration, o
 	after.Status = fleet.ClusterRegistrationStatus{
 		ClusterName:      d.cluster,
 		Granted:          d.state == fleet.RegistrationGranted,
-		FirstSeenVersion: c.tracker.withFirstSeen(r).Status.FirstSeenVersion,
+		FirstSeenVersion: c.tracker.firstSeenAt(r),
 		State:            d.state,
 		Reason:           d.reason,
 		Message:          d.message,

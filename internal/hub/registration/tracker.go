@@ -127,7 +127,7 @@ func newTracker() *tracker {
 func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.withFirstSeen(r)
+	t.firstSeenAt(r)
 	key, cost := client.ObjectKeyFromObject(r), costOf(r)
 	t.requests.remove(key)
 	t.waiting.remove(key)
@@ -139,20 +139,18 @@ func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
 	}
 }
 
-// withFirstSeen returns a request whose status tells at which version the hub saw it first, which is now if never before. Watches tell of requests in the
-// order in which they were created.
-func (t *tracker) withFirstSeen(r *fleet.ClusterRegistration) *fleet.ClusterRegistration {
+// firstSeenAt returns at which version the hub saw a request first, which is now if never before; "" if a hub has reported on it that did not record that.
+// Watches tell of requests in the order in which they were created.
+func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 	switch {
 	case r.Status.FirstSeenVersion != "":
 		t.firstSeen.Delete(r.UID)
-		return r
-	case r.Status.State != "" || r.Status.Granted: // by a hub that did not record it
-		return r
+		return r.Status.FirstSeenVersion
+	case r.Status.State != "" || r.Status.Granted:
+		return ""
 	}
 	version, _ := t.firstSeen.LoadOrStore(r.UID, r.ResourceVersion)
-	r = r.DeepCopy()
-	r.Status.FirstSeenVersion = version.(string)
-	return r
+	return version.(string)
 }
 
 // forgetRequest drops a request that is gone.
