@@ -70,6 +70,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	if err != nil {
 		return d, nil, err
 	}
+	c.tracker.given(client.ObjectKeyFromObject(o.match), account.UID)
 	var legacyToken string
 	if !o.native {
 		if kept, err := c.agentDeployment(ctx, identity.Namespace); err != nil || kept != "" {
@@ -97,9 +98,6 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	}
 	if err == nil {
 		err = c.auditGrant(ctx, r, o)
-	}
-	if err == nil {
-		c.tracker.proved.Delete(client.ObjectKeyFromObject(o.match))
 	}
 	return d, sealed, err
 }
@@ -202,7 +200,7 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 	left := answerLeft(r, c.Clock.Now())
 	// Without its answer the request is one of which a hub that was killed had not yet deleted the right to read it.
 	begun := len(r.Spec.AnswerKey) > 0 && len(r.Status.Answer) == 0
-	if _, proved := c.tracker.proved.Load(key); !proved && !begun && left > 0 {
+	if !c.tracker.proved(key) && !begun && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)

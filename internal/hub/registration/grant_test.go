@@ -1,18 +1,28 @@
 package registration
 
 import (
+	"context"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/lasting"
+	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/servertime"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 func request(uid types.UID) *fleet.ClusterRegistration {
@@ -77,5 +87,56 @@ func TestAClusterThatWasGivenToAnAgentWithoutAKeyIsNobodysElse(t *testing.T) {
 		if got, err := hub.observeHolder(t.Context(), request("r"), cluster, c.key); err != nil || got != c.want {
 			t.Errorf("%s: %v (%v), want %v", c.name, got, err, c.want)
 		}
+	}
+}
+
+// TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt has an agent of Rancher Fleet read its answer and beat before the hub has finished the grant.
+func TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt(t *testing.T) {
+	api := testkube.Start(t, "registration")
+	api.InstallCRDs(t)
+	cl, err := client.NewWithWatch(api.Config, client.Options{Scheme: api.Client(t).Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "beats-at-once"}}
+	key, member := client.ObjectKeyFromObject(cluster), membership.OfCluster(cluster).Namespace
+	namespace := func(name string) client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	for _, o := range []client.Object{cluster, namespace(member), namespace(naming.RegistrationNamespace("default"))} {
+		if err := cl.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var hub *Controller
+	beats := interceptor.NewClient(cl, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		err := c.Create(ctx, o, options...)
+		if secret, ok := o.(*corev1.Secret); ok && secret.Type == fleet.SecretTypeCredential {
+			hub.tracker.beaten(key)
+		}
+		return err
+	}})
+	alive := liveness.New(clock.RealClock{}, servertime.New(clock.RealClock{}), logr.Discard())
+	deps := controller.Deps{Client: beats, Live: cl, Clock: clock.RealClock{}, SystemNamespace: "default", Liveness: alive}
+	hub = New(Deps{Deps: deps, Lasting: lasting.New(deps), Hub: func(*fleet.Cluster) *clusterv1beta1.HubAddress { return nil }})
+	grant := func(uid types.UID) {
+		t.Helper()
+		r := request(uid)
+		r.Spec.ClientID, r.Spec.ClientRandom = "one", string(uid)
+		o := observation{match: cluster, observed: observed{matches: []clusterView{{holder: sameHolder}}}}
+		if _, _, err := hub.grant(t.Context(), r, o, decision{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // a grant that is tried again does not ask for another beat
+		if grant("first"); !hub.tracker.proved(key) {
+			t.Error("the beat is forgotten, and the answer stays for an hour")
+		}
+	}
+	hub.tracker.given(key, "another")
+	if hub.tracker.proved(key) {
+		t.Error("the beat of the agent before proves that the next one has its answer")
+	}
+	hub.tracker.forgetCluster(key)
+	if len(hub.tracker.identities) > 0 {
+		t.Errorf("a Cluster that is gone is remembered: %v", hub.tracker.identities)
 	}
 }

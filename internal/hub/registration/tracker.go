@@ -108,10 +108,10 @@ type tracker struct {
 	waiting  groups[types.NamespacedName, string]
 	// newClusters are those that the hub made for requests and that have not beaten.
 	newClusters groups[types.NamespacedName, origin]
+	// identities has what this hub knows of the identity of each Cluster. After a restart the next beat, or answerLife, counts.
+	identities map[types.NamespacedName]identity
 	// readable has the UIDs of requests whose reading rights were written, by name, until the cache has these rights.
 	readable sync.Map
-	// proved has the Clusters that have beaten since their newest request was granted. After a restart the next beat, or answerLife, counts.
-	proved sync.Map
 	// granting has the Clusters whose identity is being issued.
 	granting sync.Map
 	// firstSeen has the resourceVersions at which requests were seen first, by UID, until their status tells it.
@@ -120,7 +120,44 @@ type tracker struct {
 
 func newTracker() *tracker {
 	return &tracker{requests: newGroups[types.NamespacedName, place](), waiting: newGroups[types.NamespacedName, string](),
-		newClusters: newGroups[types.NamespacedName, origin]()}
+		newClusters: newGroups[types.NamespacedName, origin](), identities: map[types.NamespacedName]identity{}}
+}
+
+// identity is what is remembered of a Cluster's identity: the account, if this hub has given it, and whether an agent has beaten since.
+type identity struct {
+	account types.UID
+	proved  bool
+}
+
+// given remembers the account that a Cluster was given. Only another one than before has to be proved anew: its answer may have been read when the grant is
+// tried again.
+func (t *tracker) given(cluster types.NamespacedName, account types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.identities[cluster].account != account {
+		t.identities[cluster] = identity{account: account}
+	}
+}
+
+// beaten remembers that the agent of a Cluster has its identity.
+func (t *tracker) beaten(cluster types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.identities[cluster] = identity{t.identities[cluster].account, true}
+}
+
+// proved says whether the agent of a Cluster has beaten since the Cluster was given its identity.
+func (t *tracker) proved(cluster types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.identities[cluster].proved
+}
+
+// forgetCluster drops the identity of a Cluster that is gone.
+func (t *tracker) forgetCluster(cluster types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.identities, cluster)
 }
 
 // trackRequest counts a request as what it is now.

@@ -33,13 +33,13 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	switch {
 	case gone:
 		cluster = before
-		c.tracker.proved.Delete(client.ObjectKeyFromObject(cluster))
+		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
 	case before != nil:
 		revoked = membership.Revoked(after) && !membership.Revoked(before)
 		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
 	}
 	if beaten {
-		c.tracker.proved.Store(client.ObjectKeyFromObject(cluster), true)
+		c.tracker.beaten(client.ObjectKeyFromObject(cluster))
 	}
 	if from, room := c.tracker.trackCluster(cluster, gone); room {
 		c.wakeQueued(from, q)
