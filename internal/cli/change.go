@@ -23,7 +23,7 @@ const lookEvery = 300 * time.Millisecond
 // can be given again, or left alone.
 type changer struct {
 	genericiooptions.IOStreams
-	*hub
+	*access
 	looked  lookedFor
 	timeout time.Duration
 	// begun is when the command did, and shown the last state that it has shown.

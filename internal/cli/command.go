@@ -37,7 +37,7 @@ muster --help has them all.
 
 // NewCommand is the command muster, which users call by that name or as a plugin of kubectl.
 func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
-	hub := newHub()
+	hub := newAccess()
 	command := &cobra.Command{
 		Use:   "muster",
 		Short: "Look after a fleet of Kubernetes clusters",
@@ -72,14 +72,14 @@ func complete(command *cobra.Command, flag string, by cobra.CompletionFunc) {
 	}
 }
 
-// hub is where the fleet is, as kubectl's flags and the kubeconfig say.
-type hub struct {
+// access is how a cluster is reached, as kubectl's flags and the kubeconfig say.
+type access struct {
 	*genericclioptions.ConfigFlags
 	scheme *runtime.Scheme
 }
 
-func newHub() *hub {
-	h := &hub{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme()}
+func newAccess() *access {
+	h := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme} {
 		if err := add(h.scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
@@ -89,7 +89,7 @@ func newHub() *hub {
 }
 
 // client connects to the hub, of which it only knows the address afterwards.
-func (h *hub) client() (c client.WithWatch, server string, err error) {
+func (h *access) client() (c client.WithWatch, server string, err error) {
 	config, err := h.ToRESTConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
@@ -111,12 +111,12 @@ func (h *hub) client() (c client.WithWatch, server string, err error) {
 }
 
 // gvkOf returns the kind of an object.
-func (h *hub) gvkOf(o runtime.Object) (schema.GroupVersionKind, error) {
+func (h *access) gvkOf(o runtime.Object) (schema.GroupVersionKind, error) {
 	return apiutil.GVKForObject(o, h.scheme)
 }
 
 // emptyOf returns an empty object of the kind of a list.
-func (h *hub) emptyOf(list client.ObjectList) (client.Object, error) {
+func (h *access) emptyOf(list client.ObjectList) (client.Object, error) {
 	gvk, err := h.gvkOf(list)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (g *get) complete(command *cobra.Command, args []string, _ string) ([]strin
 }
 
 // namespaces completes the names of namespaces.
-func (h *hub) namespaces(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (h *access) namespaces(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	names, err := h.names(command.Context(), "", namespaces)
@@ -43,7 +43,7 @@ func (h *hub) namespaces(command *cobra.Command, _ []string, _ string) ([]string
 }
 
 // names are those of all objects of some kinds.
-func (h *hub) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
+func (h *access) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
 	hub, _, err := h.client()
@@ -60,7 +60,7 @@ func (h *hub) names(ctx context.Context, namespace client.InNamespace, lists ...
 }
 
 // contexts completes the names of contexts.
-func (h *hub) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func (h *access) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	config, err := h.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -27,8 +27,8 @@ func kindsNamed(names ...string) []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !slices.Contains(names, k.name) })
 }
 
-func newApprove(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters")}, timeout: time.Minute}
+func newApprove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters")}, timeout: time.Minute}
 	return c.command(&cobra.Command{
 		Use:   "approve [requests|clusters] NAME",
 		Short: "Let a request register, or have something delivered to a Cluster",
@@ -95,8 +95,8 @@ func (c *changer) isOver(r *fleet.ClusterRegistration, gone bool) error {
 	return nil
 }
 
-func newDeny(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster deny", kindsNamed("requests", "clusters")}, timeout: time.Minute}
+func newDeny(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster deny", kindsNamed("requests", "clusters")}, timeout: time.Minute}
 	return c.command(&cobra.Command{
 		Use:   "deny [requests|clusters] NAME",
 		Short: "Refuse a request to register, or have nothing new delivered to a Cluster",
@@ -120,8 +120,8 @@ member that is in already is not put out by it: muster revoke does that.`,
 	})
 }
 
-func newRevoke(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster revoke", kindsNamed("members")}, timeout: time.Minute}
+func newRevoke(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster revoke", kindsNamed("members")}, timeout: time.Minute}
 	undo := false
 	command := c.command(&cobra.Command{
 		Use:   "revoke [clusters|memberclusters] NAME",
@@ -158,8 +158,8 @@ func saysRevoked(o client.Object) bool {
 	return false
 }
 
-func newLeave(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	c := &changer{IOStreams: streams, hub: h, looked: lookedFor{"muster leave", kindsNamed("members")}, timeout: 5 * time.Minute}
+func newLeave(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster leave", kindsNamed("members")}, timeout: 5 * time.Minute}
 	var empty, orphan bool
 	command := c.command(&cobra.Command{
 		Use:   "leave [clusters|memberclusters] NAME",

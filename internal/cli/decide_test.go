@@ -137,7 +137,7 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return err },
 	})
 	var out bytes.Buffer
-	change := &changer{IOStreams: genericiooptions.IOStreams{Out: &out}, hub: newHub(), timeout: time.Minute}
+	change := &changer{IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(), timeout: time.Minute}
 	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 	left := change.follow(t.Context(), without, web, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
 	if left == nil || !strings.Contains(left.Error(), "what becomes of Cluster team/web cannot be seen") || out.Len() > 0 {
@@ -202,7 +202,7 @@ func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 	}
 	found := another.DeepCopy()
 	found.UID = "of-one-before"
-	change := &changer{hub: newHub()}
+	change := &changer{access: newAccess()}
 	for name, do := range map[string]func() error{
 		"annotate": func() error {
 			return change.annotate(ctx, c, found.DeepCopy(), map[string]any{clusterv1beta1.AnnotationRevoked: "true"})

@@ -20,12 +20,12 @@ const shownFindings = 10
 // explainer is the command muster explain.
 type explainer struct {
 	genericiooptions.IOStreams
-	*hub
+	*access
 	format string
 }
 
-func newExplain(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	e := &explainer{IOStreams: streams, hub: h}
+func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	e := &explainer{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
 		Short: "Say what is wrong, and what to do about it",

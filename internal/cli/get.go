@@ -25,14 +25,14 @@ const formatWide = "wide"
 // get is the command muster get.
 type get struct {
 	genericiooptions.IOStreams
-	*hub
+	*access
 	format   *genericclioptions.PrintFlags
 	selector string
 	live     bool
 }
 
-func newGet(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	g := &get{IOStreams: streams, hub: h}
+func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	g := &get{IOStreams: streams, access: h}
 	g.format = genericclioptions.NewPrintFlags("").WithTypeSetter(h.scheme)
 	command := &cobra.Command{
 		Use:   "get [" + strings.Join(kindNames(), "|") + "] [NAME...]",

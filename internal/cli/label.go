@@ -10,8 +10,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-func newLabel(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	c := &changer{IOStreams: streams, hub: h}
+func newLabel(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h}
 	looked := lookedFor{"muster label", kindsNamed("members")}
 	return &cobra.Command{
 		Use:   "label NAME KEY=VALUE|KEY-...",

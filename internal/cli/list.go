@@ -29,7 +29,7 @@ func eachOf(ctx context.Context, c client.Reader, kind client.ObjectList, do fun
 }
 
 // eachOfKind calls a function with each object of a kind. It returns the lists that the user may see, and why not the others; an error if that is none.
-func (h *hub) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
+func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
 	lists := k.lists(*h.Namespace)
 	for _, list := range lists {
 		err := eachOf(ctx, c, list, do, options...)
@@ -46,7 +46,7 @@ func (h *hub) eachOfKind(ctx context.Context, c client.Reader, server string, k 
 }
 
 // remedy says what keeps a kind from being listed, and what to do; namespaced are the kinds that can be asked for in one namespace only.
-func (h *hub) remedy(err error, namespaced []client.ObjectList, list client.ObjectList, server string) error {
+func (h *access) remedy(err error, namespaced []client.ObjectList, list client.ObjectList, server string) error {
 	what := h.nameOfKind(list)
 	switch {
 	case kube.NotServed(err):
@@ -61,7 +61,7 @@ func (h *hub) remedy(err error, namespaced []client.ObjectList, list client.Obje
 }
 
 // nameOfKind is what the objects of a list are called, such as Clusters.
-func (h *hub) nameOfKind(list client.ObjectList) string {
+func (h *access) nameOfKind(list client.ObjectList) string {
 	gvk, err := h.gvkOf(list)
 	if err != nil {
 		return fmt.Sprintf("%T", list)

@@ -19,7 +19,7 @@ type lookedFor struct {
 }
 
 // subject is the one object that the arguments of a command name, a name or a kind and a name.
-func (h *hub) subject(ctx context.Context, looked lookedFor, args []string) (client.Object, client.Client, error) {
+func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (client.Object, client.Client, error) {
 	if len(args) == 2 {
 		k, known := kindOf(args[0])
 		if !known {
@@ -36,7 +36,7 @@ func (h *hub) subject(ctx context.Context, looked lookedFor, args []string) (cli
 }
 
 // completeNames completes the name of what a command is for.
-func (h *hub) completeNames(looked lookedFor) cobra.CompletionFunc {
+func (h *access) completeNames(looked lookedFor) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		among := looked.among
 		if len(args) == 1 {
@@ -61,7 +61,7 @@ func (h *hub) completeNames(looked lookedFor) cobra.CompletionFunc {
 }
 
 // lookUp finds the one object of a name. What the user may not list is no hindrance if the object is found elsewhere.
-func (h *hub) lookUp(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (client.Object, error) {
+func (h *access) lookUp(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (client.Object, error) {
 	namespace, bare, qualified := strings.Cut(name, "/")
 	if !qualified {
 		namespace, bare = *h.Namespace, name
@@ -99,7 +99,7 @@ func (h *hub) lookUp(ctx context.Context, c client.Client, server string, looked
 }
 
 // choices are the commands for each of some objects.
-func (h *hub) choices(command string, objects []client.Object) []string {
+func (h *access) choices(command string, objects []client.Object) []string {
 	var commands []string
 	for _, o := range objects {
 		commands = append(commands, fmt.Sprintf("  %s %s %s", command, h.kindOfObject(o), nameOf(o)))
@@ -108,7 +108,7 @@ func (h *hub) choices(command string, objects []client.Object) []string {
 }
 
 // kindOfObject is the most special kind that an object is shown as.
-func (h *hub) kindOfObject(o client.Object) string {
+func (h *access) kindOfObject(o client.Object) string {
 	gvk, err := h.gvkOf(o)
 	for _, k := range slices.Backward(kinds) {
 		for _, list := range append(slices.Clone(k.namespaced), k.global...) {
@@ -129,7 +129,7 @@ func namesOf(among []kind) []string {
 }
 
 // title is how users name an object.
-func (h *hub) title(o client.Object) string {
+func (h *access) title(o client.Object) string {
 	gvk, err := h.gvkOf(o)
 	if err != nil {
 		return nameOf(o)
@@ -138,10 +138,10 @@ func (h *hub) title(o client.Object) string {
 }
 
 // stateOf is what the column STATE says of an object.
-func (h *hub) stateOf(o client.Object) string { return h.column(o, "STATE") }
+func (h *access) stateOf(o client.Object) string { return h.column(o, "STATE") }
 
 // column is what a column of the table of its kind says of an object.
-func (h *hub) column(o client.Object, name string) string {
+func (h *access) column(o client.Object, name string) string {
 	k, _ := kindOf(h.kindOfObject(o))
 	if i := slices.Index(k.columns, name); i >= 0 {
 		return rowOf(o, time.Now())[i]

@@ -82,7 +82,7 @@ func TestRows(t *testing.T) {
 }
 
 func TestEachKindHasRowsAsWideAsItsTable(t *testing.T) {
-	h := newHub()
+	h := newAccess()
 	for _, k := range kinds {
 		for _, list := range k.lists("") {
 			o, err := h.emptyOf(list)

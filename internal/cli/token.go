@@ -37,7 +37,7 @@ const (
 // issuer is the command muster token create.
 type issuer struct {
 	genericiooptions.IOStreams
-	*hub
+	*access
 	ttl            time.Duration
 	most           int32
 	labels         map[string]string
@@ -47,7 +47,7 @@ type issuer struct {
 	format, hubURL string
 }
 
-func newToken(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
+func newToken(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "token",
 		Short: "Make tokens by which clusters register",
@@ -58,8 +58,8 @@ func newToken(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
 	return command
 }
 
-func newTokenCreate(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	i := &issuer{IOStreams: streams, hub: h}
+func newTokenCreate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	i := &issuer{IOStreams: streams, access: h}
 	command := &cobra.Command{
 		Use:   "create NAME --namespace WORKSPACE",
 		Short: "Make a registration token, and print the line that registers a cluster with it",

@@ -39,13 +39,13 @@ func (n *node) add(name, state string) *node {
 // tree is the command muster tree.
 type tree struct {
 	genericiooptions.IOStreams
-	*hub
+	*access
 	c   client.Client
 	ctx context.Context
 }
 
-func newTree(streams genericiooptions.IOStreams, h *hub) *cobra.Command {
-	t := &tree{IOStreams: streams, hub: h}
+func newTree(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	t := &tree{IOStreams: streams, access: h}
 	looked := lookedFor{"muster tree", kindsNamed("members")}
 	command := &cobra.Command{
 		Use:   "tree [clusters|memberclusters] NAME",

@@ -7,7 +7,6 @@ package agentchart
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -15,9 +14,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
-	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -32,7 +28,7 @@ var last = []string{"Deployment", "PodDisruptionBudget"}
 
 // Render returns the objects of the agent in the order in which they are to be applied.
 func Render(values Values) ([]*unstructured.Unstructured, error) {
-	loaded, err := load()
+	loaded, err := charts.Load(release)
 	if err != nil {
 		return nil, err
 	}
@@ -74,26 +70,6 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 		return slices.Index(last, a.GetKind()) - slices.Index(last, b.GetKind())
 	})
 	return objects, nil
-}
-
-func load() (*chart.Chart, error) {
-	directory, err := fs.Sub(charts.FS, release)
-	if err != nil {
-		return nil, err
-	}
-	var files []*archive.BufferedFile
-	err = fs.WalkDir(directory, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(directory, path)
-		files = append(files, &archive.BufferedFile{Name: path, Data: data})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the embedded chart: %w", err)
-	}
-	return loader.LoadFiles(files)
 }
 
 // withoutHook removes the annotations of a Helm hook and the label of a release from an object.
