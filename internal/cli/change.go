@@ -24,18 +24,16 @@ const lookEvery = 300 * time.Millisecond
 type changer struct {
 	genericiooptions.IOStreams
 	*access
-	looked  lookedFor
-	timeout time.Duration
-	// begun is when the command did, and shown the last state that it has shown.
-	begun time.Time
-	shown string
+	looked   lookedFor
+	timeout  time.Duration
+	progress progress
 }
 
 // command is the cobra command of a changer, for one object whose name is completed.
 func (c *changer) command(command *cobra.Command, do func(ctx context.Context, hub client.Client, o client.Object) error) *cobra.Command {
 	command.Args = cobra.RangeArgs(1, 2)
 	command.RunE = func(command *cobra.Command, args []string) error {
-		c.begun = time.Now()
+		c.progress = newProgress(c.Out)
 		o, hub, err := c.subject(command.Context(), c.looked, args)
 		if err != nil {
 			return err
@@ -54,14 +52,19 @@ func (c *changer) annotate(ctx context.Context, hub client.Client, o client.Obje
 
 // patch sets annotations or labels of an object, or takes those off that are nil, if it is still the one that was found.
 func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object, field string, values map[string]any) error {
+	if err := patchMetadata(ctx, hub, o, field, values); err != nil {
+		return fmt.Errorf("changing %s: %w", c.title(o), err)
+	}
+	return nil
+}
+
+// patchMetadata sets values of a field of an object's metadata, or takes those off that are nil, if it is still the one that was found.
+func patchMetadata(ctx context.Context, c client.Client, o client.Object, field string, values map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})
 	if err != nil {
 		return err
 	}
-	if err := hub.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("changing %s: %w", c.title(o), err)
-	}
-	return nil
+	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 }
 
 // isDone says whether what was asked for is so, which may be that an object is gone, or that it cannot become so.
@@ -72,7 +75,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	if c.timeout <= 0 {
 		return nil
 	}
-	p, uid := &prose{out: c.Out}, o.GetUID()
+	uid := o.GetUID()
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
 		if client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
@@ -80,15 +83,9 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 		}
 		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
 		if !gone {
-			now = c.stateOf(o)
-			if said := c.column(o, "WHY"); said != nothing {
-				now += ": " + said
-			}
+			now = c.stateOf(o) + c.because(o)
 		}
-		if now != c.shown {
-			p.line("%5s  %s", time.Since(c.begun).Round(time.Second), now)
-			c.shown = now
-		}
+		c.progress.step("%s", now)
 		return is(o, gone)
 	})
 	switch {
@@ -100,7 +97,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	case err != nil:
 		return err
 	}
-	return p.err
+	return c.progress.err
 }
 
 func (c *changer) line(format string, args ...any) error {

@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
@@ -137,7 +136,7 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return err },
 	})
 	var out bytes.Buffer
-	change := &changer{IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(), timeout: time.Minute}
+	change := &changer{progress: newProgress(&out), access: newAccess(), timeout: time.Minute}
 	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 	left := change.follow(t.Context(), without, web, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
 	if left == nil || !strings.Contains(left.Error(), "what becomes of Cluster team/web cannot be seen") || out.Len() > 0 {
@@ -209,7 +208,7 @@ func TestAnObjectThatIsAnotherOneOfItsNameIsLeftAlone(t *testing.T) {
 		},
 		"remove": func() error { return change.remove(ctx, c, found.DeepCopy(), "") },
 		"follow": func() error {
-			change.timeout, change.Out = time.Minute, io.Discard
+			change.timeout, change.progress = time.Minute, newProgress(io.Discard)
 			return change.follow(ctx, c, found.DeepCopy(), "seen", func(_ client.Object, gone bool) (bool, error) {
 				if !gone {
 					return true, nil

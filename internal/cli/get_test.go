@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -24,7 +26,10 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard()) // as the program does
+	os.Exit(testkube.Main(m))
+}
 
 // user runs muster with a kubeconfig.
 type user struct {

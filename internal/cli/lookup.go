@@ -148,3 +148,11 @@ func (h *access) column(o client.Object, name string) string {
 	}
 	return nothing
 }
+
+// because is why an object is not well, for the end of a sentence.
+func (h *access) because(o client.Object) string {
+	if said := h.column(o, "WHY"); said != nothing {
+		return ": " + said
+	}
+	return ""
+}

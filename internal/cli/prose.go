@@ -24,6 +24,23 @@ func (p *prose) line(format string, args ...any) {
 	}
 }
 
+// progress prints what is so far done, with how long that took.
+type progress struct {
+	prose
+	begun time.Time
+	shown string
+}
+
+func newProgress(out io.Writer) progress { return progress{prose: prose{out: out}, begun: time.Now()} }
+
+// step prints what is so now, unless it was so before.
+func (p *progress) step(format string, args ...any) {
+	if now := fmt.Sprintf(format, args...); now != p.shown {
+		p.line("%5s  %s", time.Since(p.begun).Round(time.Second), now)
+		p.shown = now
+	}
+}
+
 // finding prints a finding, with its object if that is not what the user asked about.
 func (p *prose) finding(f explain.Finding, named bool) {
 	p.line("")

@@ -153,14 +153,14 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 }
 
 // issued waits for the Secret with the values of a token.
-func (i *issuer) issued(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) (*corev1.Secret, error) {
+func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, issuedWithin, true, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 			return false, err
 		}
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Status == corev1.ConditionFalse {
-			return false, fmt.Errorf("%s cannot be used (%s): %s", i.title(token), ready.Reason, ready.Message)
+			return false, fmt.Errorf("%s cannot be used (%s): %s", h.title(token), ready.Reason, ready.Message)
 		}
 		if token.Status.SecretName == "" {
 			return false, nil
@@ -169,7 +169,7 @@ func (i *issuer) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 		return err == nil, client.IgnoreNotFound(err)
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = fmt.Errorf("%s has no values after %s: does a hub run? muster explain tokens %s says more", i.title(token), issuedWithin, nameOf(token))
+		err = fmt.Errorf("%s has no values after %s: does a hub run? muster explain tokens %s says more", h.title(token), issuedWithin, nameOf(token))
 	}
 	return secret, err
 }

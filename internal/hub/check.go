@@ -28,7 +28,7 @@ func newCheck(configure func() (*rest.Config, error), namespace *string) *cobra.
 		Use:   "check",
 		Short: "Say whether a hub leads and the kinds of the fleet are served",
 		Long: `check looks whether the hub cluster serves the kinds of the fleet, and waits until the leading hub renews its Lease. It fails if either is not so. It is
-what helm test runs for the chart fleet, and needs the right to watch the Lease ` + leaseName + ` in the hub's namespace.`,
+what helm test runs for the chart fleet, and needs the right to watch the Lease ` + naming.HubLease + ` in the hub's namespace.`,
 		Example: `  muster-hub check --kubeconfig hub.kubeconfig --namespace ` + naming.SystemNamespace,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -73,9 +73,9 @@ func check(ctx context.Context, config *rest.Config, namespace string, out io.Wr
 
 // awaitRenewal returns who leads as soon as he renews the Lease, so that no two clocks are compared.
 func awaitRenewal(ctx context.Context, cl client.WithWatch, namespace string) (string, error) {
-	events, err := cl.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": leaseName})
+	events, err := cl.Watch(ctx, &coordinationv1.LeaseList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": naming.HubLease})
 	if err != nil {
-		return "", fmt.Errorf("watching Lease %s/%s: %w", namespace, leaseName, err)
+		return "", fmt.Errorf("watching Lease %s/%s: %w", namespace, naming.HubLease, err)
 	}
 	defer events.Stop()
 	last := "nobody ever led"
@@ -88,7 +88,7 @@ func awaitRenewal(ctx context.Context, cl client.WithWatch, namespace string) (s
 				return "", errors.New("the API server ended the watch: no hub has been seen to lead: " + last)
 			}
 			if event.Type == watch.Error {
-				return "", fmt.Errorf("watching Lease %s/%s: %w", namespace, leaseName, apierrors.FromObject(event.Object))
+				return "", fmt.Errorf("watching Lease %s/%s: %w", namespace, naming.HubLease, apierrors.FromObject(event.Object))
 			}
 			lease, ok := event.Object.(*coordinationv1.Lease)
 			if !ok || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil || *lease.Spec.HolderIdentity == "" {

@@ -58,6 +58,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/hub/unsupported"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/servertime"
 )
 
@@ -129,7 +130,7 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.ProbeAddress,
 		LeaderElection:                options.LeaderElect,
-		LeaderElectionID:              leaseName,
+		LeaderElectionID:              naming.HubLease,
 		LeaderElectionNamespace:       options.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &options.Election.LeaseDuration,

@@ -9,10 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-)
 
-// leaseName is the Lease of the leading hub, in its namespace.
-const leaseName = "muster-hub"
+	"github.com/muster-fleet/muster/internal/naming"
+)
 
 // Election says how soon a replica takes the place of a leader that is gone. The times are those of client-go's package leaderelection.
 type Election struct {
@@ -59,7 +58,7 @@ func lock(config *rest.Config, namespace, holder string, renewDeadline time.Dura
 		return nil, fmt.Errorf("preparing the election of a leader: %w", err)
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: naming.HubLease},
 		Client:     leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: holder},
 	}, nil

@@ -37,6 +37,8 @@ const (
 	MemberAgentCredentialSecret = "member-agent-credential"
 	// HubConfigMap holds the hub's settings in its system namespace.
 	HubConfigMap = "fleet-controller"
+	// HubLease is the Lease of the leading hub, in its system namespace.
+	HubLease = "muster-hub"
 	// HubServiceAccount is who the hub acts as, in its system namespace.
 	HubServiceAccount = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.

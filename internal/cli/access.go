@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// access is how a cluster is reached, as kubectl's flags and the kubeconfig say.
+type access struct {
+	*genericclioptions.ConfigFlags
+	scheme *runtime.Scheme
+	// role is what the cluster is to the user: the hub, or a cluster.
+	role string
+}
+
+// newAccess is access to the hub.
+func newAccess() *access {
+	a := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme(), role: "the hub"}
+	for _, add := range []func(*runtime.Scheme) error{
+		appsv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
+	} {
+		if err := add(a.scheme); err != nil {
+			panic(err) // two types of one name: a mistake in this program
+		}
+	}
+	return a
+}
+
+// in is access to the cluster of another context of the same kubeconfig.
+func (a *access) in(context, role string) *access {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.KubeConfig, flags.CacheDir, flags.Timeout, flags.Context = a.KubeConfig, a.CacheDir, a.Timeout, &context
+	return &access{ConfigFlags: flags, scheme: a.scheme, role: role}
+}
+
+// within is the same cluster, and a namespace of it.
+func (a *access) within(namespace string) *genericclioptions.ConfigFlags {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.CacheDir, flags.KubeConfig, flags.Context, flags.ClusterName, flags.AuthInfoName = a.CacheDir, a.KubeConfig, a.Context, a.ClusterName, a.AuthInfoName
+	flags.APIServer, flags.TLSServerName, flags.Insecure, flags.CAFile = a.APIServer, a.TLSServerName, a.Insecure, a.CAFile
+	flags.BearerToken, flags.CertFile, flags.KeyFile = a.BearerToken, a.CertFile, a.KeyFile
+	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup = a.Impersonate, a.ImpersonateUID, a.ImpersonateGroup
+	flags.Timeout, flags.DisableCompression, flags.Namespace = a.Timeout, a.DisableCompression, &namespace
+	return flags
+}
+
+// client connects to the cluster, of which it only knows the address afterwards.
+func (a *access) client() (c client.WithWatch, server string, err error) {
+	config, err := a.ToRESTConfig()
+	if err != nil {
+		return nil, "", a.explainConfig(err)
+	}
+	read, err := a.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *a.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its account
+		return nil, "", fmt.Errorf("no kubeconfig says where %s is: name one with --kubeconfig, or in the variable KUBECONFIG", a.role)
+	}
+	config.QPS = -1 // the API server's own priority and fairness decides
+	mapper, err := a.ToRESTMapper()
+	if err != nil {
+		return nil, "", fmt.Errorf("asking %s at %s for its kinds: %w", a.role, config.Host, err)
+	}
+	c, err = client.NewWithWatch(config, client.Options{Scheme: a.scheme, Mapper: mapper})
+	if err != nil {
+		return nil, "", fmt.Errorf("connecting to %s at %s: %w", a.role, config.Host, err)
+	}
+	return c, config.Host, nil
+}
+
+// contextName is the context by which the cluster is reached.
+func (a *access) contextName() string {
+	if *a.Context != "" {
+		return *a.Context
+	}
+	if read, err := a.ToRawKubeConfigLoader().RawConfig(); err == nil && read.CurrentContext != "" {
+		return read.CurrentContext
+	}
+	return "CONTEXT"
+}
+
+// explainConfig says what is wrong with a kubeconfig, or with the context that was asked for.
+func (a *access) explainConfig(err error) error {
+	read, unread := a.ToRawKubeConfigLoader().RawConfig()
+	if _, known := read.Contexts[*a.Context]; unread != nil || known || *a.Context == "" {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	names := slices.Sorted(maps.Keys(read.Contexts))
+	if len(names) == 0 {
+		return errors.New("the kubeconfig has no contexts: name another one with --kubeconfig, or in the variable KUBECONFIG")
+	}
+	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *a.Context, suggestion(*a.Context, names), strings.Join(names, ", "))
+}
+
+// gvkOf returns the kind of an object.
+func (a *access) gvkOf(o runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(o, a.scheme)
+}
+
+// emptyOf returns an empty object of the kind of a list.
+func (a *access) emptyOf(list client.ObjectList) (client.Object, error) {
+	gvk, err := a.gvkOf(list)
+	if err != nil {
+		return nil, err
+	}
+	o, err := a.scheme.New(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
+	if err != nil {
+		return nil, err
+	}
+	return o.(client.Object), nil
+}

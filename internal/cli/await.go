@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/rollout"
+)
+
+// errInterrupted is what an interrupted command says that can be given again.
+var errInterrupted = errors.New("interrupted; what is done stays, and the command can be given again")
+
+// require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
+func require(ctx context.Context, checks []check) error {
+	for _, c := range checks {
+		if _, err := c.run(ctx); err != nil && !errors.As(err, &notAsked{}) {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitDeployment waits until a Deployment is available, and shows what keeps it from that.
+func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, name, what string) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		cause, ready, err := c.causeOf(ctx, namespace, name)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return false, fmt.Errorf("whether %s runs cannot be seen: %w", what, err)
+		case ready:
+			p.step("%s runs", what)
+			return true, nil
+		}
+		if cause != nil {
+			p.step("%s does not run yet: %s", what, cause.Message)
+			last = errors.New(cause.Message)
+		}
+		return false, nil
+	})
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return errInterrupted
+	case wait.Interrupted(err) && last != nil:
+		return fmt.Errorf("%s does not run: %w", what, last)
+	case wait.Interrupted(err):
+		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why", what, namespace, name)
+	}
+	return err
+}
+
+// causeOf says whether a Deployment is available, and if not, why as far as its Pods tell; nil if these run and are not ready.
+func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *rollout.Cause, ready bool, err error) {
+	deployment := &appsv1.Deployment{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment); apierrors.IsNotFound(err) {
+		cause, _ = rollout.CauseOf(nil, nil)
+		return cause, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	status := deployment.Status
+	if wanted := deployment.Spec.Replicas; status.ObservedGeneration >= deployment.Generation && wanted != nil && *wanted > 0 &&
+		status.UpdatedReplicas >= *wanted && status.AvailableReplicas >= *wanted {
+		return nil, true, nil
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return nil, false, err
+	}
+	cause, _ = rollout.CauseOf(deployment, pods.Items)
+	return cause, false, nil
+}
+
+// runChecks prints the outcome of checks, and returns how many found something wrong.
+func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, err error) {
+	p := &prose{out: out}
+	for _, c := range checks {
+		says, err := c.run(ctx)
+		verdict := "ok"
+		switch {
+		case errors.As(err, &notAsked{}):
+			verdict, says = "unknown", err.Error()
+		case err != nil:
+			verdict, says = "WRONG", err.Error()
+			wrong++
+		}
+		p.line("  %-8s %-10s %s", verdict, c.about, says)
+	}
+	return wrong, p.err
+}
+
+// said is what the agent's programs give as the reason of a state in their log.
+var said = regexp.MustCompile(`\breason="((?:[^"\\]|\\.)*)"`)
+
+// agentSays is the last reason in the log of an agent; empty if it has none, or cannot be read.
+func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) string {
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return ""
+	}
+	pods, err := clients.CoreV1().Pods(agent.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, pod := range pods.Items {
+		if !strings.HasPrefix(pod.Name, agent.Name+"-") {
+			continue
+		}
+		log, err := clients.CoreV1().Pods(agent.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20))}).DoRaw(ctx)
+		if reasons := said.FindAllSubmatch(log, -1); err == nil && len(reasons) > 0 {
+			return string(reasons[len(reasons)-1][1])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// withPods starts a control plane whose Pods run as processes of this machine.
+func withPods(t *testing.T, name string) testkube.Cluster {
+	if testing.Short() {
+		t.Skip("it needs a control plane")
+	}
+	agent := testkube.Build(t, "muster-agent")
+	testkube.Build(t, "muster-deployer") // which the agent starts from its own directory
+	return testkube.Start(t, name, "--node=true", "--image", "muster-hub="+testkube.Build(t, "muster-hub"), "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
+}
+
+// contexts is a user with a context for each of some clusters, each of its name, of which the first is the current one.
+func contexts(t *testing.T, clusters ...testkube.Cluster) user {
+	t.Helper()
+	var paths []string
+	for _, c := range clusters {
+		paths = append(paths, filepath.Join(c.Dir, "kubeconfig"))
+	}
+	return user{t: t, kubeconfig: strings.Join(paths, string(os.PathListSeparator))}
+}
+
+func TestAHubIsInstalledInOneLine(t *testing.T) {
+	cluster := withPods(t, "cli-init")
+	admin := contexts(t, cluster)
+	out, said, err := admin.run("init", "--dry-run")
+	if err != nil || !strings.Contains(out, "would install chart fleet ") {
+		t.Errorf("--dry-run: %v\n%s%s", err, out, said)
+	}
+	out, _, err = admin.run("init", "--print", "--set", "controller.replicas=2")
+	if err != nil || !strings.Contains(out, "replicas: 2") || !strings.Contains(out, "kind: ValidatingAdmissionPolicy\n") || !strings.Contains(out, "clusterregistrationtokens") {
+		t.Errorf("--print: %v\n%s", err, out)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "cattle-fleet-system", Name: hubDeployment}}
+	if err := cluster.Client(t).Get(context.Background(), client.ObjectKeyFromObject(deployment), deployment); err == nil {
+		t.Fatal("a hub is installed that was not asked for")
+	}
+	for again := range 2 {
+		out, said, err := admin.run("init", "--set", "importLoopback=true")
+		if err != nil || !strings.Contains(out, "the hub runs\nThe hub is up. A cluster joins it with: muster join --context CLUSTER --hub-context ") ||
+			!strings.Contains(said, "Members on other machines cannot reach the hub at "+cluster.Config.Host) != (again == 1) {
+			t.Errorf("%d: %v\n%s%s", again, err, out, said)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// defaultWorkspace is where Clusters are if nobody says otherwise.
+const defaultWorkspace = "clusters"
+
+// settlesWithin is how long a member that has joined is given to be ready, too.
+const settlesWithin = 10 * time.Second
+
+// joiner is the command muster join. Its access is that to the cluster that joins.
+type joiner struct {
+	genericiooptions.IOStreams
+	*access
+	chartValues
+	hubContext          string
+	name, id            string
+	labels              map[string]string
+	member              bool
+	token, hubURL, caIn string
+	timeout             time.Duration
+
+	progress progress
+	// joined is when the member was first seen to have joined.
+	joined time.Time
+}
+
+func newJoin(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	j := &joiner{IOStreams: streams, access: h}
+	command := &cobra.Command{
+		Use:   "join --context CLUSTER --hub-context HUB",
+		Short: "Make a cluster a member of the fleet, to the end",
+		Long: `join registers the cluster of the context with the hub and installs the agent there, which it brings along. It looks first whether that can work, makes what it takes, shows
+what becomes of it, and ends when the hub has heard of the agent; else it says what is wrong. Given again it changes nothing, or does what was not done yet.
+
+The cluster becomes a Cluster of a workspace, or with --member a MemberCluster. It acts on both sides with the rights of the kubeconfig's contexts. Where the hub cannot be
+asked, --token and --hub-url stand for it: muster token create prints that line.`,
+		Example: `  muster join --context edge-1 --hub-context hub
+  muster join --context edge-1 --hub-context hub --namespace clusters --name edge-1 --labels env=prod,region=eu
+
+  # As a MemberCluster.
+  muster join --context edge-1 --hub-context hub --member --name edge-1
+
+  # Without access to the hub, by a token that somebody made there.
+  muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return j.run(command.Context()) },
+	}
+	j.addFlags(command, "of the agent")
+	flags := command.Flags()
+	flags.StringVar(&j.hubContext, "hub-context", "", "the context of the hub")
+	flags.StringVar(&j.name, "name", "", "the name of the Cluster, which may be there already; of the MemberCluster, if not that of the context")
+	flags.StringVar(&j.id, "client-id", "", "the client ID that the Cluster has or gets; the UID of the cluster's namespace kube-system if not said")
+	flags.StringToStringVar(&j.labels, "labels", nil, "labels of the member, such as env=prod,region=eu")
+	flags.BoolVar(&j.member, "member", false, "join as a MemberCluster")
+	flags.StringVar(&j.token, "token", "", "a registration token, where the hub cannot be asked")
+	flags.StringVar(&j.hubURL, "hub-url", "", "the address of the hub's API server as the cluster reaches it, if not the one that the hub knows, or that of its context")
+	flags.StringVar(&j.caIn, "hub-ca", "", "the CA of the hub's API server, as PEM or as its base64, with --hub-url")
+	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until it has joined")
+	complete(command, "hub-context", h.contexts)
+	return command
+}
+
+func (j *joiner) validate() error {
+	switch {
+	case j.hubContext == "" && j.token == "":
+		return errors.New("say where the hub is: --hub-context CONTEXT, or --token and --hub-url as muster token create prints them on the hub")
+	case j.hubContext != "" && j.token != "":
+		return errors.New("--hub-context makes a token of its own: say either that or --token")
+	case j.token != "" && j.hubURL == "":
+		return errors.New("say with --token where the hub is: --hub-url https://HOST:PORT")
+	case j.token != "" && (j.member || j.name != ""):
+		return errors.New("a registration token says which Cluster registers: --name and --member need --hub-context")
+	case j.member && j.id != "":
+		return errors.New("a MemberCluster has no client ID: say --name")
+	case j.timeout <= 0:
+		return errors.New("--timeout is more than 0: an agent that has not joined is no member")
+	}
+	return nil
+}
+
+func (j *joiner) run(ctx context.Context) error {
+	if err := j.validate(); err != nil {
+		return err
+	}
+	j.progress = newProgress(j.Out)
+	j.role = "cluster " + j.contextName()
+	cluster, err := j.checked()
+	if err != nil {
+		return err
+	}
+	checks := append(cluster.reachable(), cluster.may("install the agent",
+		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace},
+		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""}))
+	if err := require(ctx, checks); err != nil {
+		return err
+	}
+	if j.token != "" {
+		return j.joinByToken(ctx, cluster)
+	}
+	hub, err := j.in(j.hubContext, "the hub").checked()
+	if err != nil {
+		return err
+	}
+	if err := require(ctx, append(hub.reachable(), hub.hubRuns()...)); err != nil {
+		return err
+	}
+	if err := j.tellApart(ctx, cluster, hub); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	if j.member {
+		return j.joinMember(ctx, cluster, hub)
+	}
+	return j.joinCluster(ctx, cluster, hub)
+}
+
+// tellApart refuses to make a hub a member of itself, which by mistake is easy to ask for. What the hub's admission says of its own cluster is another thing.
+func (j *joiner) tellApart(ctx context.Context, cluster, hub *checked) error {
+	id, err := cluster.clusterID(ctx)
+	if err != nil {
+		return err
+	}
+	if of, err := hub.clusterID(ctx); err == nil && of == id { // who may not see that is told by the hub
+		return fmt.Errorf("the contexts %s and %s lead to the same cluster, and the hub is a member of itself already (Cluster fleet-local/local): say another --context", j.contextName(), j.hubContext)
+	}
+	if j.id == "" {
+		j.id = id
+	}
+	return nil
+}
+
+// settled says whether a member that has joined is ready, or not soon: what is to be on it is brought there now.
+func (j *joiner) settled(state string) bool {
+	if j.joined.IsZero() {
+		j.joined = time.Now()
+	}
+	return state == stateReady || time.Since(j.joined) > settlesWithin
+}
+
+// show prints the row of a member, which has joined, and gives it the labels that it has not got by that.
+func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error {
+	wanting := map[string]any{}
+	for key, value := range j.labels {
+		if has, ok := o.GetLabels()[key]; !ok || has != value {
+			wanting[key] = value
+		}
+	}
+	if len(wanting) > 0 {
+		if err := patchMetadata(ctx, hub, o, "labels", wanting); err != nil {
+			return fmt.Errorf("%s has joined; labelling it: %w", j.title(o), err)
+		}
+		j.progress.step("%s has the labels %s", j.title(o), strings.Join(slices.Sorted(maps.Keys(wanting)), ", "))
+	}
+	k, _ := kindOf(j.kindOfObject(o))
+	t := newTable(j.Out, k, false)
+	t.printHeader()
+	t.print(rowOf(o, time.Now()))
+	return errors.Join(j.progress.err, t.flush())
+}
+
+// failed explains why something has not come about: what the hub says, and what the agent.
+func (j *joiner) failed(ctx context.Context, what string, cluster *checked, agent types.NamespacedName, said ...client.Object) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return errInterrupted
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
+	defer cancel()
+	findings := explain.Of(said...)
+	for _, f := range findings[:min(shownFindings, len(findings))] {
+		j.progress.finding(f, true)
+	}
+	if says := cluster.agentSays(ctx, agent); says != "" {
+		j.progress.line("The agent says: %s", says)
+	}
+	return fmt.Errorf("%s after %s; what is made stays, and the command can be given again", what, j.timeout)
+}

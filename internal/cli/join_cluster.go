@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// joinTokenLife is how long a token that join makes can be used, should the command be killed before it deletes the token.
+const joinTokenLife = time.Hour
+
+// clusterAgent is the Deployment of the chart fleet-agent.
+var clusterAgent = types.NamespacedName{Namespace: naming.SystemNamespace, Name: "fleet-agent"}
+
+// joinCluster registers a cluster as a Cluster, with a token for just this one.
+func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
+	workspace := *j.Namespace
+	if workspace == "" {
+		workspace = defaultWorkspace
+	}
+	if err := j.ensureNamespace(ctx, hub, workspace); err != nil {
+		return err
+	}
+	if err := j.predefined(ctx, hub, workspace); err != nil {
+		return err
+	}
+	token := &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "join-"},
+		Spec: fleet.ClusterRegistrationTokenSpec{
+			TTL: &metav1.Duration{Duration: joinTokenLife}, MaxRegistrations: new(int32(1)), ClientID: j.id, ClusterName: j.name,
+			Description: "made by muster join, which deletes it",
+		},
+	}
+	if err := hub.Create(ctx, token); err != nil {
+		return fmt.Errorf("making a registration token in workspace %s: %w", workspace, err)
+	}
+	defer func() { // an hour later it is nothing in any case
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
+		defer cancel()
+		if err := kube.DeleteByUID(ctx, hub, token); err != nil {
+			fmt.Fprintf(j.ErrOut, "The token stays until it expires in an hour: %s\n", err)
+		}
+	}()
+	secret, err := j.issued(ctx, hub, token)
+	if err != nil {
+		return err
+	}
+	values, err := j.agentValues(secret, hub)
+	if err != nil {
+		return err
+	}
+	if err := cluster.refuseOtherHub(ctx, values["apiServerURL"]); err != nil {
+		return err
+	}
+	if err := j.installAgent(ctx, chartRelease{"fleet-agent", naming.SystemNamespace}, values); err != nil {
+		return err
+	}
+	return j.followCluster(ctx, cluster, hub, token)
+}
+
+func (j *joiner) ensureNamespace(ctx context.Context, c *checked, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		if err = c.Create(ctx, namespace); err == nil {
+			j.progress.step("namespace %s is made on %s", name, c.role)
+		}
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) { // who may only use it may not see it
+		return nil
+	}
+	return err
+}
+
+// predefined takes the client ID of the Cluster that --name says, if that is there.
+func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string) error {
+	if j.name == "" {
+		return nil
+	}
+	var cluster fleet.Cluster
+	err := hub.Get(ctx, client.ObjectKey{Namespace: workspace, Name: j.name}, &cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case cluster.DeletionTimestamp != nil:
+		return fmt.Errorf("%s is leaving; join again when it is gone", j.title(&cluster))
+	case cluster.Spec.ClientID == "":
+		return fmt.Errorf("%s is there and has no spec.clientID, by which a cluster that registers is known: the hub imports it by its kubeconfig, or set spec.clientID", j.title(&cluster))
+	}
+	j.id = cluster.Spec.ClientID // with another --client-id the hub would refuse the token
+	return nil
+}
+
+// agentValues are the values of the chart fleet-agent: those of the token, whose empty ones take the place of what was set before.
+func (j *joiner) agentValues(secret *corev1.Secret, hub *checked) (map[string]any, error) {
+	values := map[string]any{"clusterNamespace": "", "tokenName": ""}
+	if err := yaml.Unmarshal(secret.Data[agentchart.ValuesKey], &values); err != nil {
+		return nil, fmt.Errorf("reading the values of the token: %w", err)
+	}
+	if known, _ := values["apiServerURL"].(string); known == "" {
+		values["apiServerURL"], values["apiServerCA"] = hub.server, string(hub.config.CAData)
+	}
+	return j.address(values)
+}
+
+// address puts into values of an agent what the flags say of the hub, of the cluster, and then what the user has set.
+func (j *joiner) address(values map[string]any) (map[string]any, error) {
+	if j.hubURL != "" {
+		values["apiServerURL"] = j.hubURL
+	}
+	if j.caIn != "" {
+		values["apiServerCA"] = j.caIn
+	}
+	labels := map[string]any{}
+	for key, value := range j.labels {
+		labels[key] = value
+	}
+	values["clientID"], values["labels"] = j.id, labels
+	return j.over(values)
+}
+
+// refuseOtherHub refuses a cluster whose agent works for another hub than the one at this address.
+func (c *checked) refuseOtherHub(ctx context.Context, address any) error {
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("whether %s is a member already cannot be seen: %w", c.role, err)
+	}
+	config, err := clientcmd.Load(secret.Data["kubeconfig"])
+	if err != nil {
+		return nil //nolint:nilerr // an agent that cannot read it joins anew
+	}
+	for _, of := range config.Clusters {
+		if of.Server != "" && of.Server != address {
+			return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s/%s: have it leave there first (muster leave), or if that is this hub say --hub-url %s", c.role, of.Server,
+				secret.Data["clusterNamespace"], secret.Data["clusterName"], of.Server)
+		}
+	}
+	return nil
+}
+
+func (j *joiner) installAgent(ctx context.Context, r chartRelease, values map[string]any) error {
+	helm, err := j.helm(r)
+	if err != nil {
+		return err
+	}
+	made, err := helm.deploy(ctx, values)
+	if err != nil {
+		return err
+	}
+	j.progress.step("chart %s %s is installed, revision %d", r.chart, made.Chart.Metadata.Version, made.Version)
+	return j.progress.err
+}
+
+// followCluster shows what becomes of the request that the agent makes with a token, and then of its Cluster.
+func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken) error {
+	request, record := &fleet.ClusterRegistration{}, &fleet.Cluster{}
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		if err := j.requestOf(ctx, hub, token, request); err != nil {
+			return false, err
+		}
+		cause, ready, err := cluster.causeOf(ctx, clusterAgent.Namespace, clusterAgent.Name)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case request.Name == "" && cause != nil:
+			j.progress.step("the agent does not run yet: %s", cause.Message)
+			return false, nil
+		case request.Name == "":
+			j.progress.step("the agent runs, and has not asked yet")
+			return false, nil
+		case !request.Status.Granted:
+			j.progress.step("the request to register is %s%s", j.stateOf(request), j.because(request))
+			if request.Status.State == fleet.RegistrationDenied {
+				return false, errors.New("the hub denies the request to register")
+			}
+			return false, nil
+		}
+		err = hub.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, record)
+		if err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		j.progress.step("%s is %s%s", j.title(record), j.stateOf(record), j.because(record))
+		if joined := ready && !record.Status.Agent.LastSeen.IsZero(); !joined {
+			return false, nil
+		}
+		return j.settled(j.stateOf(record)), nil
+	})
+	if err == nil {
+		return j.show(ctx, hub, record)
+	}
+	said := []client.Object{token}
+	if request.Name != "" {
+		said = []client.Object{request}
+	}
+	if record.Name != "" {
+		said = []client.Object{record}
+	}
+	failed := j.failed(ctx, "the cluster has not joined", cluster, clusterAgent, said...)
+	if !wait.Interrupted(err) && ctx.Err() == nil {
+		return err
+	}
+	return failed
+}
+
+// requestOf reads the newest request that was made with a token, if there is one.
+func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken, into *fleet.ClusterRegistration) error {
+	err := eachOf(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
+		if r := o.(*fleet.ClusterRegistration); into.Name == "" || r.Name == into.Name || into.CreationTimestamp.Before(&r.CreationTimestamp) {
+			r.DeepCopyInto(into)
+		}
+	}, client.InNamespace(token.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: token.Name})
+	if err != nil {
+		return fmt.Errorf("what becomes of the request cannot be seen: %w", err)
+	}
+	return nil
+}
+
+// joinByToken installs the agent with a token that somebody else has made, and waits until it says that it has joined.
+func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
+	if err := cluster.refuseOtherHub(ctx, j.hubURL); err != nil {
+		return err
+	}
+	values, err := j.address(map[string]any{"token": j.token, "clusterNamespace": "", "tokenName": ""})
+	if err != nil {
+		return err
+	}
+	if err := j.installAgent(ctx, chartRelease{"fleet-agent", naming.SystemNamespace}, values); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	if err := cluster.awaitDeployment(ctx, &j.progress, clusterAgent.Namespace, clusterAgent.Name, "the agent"); err != nil {
+		return errors.Join(err, j.failed(ctx, "the cluster has not joined", cluster, clusterAgent))
+	}
+	j.progress.line("The cluster has joined: muster get on the hub shows it.")
+	return j.progress.err
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+func TestAClusterJoinsInOneLine(t *testing.T) {
+	hub, edge, branch := withPods(t, "cli-init"), withPods(t, "cli-edge"), withPods(t, "cli-branch")
+	admin := contexts(t, hub, edge, branch)
+	admin.runs("init", "The hub is up")
+
+	admin.refused("join --context cli-edge", "say where the hub is: --hub-context CONTEXT, or --token and --hub-url")
+	admin.refused("join --context cli-edgy --hub-context cli-init", "the kubeconfig has no context cli-edgy; did you mean cli-edge?; it has cli-branch, cli-edge, cli-init")
+	admin.refused("join --context cli-init --hub-context cli-init", "the contexts cli-init and cli-init lead to the same cluster")
+	admin.refused("join --context cli-edge --hub-context cli-branch", "it is no hub; muster init makes it one")
+
+	for range 2 { // again, and nothing changes
+		out := admin.runs("join --context cli-edge --hub-context cli-init --name edge --labels env=prod", "Cluster clusters/edge is Ready", "clusters/edge Cluster Ready")
+		if strings.Contains(out, "eyJ") {
+			t.Errorf("it prints a token:\n%s", out)
+		}
+	}
+	var clusters fleet.ClusterList
+	c, ctx := hub.Client(t), context.Background()
+	if err := c.List(ctx, &clusters, client.InNamespace("clusters")); err != nil || len(clusters.Items) != 1 || clusters.Items[0].Labels["env"] != "prod" {
+		t.Errorf("the Clusters: %v, %+v", err, clusters.Items)
+	}
+	var tokens fleet.ClusterRegistrationTokenList
+	if err := c.List(ctx, &tokens, client.InNamespace("clusters")); err != nil || len(tokens.Items) > 0 {
+		t.Errorf("tokens are left: %v, %+v", err, tokens.Items)
+	}
+	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: have it leave there first")
+
+	for range 2 {
+		admin.runs("join --context cli-branch --hub-context cli-init --member --name branch --labels env=dev", "branch MemberCluster")
+	}
+	var record clusterv1beta1.MemberCluster
+	if err := c.Get(ctx, client.ObjectKey{Name: "branch"}, &record); err != nil || record.Labels["env"] != "dev" {
+		t.Errorf("the MemberCluster: %v, %+v", err, record.ObjectMeta)
+	}
+	testkube.Eventually(t, "the token that the agent began with is exchanged for a credential that is renewed", func() error {
+		if err := c.Get(ctx, client.ObjectKey{Name: "branch"}, &record); err != nil || meta.IsStatusConditionTrue(record.Status.Conditions, "CredentialExchanged") {
+			return err
+		}
+		return fmt.Errorf("not so: %+v", record.Status.Conditions)
+	})
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "theirs"}}
+	if err := edge.Client(t).Create(ctx, theirs); err != nil {
+		t.Fatal(err)
+	}
+	admin.refused("join --context cli-edge --hub-context cli-init --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
+}
+
+// runs has a command succeed, and returns what it prints with one blank between words.
+func (u user) runs(args string, want ...string) string {
+	u.t.Helper()
+	out, said, err := u.run(strings.Fields(args)...)
+	if err != nil {
+		u.t.Fatalf("muster %s: %v\n%s%s", args, err, out, said)
+	}
+	var lines []string
+	for line := range strings.Lines(out) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	out = strings.Join(lines, "\n")
+	for _, part := range want {
+		if !strings.Contains(out, part) {
+			u.t.Errorf("muster %s says, without %q:\n%s", args, part, out)
+		}
+	}
+	return out
+}

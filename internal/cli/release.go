@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"helm.sh/helm/v4/pkg/action"
+	chartcommon "helm.sh/helm/v4/pkg/chart/common"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/cli/values"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+
+	"github.com/muster-fleet/muster/charts"
+)
+
+// abandoned is after how long an operation of Helm that has not ended is taken for one whose program was killed: those of this program take seconds.
+const abandoned = 5 * time.Minute
+
+// chartRelease is the release of one of the embedded charts, which has the name of its chart.
+type chartRelease struct{ chart, namespace string }
+
+// helmOn is Helm in a namespace of a cluster.
+type helmOn struct {
+	*action.Configuration
+	chartRelease
+}
+
+func (a *access) helm(r chartRelease) (*helmOn, error) {
+	kube.ManagedFieldsManager = "helm" // so that Helm can go on with the release, which changes only what is its own
+	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	if err := configuration.Init(a.within(r.namespace), r.namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("preparing Helm: %w", err)
+	}
+	return &helmOn{configuration, r}, nil
+}
+
+// history returns the revisions of the release, the oldest first.
+func (h *helmOn) history() ([]*helm.Release, error) {
+	found, err := action.NewHistory(h.Configuration).Run(h.chart)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the history of release %s in namespace %s: %w", h.chart, h.namespace, err)
+	}
+	var revisions []*helm.Release
+	for _, r := range found {
+		if revision, ok := r.(*helm.Release); ok {
+			revisions = append(revisions, revision)
+		}
+	}
+	slices.SortFunc(revisions, func(a, b *helm.Release) int { return a.Version - b.Version })
+	return revisions, nil
+}
+
+// settle returns the newest revision, nil if there is none, and whether one was ever carried out. An operation whose program was killed is ended.
+func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
+	revisions, err := h.history()
+	if err != nil || len(revisions) == 0 {
+		return nil, false, err
+	}
+	last = revisions[len(revisions)-1]
+	if last.Info.Status.IsPending() {
+		if since := time.Since(last.Info.LastDeployed); since < abandoned {
+			return nil, false, fmt.Errorf("release %s in namespace %s is being changed by somebody since %s; try again when that has ended, or after %s if it was killed",
+				h.chart, h.namespace, since.Round(time.Second), abandoned)
+		}
+		last.Info.Status = common.StatusFailed
+		if err := h.Releases.Update(last); err != nil {
+			return nil, false, fmt.Errorf("ending revision %d of release %s, which was begun and left: %w", last.Version, h.chart, err)
+		}
+	}
+	return last, last.Info.Status != common.StatusUninstalled && slices.ContainsFunc(revisions, func(r *helm.Release) bool {
+		return r.Info.Status == common.StatusDeployed || r.Info.Status == common.StatusSuperseded
+	}), nil
+}
+
+// isOurs says whether a release is of a chart of this project: others have charts of the same names.
+func isOurs(release *helm.Release, chart *chartv2.Chart) bool {
+	return release.Chart != nil && release.Chart.Metadata != nil && release.Chart.Metadata.Home == chart.Metadata.Home
+}
+
+// checkOwn refuses a release of somebody else's chart.
+func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
+	if last == nil || isOurs(last, chart) {
+		return nil
+	}
+	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over", h.chart, h.namespace,
+		last.Chart.Metadata.Home, last.Chart.Metadata.Version)
+}
+
+// values are those that were set when the release was made; none if there is none.
+func (h *helmOn) values() (map[string]any, error) {
+	revisions, err := h.history()
+	if err != nil || len(revisions) == 0 {
+		return nil, err
+	}
+	return revisions[len(revisions)-1].Config, nil
+}
+
+// plan says what deploy would do.
+func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
+	if chart, err = charts.Load(h.chart); err != nil {
+		return nil, "", err
+	}
+	revisions, err := h.history()
+	if err != nil || len(revisions) == 0 {
+		return chart, "would install", err
+	}
+	last := revisions[len(revisions)-1]
+	return chart, fmt.Sprintf("would upgrade revision %d, of %s, to", last.Version, last.Chart.Metadata.Version), h.checkOwn(last, chart)
+}
+
+// deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes.
+func (h *helmOn) deploy(ctx context.Context, given map[string]any) (*helm.Release, error) {
+	chart, err := charts.Load(h.chart)
+	if err != nil {
+		return nil, err
+	}
+	last, deployed, err := h.settle()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkOwn(last, chart); err != nil {
+		return nil, err
+	}
+	var made any
+	if deployed {
+		upgrade := action.NewUpgrade(h.Configuration)
+		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
+		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
+	} else {
+		install := action.NewInstall(h.Configuration)
+		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
+		made, err = install.RunWithContext(ctx, chart, given)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("installing the chart %s: %w", h.chart, err)
+	}
+	return made.(*helm.Release), nil
+}
+
+// render returns what the release would be made of, on a cluster as this one is.
+func (h *helmOn) render(ctx context.Context, given map[string]any) (string, error) {
+	chart, err := charts.Load(h.chart)
+	if err != nil {
+		return "", err
+	}
+	discovery, err := h.RESTClientGetter.ToDiscoveryClient()
+	if err != nil {
+		return "", err
+	}
+	install := action.NewInstall(h.Configuration)
+	install.ReleaseName, install.Namespace, install.DryRunStrategy, install.IncludeCRDs = h.chart, h.namespace, action.DryRunClient, true
+	server, err := discovery.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking the cluster for its version: %w", err)
+	}
+	install.KubeVersion = &chartcommon.KubeVersion{Version: server.GitVersion, Major: server.Major, Minor: server.Minor}
+	if install.APIVersions, err = action.GetVersionSet(discovery); err != nil {
+		return "", fmt.Errorf("asking the cluster for its kinds: %w", err)
+	}
+	made, err := install.RunWithContext(ctx, chart, given)
+	if err != nil {
+		return "", fmt.Errorf("rendering the chart %s: %w", h.chart, err)
+	}
+	return made.(*helm.Release).Manifest, nil
+}
+
+// chartValues are the flags with which a user sets values of a chart.
+type chartValues struct{ values.Options }
+
+func (v *chartValues) addFlags(command *cobra.Command, chart string) {
+	flags := command.Flags()
+	flags.StringArrayVar(&v.Values, "set", nil, "a value of the chart "+chart+", such as KEY=VALUE")
+	flags.StringArrayVar(&v.StringValues, "set-string", nil, "the same for a value that is a string whatever it looks like")
+	flags.StringSliceVarP(&v.ValueFiles, "values", "f", nil, "a file of values for the chart "+chart)
+}
+
+// over returns some values with those that the user has set.
+func (v *chartValues) over(defaults map[string]any) (map[string]any, error) {
+	set, err := v.MergeValues(nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading --set or --values: %w", err)
+	}
+	return loader.MergeMaps(defaults, set), nil
+}
