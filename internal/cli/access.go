@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,9 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
+
+// defaultWorkspace is where Clusters are registered if nobody says otherwise.
+const defaultWorkspace = "clusters"
 
 // access is how a cluster is reached, as kubectl's flags and the kubeconfig say.
 type access struct {
@@ -83,6 +87,9 @@ func (a *access) client() (c client.WithWatch, server string, err error) {
 	}
 	return c, config.Host, nil
 }
+
+// workspace is where Clusters are registered.
+func (a *access) workspace() string { return cmp.Or(*a.Namespace, defaultWorkspace) }
 
 // contextName is the context by which the cluster is reached.
 func (a *access) contextName() string {

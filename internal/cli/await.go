@@ -71,9 +71,7 @@ func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *r
 	} else if err != nil {
 		return nil, false, err
 	}
-	status := deployment.Status
-	if wanted := deployment.Spec.Replicas; status.ObservedGeneration >= deployment.Generation && wanted != nil && *wanted > 0 &&
-		status.UpdatedReplicas >= *wanted && status.AvailableReplicas >= *wanted {
+	if rollout.Done(deployment) {
 		return nil, true, nil
 	}
 	var pods corev1.PodList

@@ -14,11 +14,11 @@ import (
 )
 
 // first are the commands that one needs first.
-const first = `muster get                   who is in the fleet, and how they are
-muster explain               what is wrong, and what to do
-muster token create NAME     make the line that registers a cluster
-muster approve NAME          let in who waits for that
-muster leave NAME            have a member leave, to the end
+const first = `muster init --context HUB                        make a cluster the hub of a fleet
+muster join --context CLUSTER --hub-context HUB  make another one a member
+muster get                                       who is in the fleet, and how they are
+muster explain                                   what is wrong, and what to do
+muster leave NAME                                have a member leave, to the end
 
 muster --help has them all.
 `
@@ -29,8 +29,8 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	command := &cobra.Command{
 		Use:   "muster",
 		Short: "Look after a fleet of Kubernetes clusters",
-		Long: `muster shows the members of a fleet and what is delivered to them, says what is wrong, and decides who is in. It asks the hub to which the
-current context of the kubeconfig leads, or the one of --context, with the rights of its user.
+		Long: `muster installs the hub of a fleet, makes clusters its members, shows them and what is delivered to them, says what is wrong, and decides who is in. It asks the
+cluster to which the current context of the kubeconfig leads, or the one of --context, with the rights of its user: the hub, but for join.
 
 It ends with 0 if it did what was asked for, else with 1 and a sentence that says why. It prints no colours.`,
 		Example:      "  muster get\n  muster explain",

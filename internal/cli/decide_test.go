@@ -155,11 +155,15 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
 	const create = "token create web -n team --ttl 24h --max 1 --label env=prod --cluster web"
 	out, said, err := admin.run(strings.Fields(create)...)
+	if line := "muster join --token ey"; err != nil || !strings.HasPrefix(out, line) || !strings.Contains(out, " --hub-url "+r.Config.Host+" --hub-ca LS0t") || strings.Contains(out, "--client-id") {
+		t.Errorf("%v\n%s\n%s", err, said, out)
+	}
+	out, said, err = admin.run(strings.Fields(create + " -o helm")...)
 	if err != nil || !strings.HasPrefix(out, "helm -n cattle-fleet-system install --create-namespace --wait fleet-agent fleet/fleet-agent --set token=ey") ||
 		!strings.Contains(out, " --set apiServerURL="+r.Config.Host+" --set apiServerCA=") || strings.Count(out, "\n") != 1 || !strings.Contains(said, "The hub does not know its own address") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
 	}
-	again, _, err := admin.run(strings.Fields(create + " --hub-url https://hub.example.com")...)
+	again, _, err := admin.run(strings.Fields(create + " -o helm --hub-url https://hub.example.com")...)
 	if want := strings.Replace(out, r.Config.Host, "https://hub.example.com", 1); err != nil || again != want {
 		t.Errorf("again: %v\n%s\nnot\n%s", err, again, want)
 	}
@@ -172,8 +176,8 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	admin.says(create+" -o token", "ey")
 	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists and is another one than these flags ask for")
 	admin.refused("token create web -n nowhere", "there is no namespace nowhere on "+r.Config.Host+": kubectl create namespace nowhere")
-	admin.refused("token create web", "say the workspace with --namespace")
-	admin.refused("token create web -n team -o yaml", "--output yaml: it is command, values or token")
+	admin.refused("token create web", "there is no namespace clusters on "+r.Config.Host)
+	admin.refused("token create web -n team -o yaml", "--output yaml: it is command, helm, values or token")
 	admin.refused("token create bad -n team --label fleet.cattle.io/x=y", "ClusterRegistrationToken team/bad cannot be used (InvalidLabels)")
 	admin.refused("token create Web -n team", "making ClusterRegistrationToken team/Web", "lowercase")
 	of(t, r.Cluster, r.Account(t, "nobody", "")).refused("token create mine -n team", "making ClusterRegistrationToken team/mine", "forbidden")
@@ -181,11 +185,14 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 
 func TestWordsForAShellAreQuoted(t *testing.T) {
 	for value, want := range map[string]string{
-		"https://hub:6443": "https://hub:6443", "a b": "'a b'", "it's": `'it'\''s'`, "a,b": `'a\,b'`, `a\b`: `'a\\b'`, "$(rm)": "'$(rm)'", "": "''",
+		"https://hub:6443": "https://hub:6443", "a b": "'a b'", "it's": `'it'\''s'`, "a,b": `'a,b'`, `a\b`: `'a\b'`, "$(rm)": "'$(rm)'", "": "''",
 	} {
 		if got := quoted(value); got != want {
 			t.Errorf("%q: %s, not %s", value, got, want)
 		}
+	}
+	if got, want := quoted(escaped(`a,b\c`)), `'a\,b\\c'`; got != want {
+		t.Errorf("for Helm: %s, not %s", got, want)
 	}
 }
 

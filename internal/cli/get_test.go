@@ -48,12 +48,17 @@ func of(t *testing.T, cluster testkube.Cluster, token string) user {
 
 func (u user) run(args ...string) (out, said string, err error) {
 	u.t.Helper()
+	return u.runIn(context.Background(), args...)
+}
+
+func (u user) runIn(ctx context.Context, args ...string) (out, said string, err error) {
+	u.t.Helper()
 	u.t.Setenv("HOME", u.t.TempDir()) // what is known of an API server is kept there
 	u.t.Setenv("KUBECONFIG", u.kubeconfig)
 	var stdout, stderr bytes.Buffer
 	command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(args)
-	err = command.ExecuteContext(context.Background())
+	err = command.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
 }
 

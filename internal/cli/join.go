@@ -18,9 +18,6 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// defaultWorkspace is where Clusters are if nobody says otherwise.
-const defaultWorkspace = "clusters"
-
 // settlesWithin is how long a member that has joined is given to be ready, too.
 const settlesWithin = 10 * time.Second
 

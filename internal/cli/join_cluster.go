@@ -29,10 +29,7 @@ var clusterAgent = types.NamespacedName{Namespace: naming.SystemNamespace, Name:
 
 // joinCluster registers a cluster as a Cluster, with a token for just this one.
 func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
-	workspace := *j.Namespace
-	if workspace == "" {
-		workspace = defaultWorkspace
-	}
+	workspace := j.workspace()
 	if err := j.ensureNamespace(ctx, hub, workspace); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,6 +62,41 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin.refused("join --context cli-edge --hub-context cli-init --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
+}
+
+func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
+	hub, edge := withPods(t, "cli-init"), withPods(t, "cli-slow")
+	admin := contexts(t, hub, edge)
+	admin.runs("init")
+
+	admin.refused("join --context cli-slow --hub-context cli-init --timeout 5s --set image.repository=nobodys", "the cluster has not joined after 5s; what is made stays")
+	out, _, _ := admin.run(strings.Fields("join --context cli-slow --hub-context cli-init --timeout 5s --set image.repository=nobodys")...)
+	if !strings.Contains(out, "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled") {
+		t.Errorf("an image that is not there:\n%s", out)
+	}
+	admin.refused("join --context cli-slow --hub-context cli-init --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
+
+	ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
+	defer interrupt()
+	stopped, cancel := context.WithCancel(t.Context())
+	context.AfterFunc(ctx, cancel)
+	if _, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-init", "--set", "image.repository=nobodys"); err == nil {
+		t.Errorf("it was interrupted, and succeeds: %s", said)
+	}
+	admin.runs("join --context cli-slow --hub-context cli-init --set image.repository=muster-agent", " is Ready", " Cluster Ready 1/1 ")
+	name := strings.Fields(admin.lines("get", "clusters")[1])[0]
+
+	// It leaves, and comes back by the line that somebody made for it on the hub.
+	admin.runs("leave "+name+" --delete", " gone")
+	line, _, err := admin.run("token", "create", "back", "--ttl", "1h", "--max", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin.runs(strings.Replace(strings.TrimPrefix(line, "muster "), "join ", "join --context cli-slow ", 1), "the agent runs", "The cluster has joined")
+	if lines := admin.lines("get", "clusters"); len(lines) != 3 || !strings.HasPrefix(lines[1], name+" Cluster ") || strings.Contains(lines[1], " Absent ") {
+		t.Errorf("it is not back: %q", lines)
+	}
+	admin.refused("join --context cli-slow --token not-one --hub-url "+hub.Config.Host+" --timeout 10s", "token")
 }
 
 // runs has a command succeed, and returns what it prints with one blank between words.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ const issuedWithin = 30 * time.Second
 // What muster token create prints.
 const (
 	formatCommand = "command"
+	formatHelm    = "helm"
 	formatValues  = "values"
 	formatToken   = "token"
 )
@@ -61,18 +63,18 @@ func newToken(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 func newTokenCreate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	i := &issuer{IOStreams: streams, access: h}
 	command := &cobra.Command{
-		Use:   "create NAME --namespace WORKSPACE",
+		Use:   "create NAME",
 		Short: "Make a registration token, and print the line that registers a cluster with it",
-		Long: `create makes a ClusterRegistrationToken in a workspace and prints the line that installs the agent with it, to be run where the cluster is. Whoever has
-that line can register as the token allows: say how long and how often. Given again with the same flags it prints the line again.`,
+		Long: `create makes a ClusterRegistrationToken in a workspace (--namespace, else ` + defaultWorkspace + `) and prints the line that registers a cluster with it, to be run where the cluster is: of
+muster, or of helm. Whoever has that line can register as the token allows: say how long and how often. Given again with the same flags it prints the line again.`,
 		Example: `  # For one cluster, within a day.
-  muster token create web --namespace clusters --ttl 24h --max 1
+  muster token create web --ttl 24h --max 1
 
   # Its Cluster is named web and gets a label that no agent can choose; somebody approves it.
-  muster token create web -n clusters --ttl 24h --cluster web --label stamped.muster/env=prod --approve
+  muster token create web --ttl 24h --cluster web --label stamped.muster/env=prod --approve
 
   # The values for the chart fleet-agent, for GitOps.
-  muster token create web -n clusters --ttl 24h --output values > values.yaml`,
+  muster token create web --ttl 24h --output values > values.yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(command *cobra.Command, args []string) error { return i.run(command.Context(), args[0]) },
@@ -86,8 +88,8 @@ that line can register as the token allows: say how long and how often. Given ag
 	flags.StringVar(&i.id, "client-id", "", "the only client ID that can register with it")
 	flags.StringVar(&i.about, "description", "", "what it is for")
 	flags.StringVar(&i.hubURL, "hub-url", "", "the address of the hub's API server as clusters reach it, if the hub does not know it")
-	flags.StringVarP(&i.format, "output", "o", formatCommand, "what to print: the command to run on the cluster, the values of the chart, or the token alone")
-	complete(command, "output", cobra.FixedCompletions([]string{formatCommand, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVarP(&i.format, "output", "o", formatCommand, "what to print: the command to run on the cluster, of muster (command) or helm, the values of the chart, or the token alone")
+	complete(command, "output", cobra.FixedCompletions([]string{formatCommand, formatHelm, formatValues, formatToken}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -107,10 +109,8 @@ func (i *issuer) spec() fleet.ClusterRegistrationTokenSpec {
 
 func (i *issuer) run(ctx context.Context, name string) error {
 	switch {
-	case *i.Namespace == "":
-		return errors.New("say the workspace with --namespace: the Clusters that register with the token are made in it, such as --namespace clusters")
-	case i.format != formatCommand && i.format != formatValues && i.format != formatToken:
-		return fmt.Errorf("--output %s: it is %s, %s or %s", i.format, formatCommand, formatValues, formatToken)
+	case !slices.Contains([]string{formatCommand, formatHelm, formatValues, formatToken}, i.format):
+		return fmt.Errorf("--output %s: it is %s, %s, %s or %s", i.format, formatCommand, formatHelm, formatValues, formatToken)
 	case i.ttl < 0 || i.most < 0:
 		return errors.New("--ttl and --max are not negative; 0 is for without end, and for any number")
 	}
@@ -118,7 +118,7 @@ func (i *issuer) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: *i.Namespace, Name: name}, Spec: i.spec()}
+	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace(), Name: name}, Spec: i.spec()}
 	if err := i.ensure(ctx, hub, server, token); err != nil {
 		return err
 	}
@@ -186,13 +186,13 @@ func (i *issuer) print(secret *corev1.Secret, server string) error {
 		if values.APIServerURL == "" && i.hubURL == "" {
 			fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so the line has that of your kubeconfig: see that the cluster reaches it, or say --hub-url.\n")
 		}
-		_, err = fmt.Fprintln(i.Out, i.install(values, server))
+		_, err = fmt.Fprintln(i.Out, i.line(values, server))
 	}
 	return err
 }
 
-// install is the line that registers a cluster. Without a CA that the hub knows, it is the kubeconfig's.
-func (i *issuer) install(values agentchart.Bootstrap, server string) string {
+// line is what registers a cluster. Without a CA that the hub knows, it is the kubeconfig's.
+func (i *issuer) line(values agentchart.Bootstrap, server string) string {
 	url, ca := values.APIServerURL, []byte(values.APIServerCA)
 	if url == "" {
 		url = server
@@ -205,24 +205,39 @@ func (i *issuer) install(values agentchart.Bootstrap, server string) string {
 			ca = config.CAData
 		}
 	}
-	words := []string{"helm -n " + naming.SystemNamespace + " install --create-namespace --wait fleet-agent fleet/fleet-agent", "--set token=" + values.Token, "--set apiServerURL=" + quoted(url)}
-	if len(ca) > 0 {
-		words = append(words, "--set apiServerCA="+base64.StdEncoding.EncodeToString(ca))
+	encoded := base64.StdEncoding.EncodeToString(ca)
+	if i.format == formatCommand {
+		return strings.Join(words("muster join", "--token", values.Token, "--hub-url", url, "--hub-ca", encoded, "--client-id", i.id), " ")
 	}
-	if i.id != "" {
-		words = append(words, "--set-string clientID="+quoted(i.id))
-	}
-	return strings.Join(words, " ")
+	return strings.Join(words("helm -n "+naming.SystemNamespace+" install --create-namespace --wait fleet-agent fleet/fleet-agent",
+		"--set token=", values.Token, "--set apiServerURL=", escaped(url), "--set apiServerCA=", encoded, "--set-string clientID=", escaped(i.id)), " ")
 }
 
-// plain is what a shell and Helm take as it is.
+// words are those of a command with the flags that have a value.
+func words(command string, flags ...string) []string {
+	all := []string{command}
+	for ; len(flags) > 0; flags = flags[2:] {
+		switch flag, value := flags[0], flags[1]; {
+		case value == "":
+		case strings.HasSuffix(flag, "="):
+			all = append(all, flag+quoted(value))
+		default:
+			all = append(all, flag, quoted(value))
+		}
+	}
+	return all
+}
+
+// escaped is a value as Helm's --set takes it for one.
+func escaped(value string) string { return strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(value) }
+
+// plain is what a shell takes as it is.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
 
-// quoted is a value as a shell and Helm's --set take it for one word.
+// quoted is a value as a shell takes it for one word.
 func quoted(value string) string {
 	if plain.MatchString(value) {
 		return value
 	}
-	value = strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(value)
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -44,6 +45,13 @@ type Cause struct {
 
 func cause(reason Reason, format string, args ...any) *Cause {
 	return &Cause{reason, fmt.Sprintf(format, args...)}
+}
+
+// Done says whether all Pods of a Deployment are of its newest version and available.
+func Done(deployment *appsv1.Deployment) bool {
+	wanted, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
+	return status.ObservedGeneration >= deployment.Generation && wanted > 0 &&
+		status.UpdatedReplicas >= wanted && status.Replicas == status.UpdatedReplicas && status.AvailableReplicas >= wanted
 }
 
 // CauseOf returns why a Deployment does not run, which is nil if it is gone. The cause is nil, and the newest Pod is returned, if that runs.
