@@ -49,7 +49,11 @@ It ends with 0 if it did what was asked for, else with 1 and a sentence that say
 	hub.AddFlags(command.PersistentFlags())
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
-	command.AddCommand(newInit(streams, hub), newJoin(streams, hub), newGet(streams, hub), newExplain(streams, hub), newTree(streams, hub), newApprove(streams, hub), newDeny(streams, hub), newRevoke(streams, hub), newLabel(streams, hub), newLeave(streams, hub), newToken(streams, hub))
+	for _, add := range []func(genericiooptions.IOStreams, *access) *cobra.Command{
+		newInit, newJoin, newGet, newExplain, newTree, newDoctor, newApprove, newDeny, newRevoke, newLabel, newMove, newLeave, newToken,
+	} {
+		command.AddCommand(add(streams, hub))
+	}
 	return command
 }
 

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/explain"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // settlesWithin is how long a member that has joined is given to be ready, too.
@@ -32,6 +31,9 @@ type joiner struct {
 	member              bool
 	token, hubURL, caIn string
 	timeout             time.Duration
+	// moves says that a cluster which is a member elsewhere may be taken from there, former what it was a member as.
+	moves  bool
+	former string
 
 	progress progress
 	// joined is when the member was first seen to have joined.
@@ -59,19 +61,44 @@ asked, --token and --hub-url stand for it: muster token create prints that line.
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return j.run(command.Context()) },
 	}
+	j.flags(command)
+	flags := command.Flags()
+	flags.BoolVar(&j.member, "member", false, "join as a MemberCluster")
+	return command
+}
+
+func newMove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	j := &joiner{IOStreams: streams, access: h, moves: true}
+	command := &cobra.Command{
+		Use:   "move --context CLUSTER --hub-context HUB",
+		Short: "Take a member to another workspace, or to another hub",
+		Long: `move registers the cluster of the context anew, as join does, though it is the Cluster of another workspace or hub. Its agent goes on as that until the new hub has let
+it in, and then leaves there by itself. Delete the record that it leaves when you have seen that: muster leave. What was delivered stays on the cluster, and nobody looks after
+it, unless the record says before that it is to be removed (annotation muster/leave-policy=Delete).`,
+		Example: `  # To another workspace of the same hub.
+  muster move --context edge-1 --hub-context hub --namespace retail
+
+  # To another hub.
+  muster move --context edge-1 --hub-context new-hub`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return j.run(command.Context()) },
+	}
+	j.flags(command)
+	return command
+}
+
+func (j *joiner) flags(command *cobra.Command) {
 	j.addFlags(command, "of the agent")
 	flags := command.Flags()
 	flags.StringVar(&j.hubContext, "hub-context", "", "the context of the hub")
 	flags.StringVar(&j.name, "name", "", "the name of the Cluster, which may be there already; of the MemberCluster, if not that of the context")
 	flags.StringVar(&j.id, "client-id", "", "the client ID that the Cluster has or gets; the UID of the cluster's namespace kube-system if not said")
 	flags.StringToStringVar(&j.labels, "labels", nil, "labels of the member, such as env=prod,region=eu")
-	flags.BoolVar(&j.member, "member", false, "join as a MemberCluster")
 	flags.StringVar(&j.token, "token", "", "a registration token, where the hub cannot be asked")
 	flags.StringVar(&j.hubURL, "hub-url", "", "the address of the hub's API server as the cluster reaches it, if not the one that the hub knows, or that of its context")
 	flags.StringVar(&j.caIn, "hub-ca", "", "the CA of the hub's API server, as PEM or as its base64, with --hub-url")
 	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until it has joined")
-	complete(command, "hub-context", h.contexts)
-	return command
+	complete(command, "hub-context", j.contexts)
 }
 
 func (j *joiner) validate() error {
@@ -102,10 +129,7 @@ func (j *joiner) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	checks := append(cluster.reachable(), cluster.may("install the agent",
-		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace},
-		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""}))
-	if err := require(ctx, checks); err != nil {
+	if err := require(ctx, append(cluster.reachable(), cluster.mayInstallAgent()...)); err != nil {
 		return err
 	}
 	if j.token != "" {

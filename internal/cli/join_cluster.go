@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -61,7 +60,7 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	if err != nil {
 		return err
 	}
-	if err := cluster.refuseOtherHub(ctx, values["apiServerURL"]); err != nil {
+	if err := j.mayTake(ctx, cluster, hub, values["apiServerURL"]); err != nil {
 		return err
 	}
 	if err := j.installAgent(ctx, chartRelease{"fleet-agent", naming.SystemNamespace}, values); err != nil {
@@ -133,26 +132,27 @@ func (j *joiner) address(values map[string]any) (map[string]any, error) {
 	return j.over(values)
 }
 
-// refuseOtherHub refuses a cluster whose agent works for another hub than the one at this address.
-func (c *checked) refuseOtherHub(ctx context.Context, address any) error {
-	secret := &corev1.Secret{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("whether %s is a member already cannot be seen: %w", c.role, err)
-	}
-	config, err := clientcmd.Load(secret.Data["kubeconfig"])
-	if err != nil {
-		return nil //nolint:nilerr // an agent that cannot read it joins anew
-	}
-	for _, of := range config.Clusters {
-		if of.Server != "" && of.Server != address {
-			return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s/%s: have it leave there first (muster leave), or if that is this hub say --hub-url %s", c.role, of.Server,
-				secret.Data["clusterNamespace"], secret.Data["clusterName"], of.Server)
+// mayTake refuses a cluster that is a member elsewhere, unless it is to be moved: of another hub than the one at this address, or of another workspace. The hub
+// is nil where it cannot be asked.
+func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any) error {
+	server, record, err := cluster.installedFor(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("whether %s is a member already cannot be seen: %w", cluster.role, err)
+	case j.moves:
+		if server != "" && (server != address || record.Namespace != j.workspace()) {
+			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", record, server)
 		}
+		return nil
+	case server != "" && server != address:
+		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, say --hub-url %s", cluster.role, server, record, server)
+	case hub == nil || record.Namespace == "" || record.Namespace == j.workspace():
+		return nil
 	}
-	return nil
+	if err := hub.Get(ctx, record, &fleet.Cluster{}); apierrors.IsNotFound(err) {
+		return nil // it has left
+	}
+	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, record, j.workspace())
 }
 
 func (j *joiner) installAgent(ctx context.Context, r chartRelease, values map[string]any) error {
@@ -204,6 +204,9 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		return j.settled(j.stateOf(record)), nil
 	})
 	if err == nil {
+		if j.former != "" {
+			j.progress.line("%s; it shows soon that the agent has left: muster leave removes it.", j.former)
+		}
 		return j.show(ctx, hub, record)
 	}
 	said := []client.Object{token}
@@ -235,7 +238,7 @@ func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.Clust
 
 // joinByToken installs the agent with a token that somebody else has made, and waits until it says that it has joined.
 func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
-	if err := cluster.refuseOtherHub(ctx, j.hubURL); err != nil {
+	if err := j.mayTake(ctx, cluster, nil, j.hubURL); err != nil {
 		return err
 	}
 	values, err := j.address(map[string]any{"token": j.token, "clusterNamespace": "", "tokenName": ""})

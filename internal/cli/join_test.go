@@ -42,7 +42,22 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	if err := c.List(ctx, &tokens, client.InNamespace("clusters")); err != nil || len(tokens.Items) > 0 {
 		t.Errorf("tokens are left: %v, %+v", err, tokens.Items)
 	}
-	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: have it leave there first")
+	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: muster move takes it here")
+	admin.refused("join --context cli-edge --hub-context cli-init -n other", "cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
+	admin.runs("move --context cli-edge --hub-context cli-init -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
+	testkube.Eventually(t, "it has left where it was", func() error {
+		if out, _, err := admin.run("get", "members", "clusters/edge"); err != nil || !strings.Contains(out, " Left ") {
+			return fmt.Errorf("not so: %v\n%s", err, out)
+		}
+		return nil
+	})
+	out, said, err := admin.run("doctor", "--context", "cli-edge", "--hub-context", "cli-init")
+	for _, line := range []string{"cli-edge\n  ok       answers    Kubernetes v", "  ok       rights     you may install the agent\n", "  ok       agent      Deployment cattle-fleet-system/fleet-agent runs, as Cluster other/cluster-",
+		"cli-init\n  ok       answers ", "  ok       clock      agrees", "  ok       kinds      the fleet's are served\n", "  ok       hub        fleet-controller-"} {
+		if err != nil || !strings.Contains(out, line) {
+			t.Errorf("doctor, without %q: %v\n%s%s", line, err, out, said)
+		}
+	}
 
 	for range 2 {
 		admin.runs("join --context cli-branch --hub-context cli-init --member --name branch --labels env=dev", "branch MemberCluster")
