@@ -96,6 +96,9 @@ func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, e
 			wrong++
 		}
 		p.line("  %-8s %-10s %s", verdict, c.about, says)
+		if err != nil && c.first {
+			break
+		}
 	}
 	return wrong, p.err
 }

@@ -40,6 +40,8 @@ const (
 type check struct {
 	// about is what it is about, in a word or two.
 	about string
+	// first: where this is not so, what follows cannot be asked.
+	first bool
 	// run returns what is so. An error says what is wrong, and what to do.
 	run func(ctx context.Context) (says string, err error)
 }
@@ -68,11 +70,11 @@ func (a *access) checked() (*checked, error) {
 func (c *checked) reachable() []check {
 	var clock time.Duration
 	return []check{
-		{"answers", func(ctx context.Context) (says string, err error) {
+		{"answers", true, func(ctx context.Context) (says string, err error) {
 			says, clock, err = c.answers(ctx)
 			return says, err
 		}},
-		{"clock", func(context.Context) (string, error) {
+		{"clock", false, func(context.Context) (string, error) {
 			if clock.Abs() > maxSkew {
 				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: set right the one that is wrong, else credentials are taken for expired", c.role, clock.Abs().Round(time.Second))
 			}
@@ -192,7 +194,7 @@ func (r right) String() string {
 
 // may checks that the user has rights for something.
 func (c *checked) may(what string, rights ...right) check {
-	return check{"rights", func(ctx context.Context) (string, error) {
+	return check{"rights", false, func(ctx context.Context) (string, error) {
 		var missing []string
 		for _, r := range rights {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -215,7 +217,7 @@ func (c *checked) may(what string, rights ...right) check {
 // hubRuns checks that a cluster is a hub, and that somebody leads it.
 func (c *checked) hubRuns() []check {
 	return []check{
-		{"kinds", func(ctx context.Context) (string, error) {
+		{"kinds", true, func(ctx context.Context) (string, error) {
 			err := c.List(ctx, &fleet.ClusterRegistrationTokenList{}, client.Limit(1))
 			switch {
 			case kube.NotServed(err):
@@ -227,7 +229,7 @@ func (c *checked) hubRuns() []check {
 			}
 			return "the fleet's are served", nil
 		}},
-		{"hub", func(ctx context.Context) (string, error) {
+		{"hub", false, func(ctx context.Context) (string, error) {
 			lease := &coordinationv1.Lease{}
 			err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
 			switch {

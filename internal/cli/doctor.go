@@ -54,7 +54,7 @@ func (d *doctor) run(ctx context.Context) error {
 		cluster, err := a.checked()
 		var checks []check
 		if err != nil {
-			checks = []check{{"kubeconfig", func(context.Context) (string, error) { return "", err }}}
+			checks = []check{{"kubeconfig", true, func(context.Context) (string, error) { return "", err }}}
 		} else {
 			checks = append(cluster.reachable(), more(cluster)...)
 		}
@@ -88,7 +88,7 @@ func (c *checked) mayInstallAgent() []check {
 
 // agentRuns checks whether an agent runs, of either kind, and for whom.
 func (c *checked) agentRuns() []check {
-	return []check{{"agent", func(ctx context.Context) (string, error) {
+	return []check{{"agent", false, func(ctx context.Context) (string, error) {
 		for _, agent := range []types.NamespacedName{clusterAgent, memberAgent} {
 			says, found, err := c.agent(ctx, agent)
 			if err != nil || found {
