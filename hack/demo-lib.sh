@@ -11,6 +11,8 @@ die() { printf '\ndemo: %s\n' "$*" >&2; exit 1; }
 step() { STEP=$*; say "$*"; }
 # run shows a command and runs it.
 run() { printf '$ %s\n' "$*"; "$@"; }
+# fleet COMMAND... shows a command and runs it with the contexts of all clusters.
+fleet() { KUBECONFIG=$DEMO/kubeconfig run "$@" 2>/dev/null; }
 # on CLUSTER COMMAND... runs a command against a cluster.
 on() { KUBECONFIG=$DEMO/clusters/$1/kubeconfig "${@:2}"; }
 

@@ -10,11 +10,7 @@ CLUSTERS=(hub cluster1 cluster2 cluster3)
 source hack/demo-lib.sh
 
 install_hub() {
-  printf '$ %s\n' "helm -n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd"
-  helm -n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd >/dev/null
-  printf '$ %s\n' "helm -n cattle-fleet-system install --wait --set apiServerURL=$API_SERVER_URL --set apiServerCA=\$API_SERVER_CA_DATA --set importLoopback=true fleet fleet/fleet"
-  helm -n cattle-fleet-system install --wait --timeout 2m \
-    --set apiServerURL="$API_SERVER_URL" --set apiServerCA="$API_SERVER_CA_DATA" --set importLoopback=true fleet fleet/fleet >/dev/null
+  fleet muster init --context hub --set importLoopback=true
 }
 
 create_token() {
@@ -63,14 +59,7 @@ spec:
   clientID: "really-random"
 END
   run kubectl apply -f cluster.yaml
-  local CLUSTER_CLIENT_ID="really-random"
-  cat <<'END'
-$ CLUSTER_CLIENT_ID="really-random"
-$ helm -n cattle-fleet-system install --create-namespace --wait --set clientID="$CLUSTER_CLIENT_ID" --values values.yaml \
-    fleet-agent fleet/fleet-agent
-END
-  on cluster2 helm -n cattle-fleet-system install --create-namespace --wait --timeout 2m --set clientID="$CLUSTER_CLIENT_ID" \
-    --values values.yaml fleet-agent fleet/fleet-agent >/dev/null
+  fleet muster join --context cluster2 --hub-context hub --name my-cluster
 }
 
 import_cluster() {
