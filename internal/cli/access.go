@@ -37,96 +37,96 @@ type access struct {
 
 // newAccess is access to the hub.
 func newAccess() *access {
-	a := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme(), role: "the hub"}
+	h := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme(), role: "the hub"}
 	for _, add := range []func(*runtime.Scheme) error{
 		appsv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
 	} {
-		if err := add(a.scheme); err != nil {
+		if err := add(h.scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program
 		}
 	}
-	return a
+	return h
 }
 
 // in is access to the cluster of another context of the same kubeconfig.
-func (a *access) in(context, role string) *access {
+func (h *access) in(context, role string) *access {
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.KubeConfig, flags.CacheDir, flags.Timeout, flags.Context = a.KubeConfig, a.CacheDir, a.Timeout, &context
-	return &access{ConfigFlags: flags, scheme: a.scheme, role: role}
+	flags.KubeConfig, flags.CacheDir, flags.Timeout, flags.Context = h.KubeConfig, h.CacheDir, h.Timeout, &context
+	return &access{ConfigFlags: flags, scheme: h.scheme, role: role}
 }
 
 // within is the same cluster, and a namespace of it.
-func (a *access) within(namespace string) *genericclioptions.ConfigFlags {
+func (h *access) within(namespace string) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.CacheDir, flags.KubeConfig, flags.Context, flags.ClusterName, flags.AuthInfoName = a.CacheDir, a.KubeConfig, a.Context, a.ClusterName, a.AuthInfoName
-	flags.APIServer, flags.TLSServerName, flags.Insecure, flags.CAFile = a.APIServer, a.TLSServerName, a.Insecure, a.CAFile
-	flags.BearerToken, flags.CertFile, flags.KeyFile = a.BearerToken, a.CertFile, a.KeyFile
-	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup = a.Impersonate, a.ImpersonateUID, a.ImpersonateGroup
-	flags.Timeout, flags.DisableCompression, flags.Namespace = a.Timeout, a.DisableCompression, &namespace
+	flags.CacheDir, flags.KubeConfig, flags.Context, flags.ClusterName, flags.AuthInfoName = h.CacheDir, h.KubeConfig, h.Context, h.ClusterName, h.AuthInfoName
+	flags.APIServer, flags.TLSServerName, flags.Insecure, flags.CAFile = h.APIServer, h.TLSServerName, h.Insecure, h.CAFile
+	flags.BearerToken, flags.CertFile, flags.KeyFile = h.BearerToken, h.CertFile, h.KeyFile
+	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup = h.Impersonate, h.ImpersonateUID, h.ImpersonateGroup
+	flags.Timeout, flags.DisableCompression, flags.Namespace = h.Timeout, h.DisableCompression, &namespace
 	return flags
 }
 
 // client connects to the cluster, of which it only knows the address afterwards.
-func (a *access) client() (c client.WithWatch, server string, err error) {
-	config, err := a.ToRESTConfig()
+func (h *access) client() (c client.WithWatch, server string, err error) {
+	config, err := h.ToRESTConfig()
 	if err != nil {
-		return nil, "", a.explainConfig(err)
+		return nil, "", h.explainConfig(err)
 	}
-	read, err := a.ToRawKubeConfigLoader().RawConfig()
-	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *a.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its account
-		return nil, "", fmt.Errorf("no kubeconfig says where %s is: name one with --kubeconfig, or in the variable KUBECONFIG", a.role)
+	read, err := h.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && clientcmdapi.IsConfigEmpty(&read) && *h.APIServer == "" && config.BearerTokenFile == "" { // a Pod has the token of its account
+		return nil, "", fmt.Errorf("no kubeconfig says where %s is: name one with --kubeconfig, or in the variable KUBECONFIG", h.role)
 	}
 	config.QPS = -1 // the API server's own priority and fairness decides
-	mapper, err := a.ToRESTMapper()
+	mapper, err := h.ToRESTMapper()
 	if err != nil {
-		return nil, "", fmt.Errorf("asking %s at %s for its kinds: %w", a.role, config.Host, err)
+		return nil, "", fmt.Errorf("asking %s at %s for its kinds: %w", h.role, config.Host, err)
 	}
-	c, err = client.NewWithWatch(config, client.Options{Scheme: a.scheme, Mapper: mapper})
+	c, err = client.NewWithWatch(config, client.Options{Scheme: h.scheme, Mapper: mapper})
 	if err != nil {
-		return nil, "", fmt.Errorf("connecting to %s at %s: %w", a.role, config.Host, err)
+		return nil, "", fmt.Errorf("connecting to %s at %s: %w", h.role, config.Host, err)
 	}
 	return c, config.Host, nil
 }
 
 // workspace is where Clusters are registered.
-func (a *access) workspace() string { return cmp.Or(*a.Namespace, defaultWorkspace) }
+func (h *access) workspace() string { return cmp.Or(*h.Namespace, defaultWorkspace) }
 
 // contextName is the context by which the cluster is reached.
-func (a *access) contextName() string {
-	if *a.Context != "" {
-		return *a.Context
+func (h *access) contextName() string {
+	if *h.Context != "" {
+		return *h.Context
 	}
-	if read, err := a.ToRawKubeConfigLoader().RawConfig(); err == nil && read.CurrentContext != "" {
+	if read, err := h.ToRawKubeConfigLoader().RawConfig(); err == nil && read.CurrentContext != "" {
 		return read.CurrentContext
 	}
 	return "CONTEXT"
 }
 
 // explainConfig says what is wrong with a kubeconfig, or with the context that was asked for.
-func (a *access) explainConfig(err error) error {
-	read, unread := a.ToRawKubeConfigLoader().RawConfig()
-	if _, known := read.Contexts[*a.Context]; unread != nil || known || *a.Context == "" {
+func (h *access) explainConfig(err error) error {
+	read, unread := h.ToRawKubeConfigLoader().RawConfig()
+	if _, known := read.Contexts[*h.Context]; unread != nil || known || *h.Context == "" {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	names := slices.Sorted(maps.Keys(read.Contexts))
 	if len(names) == 0 {
 		return errors.New("the kubeconfig has no contexts: name another one with --kubeconfig, or in the variable KUBECONFIG")
 	}
-	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *a.Context, suggestion(*a.Context, names), strings.Join(names, ", "))
+	return fmt.Errorf("the kubeconfig has no context %s%s; it has %s", *h.Context, suggestion(*h.Context, names), strings.Join(names, ", "))
 }
 
 // gvkOf returns the kind of an object.
-func (a *access) gvkOf(o runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(o, a.scheme)
+func (h *access) gvkOf(o runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(o, h.scheme)
 }
 
 // emptyOf returns an empty object of the kind of a list.
-func (a *access) emptyOf(list client.ObjectList) (client.Object, error) {
-	gvk, err := a.gvkOf(list)
+func (h *access) emptyOf(list client.ObjectList) (client.Object, error) {
+	gvk, err := h.gvkOf(list)
 	if err != nil {
 		return nil, err
 	}
-	o, err := a.scheme.New(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
+	o, err := h.scheme.New(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 			return true, nil
 		}
 		if cause != nil {
-			p.step("%s does not run yet: %s", what, cause.Message)
+			p.hindrance(what, cause)
 			last = errors.New(cause.Message)
 		}
 		return false, nil

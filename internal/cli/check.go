@@ -57,13 +57,13 @@ type checked struct {
 	server string
 }
 
-func (a *access) checked() (*checked, error) {
-	c, server, err := a.client()
+func (h *access) checked() (*checked, error) {
+	c, server, err := h.client()
 	if err != nil {
 		return nil, err
 	}
-	config, err := a.ToRESTConfig()
-	return &checked{a, c, config, server}, err
+	config, err := h.ToRESTConfig()
+	return &checked{h, c, config, server}, err
 }
 
 // reachable are the checks that any cluster has to pass before something is asked of it.

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,5 +57,47 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 			!strings.Contains(said, "Members on other machines cannot reach the hub at "+cluster.Config.Host) != (again == 1) {
 			t.Errorf("%d: %v\n%s%s", again, err, out, said)
 		}
+	}
+}
+
+// TestAnOperationOfHelmThatWasKilledIsTakenUp leaves a revision as a program does that is killed in the middle.
+func TestAnOperationOfHelmThatWasKilledIsTakenUp(t *testing.T) {
+	cluster := withPods(t, "cli-init")
+	admin := contexts(t, cluster)
+	admin.runs("init")
+	t.Setenv("KUBECONFIG", admin.kubeconfig)
+	helm, err := newAccess().helm(hubCharts()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave := func(begun time.Time) {
+		t.Helper()
+		revisions, err := helm.history()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := revisions[len(revisions)-1]
+		last.Info.Status, last.Info.LastDeployed = common.StatusPendingUpgrade, begun
+		if err := helm.Releases.Update(last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(time.Now())
+	admin.refused("init", "release fleet in namespace cattle-fleet-system is being changed by somebody since ", "try again when that has ended, or after 5m")
+	leave(time.Now().Add(-abandoned))
+	admin.runs("init", "the hub runs")
+	theirs, err := helm.history()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := theirs[len(theirs)-1]
+	last.Chart.Metadata.Home = "https://example.com/fleet"
+	if err := helm.Releases.Update(last); err != nil {
+		t.Fatal(err)
+	}
+	admin.refused("init", "release fleet in namespace cattle-fleet-system is of another chart of that name, https://example.com/fleet 0.1.0: docs/migration.md says how to change over")
+	last.Chart.Metadata.Home = "https://github.com/muster-fleet/muster"
+	if err := helm.Releases.Update(last); err != nil {
+		t.Fatal(err)
 	}
 }

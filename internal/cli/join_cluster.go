@@ -181,7 +181,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		}
 		switch {
 		case request.Name == "" && cause != nil:
-			j.progress.step("the agent does not run yet: %s", cause.Message)
+			j.progress.hindrance("the agent", cause)
 			return false, nil
 		case request.Name == "":
 			j.progress.step("the agent runs, and has not asked yet")

@@ -141,7 +141,7 @@ func (j *joiner) followMember(ctx context.Context, cluster, hub *checked) error 
 			return false, err
 		}
 		if cause != nil {
-			j.progress.step("the agent does not run yet: %s", cause.Message)
+			j.progress.hindrance("the agent", cause)
 			return false, nil
 		}
 		j.progress.step("MemberCluster %s is %s%s", j.name, j.stateOf(record), j.because(record))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/rollout"
 )
 
 // prose prints sentences and commands. Members and tenants write some of it, which may not command a terminal.
@@ -38,6 +39,16 @@ func (p *progress) step(format string, args ...any) {
 	if now := fmt.Sprintf(format, args...); now != p.shown {
 		p.line("%5s  %s", time.Since(p.begun).Round(time.Second), now)
 		p.shown = now
+	}
+}
+
+// startsWithin is how long it is no cause for concern that a Pod was not scheduled or started yet.
+const startsWithin = 5 * time.Second
+
+// hindrance prints why something that was installed does not run, if it should by now.
+func (p *progress) hindrance(what string, cause *rollout.Cause) {
+	if starting := cause.Reason == rollout.NotStarted || cause.Reason == rollout.Unschedulable; !starting || time.Since(p.begun) > startsWithin {
+		p.step("%s does not run yet: %s", what, cause.Message)
 	}
 }
 

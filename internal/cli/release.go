@@ -34,10 +34,10 @@ type helmOn struct {
 	chartRelease
 }
 
-func (a *access) helm(r chartRelease) (*helmOn, error) {
+func (h *access) helm(r chartRelease) (*helmOn, error) {
 	kube.ManagedFieldsManager = "helm" // so that Helm can go on with the release, which changes only what is its own
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	if err := configuration.Init(a.within(r.namespace), r.namespace, "secret"); err != nil {
+	if err := configuration.Init(h.within(r.namespace), r.namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("preparing Helm: %w", err)
 	}
 	return &helmOn{configuration, r}, nil
