@@ -23,6 +23,14 @@ import (
 // errInterrupted is what an interrupted command says that can be given again.
 var errInterrupted = errors.New("interrupted; what is done stays, and the command can be given again")
 
+// interruptible is the error of a command that may be interrupted, in words.
+func interruptible(ctx context.Context, err error) error {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return errInterrupted
+	}
+	return err
+}
+
 // require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
 func require(ctx context.Context, checks []check) error {
 	for _, c := range checks {
@@ -52,8 +60,6 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 		return false, nil
 	})
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		return errInterrupted
 	case wait.Interrupted(err) && last != nil:
 		return fmt.Errorf("%s does not run: %w", what, last)
 	case wait.Interrupted(err):

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ type explainer struct {
 	genericiooptions.IOStreams
 	*access
 	format string
+	// member is the context of the cluster itself, whose agent is looked at there, too.
+	member string
 }
 
 func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -30,7 +33,8 @@ func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
 		Short: "Say what is wrong, and what to do about it",
 		Long: `explain says of a member, a request, a token, a Bundle or a placement what is wrong: the likeliest cause first, what the object itself says, what that means,
-and the commands that help. It looks at what belongs to the object, too, such as the deployments on a Cluster. Without a name it says what
+and the commands that help. It looks at what belongs to the object, too, such as the deployments on a Cluster, and
+at the agent where it runs if --member-context says where. Without a name it says what
 keeps the members of the fleet from being ready, each cause once. It changes nothing.
 
 It ends with 0 if it could look, whatever it found.`,
@@ -44,6 +48,9 @@ It ends with 0 if it could look, whatever it found.`,
   # Why was this request to register not granted?
   muster explain requests clusters/request-x7k2p
 
+  # Also why its agent does not run, or what that says.
+  muster explain web --member-context edge-1
+
   # For a script.
   muster explain web --output json`,
 		Args:              cobra.MaximumNArgs(2),
@@ -51,13 +58,18 @@ It ends with 0 if it could look, whatever it found.`,
 		RunE:              func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
 	}
 	command.Flags().StringVarP(&e.format, "output", "o", "", "json for the findings as a list of objects, else text")
+	command.Flags().StringVar(&e.member, "member-context", "", "the context of the member, to look at its agent there")
 	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(command, "member-context", h.contexts)
 	return command
 }
 
 func (e *explainer) run(ctx context.Context, args []string) error {
 	if e.format != "" && e.format != "json" {
 		return fmt.Errorf("--output %s: it is json, or not said", e.format)
+	}
+	if e.member != "" && (e.format != "" || len(args) == 0) {
+		return errors.New("--member-context is for one member, as text")
 	}
 	if len(args) == 0 {
 		return e.fleet(ctx)
@@ -71,7 +83,26 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	if e.format == "json" {
 		return e.printJSON(findings, unseen)
 	}
-	return e.print(subject, findings, unseen)
+	if err := e.print(subject, findings, unseen); err != nil || e.member == "" {
+		return err
+	}
+	return e.onMember(ctx)
+}
+
+// onMember prints how the cluster is that is the member, and its agent there.
+func (e *explainer) onMember(ctx context.Context) error {
+	cluster, err := e.in(e.member, "cluster "+e.member).checked()
+	if err != nil {
+		return err
+	}
+	p := &prose{out: e.Out}
+	p.line("")
+	p.line("On cluster %s:", e.member)
+	if p.err != nil {
+		return p.err
+	}
+	_, err = runChecks(ctx, e.Out, append(cluster.reachable(), cluster.agentRuns()...))
+	return err
 }
 
 // explained are the kinds among which a name is looked for.

@@ -42,7 +42,9 @@ address and with the CA of the kubeconfig unless --hub-url or the values apiServ
   muster init --context hub --dry-run
   muster init --context hub --print > hub.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return i.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return interruptible(command.Context(), i.run(command.Context()))
+		},
 	}
 	i.addFlags(command, "fleet")
 	flags := command.Flags()

@@ -59,7 +59,9 @@ asked, --token and --hub-url stand for it: muster token create prints that line.
   # Without access to the hub, by a token that somebody made there.
   muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return j.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return interruptible(command.Context(), j.run(command.Context()))
+		},
 	}
 	j.flags(command)
 	flags := command.Flags()
@@ -81,7 +83,9 @@ it, unless the record says before that it is to be removed (annotation muster/le
   # To another hub.
   muster move --context edge-1 --hub-context new-hub`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return j.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			return interruptible(command.Context(), j.run(command.Context()))
+		},
 	}
 	j.flags(command)
 	return command
@@ -148,9 +152,14 @@ func (j *joiner) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	if j.member {
-		return j.joinMember(ctx, cluster, hub)
+		err = j.joinMember(ctx, cluster, hub)
+	} else {
+		err = j.joinCluster(ctx, cluster, hub)
 	}
-	return j.joinCluster(ctx, cluster, hub)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("not done after %s: %w; the command can be given again", j.timeout, err)
+	}
+	return err
 }
 
 // tellApart refuses to make a hub a member of itself, which by mistake is easy to ask for. What the hub's admission says of its own cluster is another thing.
@@ -200,7 +209,7 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 // failed explains why something has not come about: what the hub says, and what the agent.
 func (j *joiner) failed(ctx context.Context, what string, cluster *checked, agent types.NamespacedName, said ...client.Object) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return errInterrupted
+		return ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()

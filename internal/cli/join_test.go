@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -84,22 +86,36 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin := contexts(t, hub, edge)
 	admin.runs("init")
 
-	admin.refused("join --context cli-slow --hub-context cli-init --timeout 5s --set image.repository=nobodys", "the cluster has not joined after 5s; what is made stays")
-	out, _, _ := admin.run(strings.Fields("join --context cli-slow --hub-context cli-init --timeout 5s --set image.repository=nobodys")...)
-	if !strings.Contains(out, "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled") {
-		t.Errorf("an image that is not there:\n%s", out)
+	out, said, err := admin.run(strings.Fields("join --context cli-slow --hub-context cli-init --timeout 20s --set image.repository=nobodys")...)
+	if err == nil || !strings.Contains(out, "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled") || !strings.Contains(said, "the cluster has not joined after 20s; what is made stays") {
+		t.Errorf("an image that is not there: %v\n%s%s", err, out, said)
 	}
 	admin.refused("join --context cli-slow --hub-context cli-init --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
 
-	ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
-	defer interrupt()
-	stopped, cancel := context.WithCancel(t.Context())
-	context.AfterFunc(ctx, cancel)
-	if _, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-init", "--set", "image.repository=nobodys"); err == nil {
-		t.Errorf("it was interrupted, and succeeds: %s", said)
+	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
+		stopped, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(after, interrupt)
+		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-init", "--set", "image.repository=nobodys")
+		if err == nil || !strings.Contains(said, errInterrupted.Error()) {
+			t.Errorf("it was interrupted after %s, and says %v: %s", after, err, said)
+		}
+		interrupt()
 	}
 	admin.runs("join --context cli-slow --hub-context cli-init --set image.repository=muster-agent", " is Ready", " Cluster Ready 1/1 ")
 	name := strings.Fields(admin.lines("get", "clusters")[1])[0]
+	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v", "ok agent Deployment cattle-fleet-system/fleet-agent runs, as Cluster "+name)
+	agents := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name}}
+	scale := func(replicas string) {
+		t.Helper()
+		if err := edge.Client(t).Patch(t.Context(), agents.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":`+replicas+`}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scale("0")
+	admin.runs("explain "+name+" --member-context cli-slow", "WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
+	admin.refused("doctor --context cli-slow", "1 of these checks found something wrong")
+	scale("1")
+	admin.runs("join --context cli-slow --hub-context cli-init", " Cluster Ready ")
 
 	// It leaves, and comes back by the line that somebody made for it on the hub.
 	admin.runs("leave "+name+" --delete", " gone")

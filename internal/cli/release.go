@@ -18,9 +18,13 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/muster-fleet/muster/charts"
 )
+
+// busyFor is how long an operation of Helm that somebody else has begun is waited for: most take seconds.
+const busyFor = 20 * time.Second
 
 // abandoned is after how long an operation of Helm that has not ended is taken for one whose program was killed: those of this program take seconds.
 const abandoned = 5 * time.Minute
@@ -61,6 +65,18 @@ func (h *helmOn) history() ([]*helm.Release, error) {
 	return revisions, nil
 }
 
+// busyError says that somebody is changing a release at the moment: the agent's deployer, for example, when the hub brings the agent up to date.
+type busyError struct{ error }
+
+// awaitSettled is settle, after what somebody is doing at the moment.
+func (h *helmOn) awaitSettled(ctx context.Context) (last *helm.Release, deployed bool, err error) {
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(context.Context) (bool, error) { // what it ends with is the last error of settle
+		last, deployed, err = h.settle()
+		return !errors.As(err, &busyError{}), nil
+	})
+	return last, deployed, err
+}
+
 // settle returns the newest revision, nil if there is none, and whether one was ever carried out. An operation whose program was killed is ended.
 func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 	revisions, err := h.history()
@@ -70,8 +86,8 @@ func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 	last = revisions[len(revisions)-1]
 	if last.Info.Status.IsPending() {
 		if since := time.Since(last.Info.LastDeployed); since < abandoned {
-			return nil, false, fmt.Errorf("release %s in namespace %s is being changed by somebody since %s; try again when that has ended, or after %s if it was killed",
-				h.chart, h.namespace, since.Round(time.Second), abandoned)
+			return nil, false, busyError{fmt.Errorf("release %s in namespace %s is being changed by somebody since %s; try again when that has ended, or after %s if it was killed",
+				h.chart, h.namespace, since.Round(time.Second), abandoned)}
 		}
 		last.Info.Status = common.StatusFailed
 		if err := h.Releases.Update(last); err != nil {
@@ -119,28 +135,34 @@ func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
 	return chart, fmt.Sprintf("would upgrade revision %d, of %s, to", last.Version, last.Chart.Metadata.Version), h.checkOwn(last, chart)
 }
 
-// deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes.
+// deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes, and
+// ends what it has begun although the user interrupts it: a release that is left in the middle hinders whoever comes next.
 func (h *helmOn) deploy(ctx context.Context, given map[string]any) (*helm.Release, error) {
 	chart, err := charts.Load(h.chart)
 	if err != nil {
 		return nil, err
 	}
-	last, deployed, err := h.settle()
+	last, deployed, err := h.awaitSettled(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.checkOwn(last, chart); err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	begun, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandoned)
+	defer cancel()
 	var made any
 	if deployed {
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
-		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
+		made, err = upgrade.RunWithContext(begun, h.chart, chart, given)
 	} else {
 		install := action.NewInstall(h.Configuration)
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
-		made, err = install.RunWithContext(ctx, chart, given)
+		made, err = install.RunWithContext(begun, chart, given)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("installing the chart %s: %w", h.chart, err)
