@@ -14,7 +14,7 @@ export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help demo build programs check test e2e images bench fleet lint generate verify vuln ci clean
+.PHONY: help demo build programs check test e2e images release bench fleet lint generate verify vuln ci clean
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -62,6 +62,10 @@ e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what 
 images: ## OCI archives of the hub's and the agent's images in images/, for amd64 and arm64
 	@cd hack/images && go run . -source $(CURDIR) -out $(CURDIR)/images -version $(VERSION) -ldflags "$(LDFLAGS)"
 
+# Flags of the release, such as RELEASE='-key cosign.key -url https://charts.example.com'.
+release: ## what a version is delivered as, in dist/: commands, images, charts, checksums
+	@rm -rf dist && go run ./hack/release -version $(VERSION) $(RELEASE)
+
 bench: bin/localkube ## measure the budgets, each on a control plane of its own; about fifteen minutes
 	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
 	@go test ./internal/hub/placement/scheduling ./internal/hub/agentbundle -run '^$$' -bench .
@@ -89,4 +93,4 @@ vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 ci: verify lint test ## what CI runs: cheap things first
 
 clean: ## remove what was built
-	@rm -rf bin images
+	@rm -rf bin images dist

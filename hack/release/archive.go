@@ -1,0 +1,50 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+)
+
+// pack writes files into an archive, as they were made at a time by nobody in particular.
+func pack(path string, made time.Time, files map[string]string) (err error) {
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	packed := gzip.NewWriter(out)
+	archive := tar.NewWriter(packed)
+	defer func() { err = errors.Join(err, archive.Close(), packed.Close(), out.Close()) }()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := add(archive, name, files[name], made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func add(archive *tar.Writer, name, path string, made time.Time) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	mode := int64(0o644)
+	if info.Mode()&0o100 != 0 {
+		mode = 0o755
+	}
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: info.Size(), ModTime: made, Format: tar.FormatUSTAR}); err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, file)
+	return err
+}
