@@ -3,6 +3,7 @@ package charts
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -29,3 +30,8 @@ func Load(name string) (*chart.Chart, error) {
 	}
 	return loader.LoadFiles(files)
 }
+
+var position = regexp.MustCompile(`^.*\((?:fleet|fleet-agent|fleet-crd|member-agent)/[^)]*\): `)
+
+// Sentence is what the validation of a chart says, without where in the chart it says so.
+func Sentence(err error) string { return position.ReplaceAllString(err.Error(), "") }

@@ -56,12 +56,17 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 		if cause != nil {
 			p.hindrance(what, cause)
 			last = errors.New(cause.Message)
+			return false, nil
+		}
+		if says := c.agentSays(ctx, types.NamespacedName{Namespace: namespace, Name: name}); says != "" {
+			p.step("%s is not ready yet: %s", what, says)
+			last = errors.New(says)
 		}
 		return false, nil
 	})
 	switch {
 	case wait.Interrupted(err) && last != nil:
-		return fmt.Errorf("%s does not run: %w", what, last)
+		return fmt.Errorf("%s is not ready: %w", what, last)
 	case wait.Interrupted(err):
 		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why", what, namespace, name)
 	}
@@ -112,8 +117,11 @@ func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, e
 // said is what the agent's programs give as the reason of a state in their log.
 var said = regexp.MustCompile(`\breason="((?:[^"\\]|\\.)*)"`)
 
-// agentSays is the last reason in the log of an agent; empty if it has none, or cannot be read.
+// agentSays is the last reason in the log of an agent; empty if it has none, or cannot be read, or it is no agent.
 func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) string {
+	if agent != clusterAgent && agent != memberAgent {
+		return ""
+	}
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return ""

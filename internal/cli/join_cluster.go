@@ -184,7 +184,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 			j.progress.hindrance("the agent", cause)
 			return false, nil
 		case request.Name == "":
-			j.progress.step("the agent runs, and has not asked yet")
+			j.progress.step("the agent runs, and has not asked yet: %s", or(cluster.agentSays(ctx, clusterAgent)))
 			return false, nil
 		case !request.Status.Granted:
 			j.progress.step("the request to register is %s%s", j.stateOf(request), j.because(request))
@@ -251,7 +251,7 @@ func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	if err := cluster.awaitDeployment(ctx, &j.progress, clusterAgent.Namespace, clusterAgent.Name, "the agent"); err != nil {
-		return errors.Join(err, j.failed(ctx, "the cluster has not joined", cluster, clusterAgent))
+		return err
 	}
 	j.progress.line("The cluster has joined: muster get on the hub shows it.")
 	return j.progress.err

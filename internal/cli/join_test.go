@@ -92,6 +92,10 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	}
 	admin.refused("join --context cli-slow --hub-context cli-init --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
 
+	out, said, err = admin.run(strings.Fields("join --context cli-slow --hub-context cli-init --hub-url https://127.0.0.1:1 --timeout 20s --set image.repository=muster-agent")...)
+	if err == nil || !strings.Contains(out, "the agent runs, and has not asked yet: ") || !strings.Contains(out, "The agent says: ") || !strings.Contains(out, "127.0.0.1:1: connect: connection refused") {
+		t.Errorf("an address at which there is no hub: %v\n%s%s", err, out, said)
+	}
 	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		stopped, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(after, interrupt)
@@ -127,7 +131,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	if lines := admin.lines("get", "clusters"); len(lines) != 3 || !strings.HasPrefix(lines[1], name+" Cluster ") || strings.Contains(lines[1], " Absent ") {
 		t.Errorf("it is not back: %q", lines)
 	}
-	admin.refused("join --context cli-slow --token not-one --hub-url "+hub.Config.Host+" --timeout 10s", "token")
+	admin.refused("join --context cli-slow --hub-context cli-init --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
 }
 
 // runs has a command succeed, and returns what it prints with one blank between words.

@@ -165,7 +165,7 @@ func (h *helmOn) deploy(ctx context.Context, given map[string]any) (*helm.Releas
 		made, err = install.RunWithContext(begun, chart, given)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("installing the chart %s: %w", h.chart, err)
+		return nil, fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err))
 	}
 	return made.(*helm.Release), nil
 }
@@ -192,7 +192,7 @@ func (h *helmOn) render(ctx context.Context, given map[string]any) (string, erro
 	}
 	made, err := install.RunWithContext(ctx, chart, given)
 	if err != nil {
-		return "", fmt.Errorf("rendering the chart %s: %w", h.chart, err)
+		return "", fmt.Errorf("rendering the chart %s: %s", h.chart, charts.Sentence(err))
 	}
 	return made.(*helm.Release).Manifest, nil
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -48,7 +47,7 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 	}
 	files, err := engine.Render(loaded, prepared)
 	if err != nil {
-		return nil, fmt.Errorf("rendering the agent's chart: %s", sentence(err))
+		return nil, fmt.Errorf("rendering the agent's chart: %s", charts.Sentence(err))
 	}
 	objects := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -86,8 +85,3 @@ func withoutHook(object *unstructured.Unstructured) {
 	}
 	object.SetAnnotations(annotations)
 }
-
-var position = regexp.MustCompile(`^.*\(fleet-agent/[^)]*\): `)
-
-// sentence is what the chart's validation says, without where in the chart it says so.
-func sentence(err error) string { return position.ReplaceAllString(err.Error(), "") }
