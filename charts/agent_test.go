@@ -262,7 +262,8 @@ func TestAgentChartRendersThisAndNoMore(t *testing.T) {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	labels, _, _ := unstructured.NestedStringMap(out.object(t, "Deployment", "fleet-agent").Object, "spec", "template", "metadata", "labels")
-	if diff := cmp.Diff(map[string]string{"app": "fleet-agent"}, labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{"app": "fleet-agent", "app.kubernetes.io/name": "fleet-agent", "app.kubernetes.io/instance": "fleet-agent",
+		"app.kubernetes.io/component": "agent", "app.kubernetes.io/part-of": "muster"}, labels); diff != "" {
 		t.Errorf("pod labels (-want +got):\n%s", diff)
 	}
 }

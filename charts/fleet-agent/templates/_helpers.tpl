@@ -1,3 +1,11 @@
+{{/* The labels that Kubernetes recommends. Nothing is selected by them, and none of them changes with the version, which would restart Pods for nothing. */}}
+{{- define "fleet-agent.recommendedLabels" -}}
+app.kubernetes.io/name: fleet-agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: agent
+app.kubernetes.io/part-of: muster
+{{- end }}
+
 {{/* The image, with the registry in front if there is one. Values that Helm reused of the chart of Rancher Fleet name the image of its agent. */}}
 {{- define "fleet-agent.image" -}}
 {{- $registry := dig "cattle" "systemDefaultRegistry" "" (.Values.global | default dict) -}}

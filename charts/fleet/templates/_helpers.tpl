@@ -1,3 +1,11 @@
+{{/* The labels that Kubernetes recommends. Nothing is selected by them, and none of them changes with the version, which would restart Pods for nothing. */}}
+{{- define "fleet.recommendedLabels" -}}
+app.kubernetes.io/name: fleet
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: hub
+app.kubernetes.io/part-of: muster
+{{- end }}
+
 {{/* An image, with the registry in front if there is one: (list . .Values.image). */}}
 {{- define "fleet.image" -}}
 {{- $root := first . -}}

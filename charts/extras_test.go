@@ -1,0 +1,98 @@
+package charts_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// podOf returns the labels and the annotations of the Pods of a Deployment, and their spec.
+func (r release) podOf(t *testing.T, deployment string) (labels, annotations map[string]string, spec map[string]any) {
+	t.Helper()
+	object := r.object(t, "Deployment", deployment).Object
+	labels, _, _ = unstructured.NestedStringMap(object, "spec", "template", "metadata", "labels")
+	annotations, _, _ = unstructured.NestedStringMap(object, "spec", "template", "metadata", "annotations")
+	spec, _, _ = unstructured.NestedMap(object, "spec", "template", "spec")
+	return labels, annotations, spec
+}
+
+func TestPodsHaveTheLabelsThatKubernetesRecommendsAndTheUsers(t *testing.T) {
+	recommended := func(name, component, app string) map[string]string {
+		return map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/instance": name, "app.kubernetes.io/component": component, "app.kubernetes.io/part-of": "muster",
+			"app": app, "team": "a"}
+	}
+	for deployment, c := range map[string]struct {
+		chart helm
+		want  map[string]string
+	}{
+		"fleet-controller": {hub("", "extraLabels.team=a", "extraLabels.app=mine"), recommended("fleet", "hub", "fleet-controller")},
+		"fleet-agent":      {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "fleetAgent.podLabels.team=a", "fleetAgent.podLabels.app=mine"), recommended("fleet-agent", "agent", "fleet-agent")},
+		"member-agent": {member("podLabels.team=a", `podLabels.app\.kubernetes\.io/name=mine`),
+			map[string]string{"app.kubernetes.io/name": "member-agent", "app.kubernetes.io/instance": "member-agent", "team": "a"}},
+	} {
+		out := c.chart.mustRender(t)
+		labels, _, _ := out.podOf(t, deployment)
+		if diff := cmp.Diff(c.want, labels); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", deployment, diff)
+		}
+		selector, _, _ := unstructured.NestedStringMap(out.object(t, "Deployment", deployment).Object, "spec", "selector", "matchLabels")
+		for key, value := range selector { // which no release may change
+			if labels[key] != value {
+				t.Errorf("%s selects %s=%s, and its Pods have %s", deployment, key, value, labels[key])
+			}
+		}
+	}
+}
+
+func TestAgentsTakeWhatAClusterAsksOfPods(t *testing.T) {
+	for deployment, c := range map[string]struct {
+		chart   helm
+		account string
+	}{
+		"fleet-agent": {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "proxy=http://proxy:3128", "fleetAgent.priorityClassName=high", "fleetAgent.extraEnv[0].name=A", "fleetAgent.extraEnv[0].value=b",
+			"fleetAgent.podAnnotations.note=x", `fleetAgent.podAnnotations.fleet\.cattle\.io/config-checksum=mine`, "fleetAgent.serviceAccount.annotations.role=r"), "fleet-agent"},
+		"member-agent": {member("proxy=http://proxy:3128", "priorityClassName=high", "extraEnv[0].name=A", "extraEnv[0].value=b", "podAnnotations.note=x",
+			"serviceAccount.annotations.role=r"), "member-agent-sa"},
+	} {
+		out := c.chart.mustRender(t)
+		_, annotations, spec := out.podOf(t, deployment)
+		env := environment(out.container(t, deployment))
+		if env["A"] != "b" || env["HTTPS_PROXY"] != "http://proxy:3128" || !strings.Contains(env["NO_PROXY"].(string), ".svc") {
+			t.Errorf("%s has the environment %v", deployment, env)
+		}
+		if spec["priorityClassName"] != "high" || annotations["note"] != "x" || annotations["fleet.cattle.io/config-checksum"] == "mine" {
+			t.Errorf("%s has the priority class %v and the annotations %v", deployment, spec["priorityClassName"], annotations)
+		}
+		if account := out.object(t, "ServiceAccount", c.account); account.GetAnnotations()["role"] != "r" {
+			t.Errorf("%s has the annotations %v", c.account, account.GetAnnotations())
+		}
+	}
+	if _, err := member("podLabels.team=1").render(t); err == nil || !strings.Contains(err.Error(), "podLabels") {
+		t.Errorf("a label that is a number: %v", err)
+	}
+}
+
+func TestMonitoringIsThereIfAskedFor(t *testing.T) {
+	for _, object := range hub("").mustRender(t).objects {
+		if strings.HasPrefix(object.GetAPIVersion(), "monitoring.coreos.com/") {
+			t.Errorf("%s %s is there, and nobody asked for it", object.GetKind(), object.GetName())
+		}
+	}
+	out := hub("", "monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus", "monitoring.rules.enabled=true").mustRender(t)
+	monitor := out.object(t, "PodMonitor", "fleet-controller")
+	selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+	labels, _, _ := out.podOf(t, "fleet-controller")
+	if monitor.GetLabels()["release"] != "prometheus" || len(selector) == 0 || labels["app"] != selector["app"] {
+		t.Errorf("the PodMonitor has the labels %v and selects %v", monitor.GetLabels(), selector)
+	}
+	groups, _, _ := unstructured.NestedSlice(out.object(t, "PrometheusRule", "fleet-controller").Object, "spec", "groups")
+	for _, rule := range groups[0].(map[string]any)["rules"].([]any) {
+		rule := rule.(map[string]any)
+		summary := rule["annotations"].(map[string]any)["summary"].(string)
+		if rule["expr"] == "" || summary == "" || strings.Contains(summary, `"{{`) {
+			t.Errorf("alert %v: %v", rule["alert"], rule)
+		}
+	}
+}
