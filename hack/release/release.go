@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/muster-fleet/muster/internal/version"
 )
 
 // platform is an operating system and an architecture as Go calls them.
@@ -47,23 +48,12 @@ func (r *release) make() error {
 	return r.vouch()
 }
 
-// semantic is a semantic version.
-var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
-
-// versionOf is the semantic version for what git describes: Helm takes no other.
-func versionOf(described string) string {
-	if version := strings.TrimPrefix(described, "v"); semantic.MatchString(version) {
-		return version
-	}
-	return "0.0.0-" + described
-}
-
 // observe reads from git what is released.
 func (r *release) observe() error {
 	if r.described == "" {
 		return errors.New("-version is required: the version that everything is of")
 	}
-	r.version = versionOf(r.described)
+	r.version = version.Semantic(r.described)
 	out, err := filepath.Abs(r.out)
 	if err != nil {
 		return err

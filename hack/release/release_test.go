@@ -40,16 +40,6 @@ func newRelease(t *testing.T) *release {
 	return r
 }
 
-func TestAVersionIsOneThatHelmTakes(t *testing.T) {
-	for described, want := range map[string]string{
-		"v1.2.3": "1.2.3", "1.2.3": "1.2.3", "v0.1.0-5-gabc1234": "0.1.0-5-gabc1234", "75d8a85": "0.0.0-75d8a85", "75d8a85-dirty": "0.0.0-75d8a85-dirty",
-	} {
-		if got := versionOf(described); got != want {
-			t.Errorf("%s: %s, not %s", described, got, want)
-		}
-	}
-}
-
 // contents are the digests of the files in a directory.
 func contents(t *testing.T, r *release) string {
 	t.Helper()
@@ -147,12 +137,13 @@ func TestWhatIsDeliveredIsVouchedFor(t *testing.T) {
 	}
 }
 
-// helm runs the command helm.
-func helm(t *testing.T, kubeconfig, line string) {
+// helm runs the command helm for a cluster, with its settings in a directory.
+func helm(t *testing.T, settings, kubeconfig, line string) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", kubeconfig)
+	in := func(name string) string { return filepath.Join(settings, name) }
+	args := append(strings.Fields(line), "--kubeconfig", kubeconfig, "--repository-config", in("repositories.yaml"), "--repository-cache", in("repository"),
+		"--content-cache", in("content"), "--registry-config", in("registry.json"))
 	var out bytes.Buffer
-	args := strings.Fields(line)
 	command, err := cmd.NewRootCmd(&out, args, func(bool) {})
 	if err != nil {
 		t.Fatal(err)
@@ -175,18 +166,16 @@ func TestTheChartsInstallFromTheRepository(t *testing.T) {
 	}
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(r.out, "charts"))))
 	defer server.Close()
-	for _, of := range []string{"CACHE", "CONFIG", "DATA"} {
-		t.Setenv("HELM_"+of+"_HOME", t.TempDir())
-	}
+	settings := t.TempDir()
 	agent := testkube.Build(t, "muster-agent")
 	testkube.Build(t, "muster-deployer") // which the agent starts from its own directory
 	nodes := []string{"--node=true", "--image", "muster-hub=" + testkube.Build(t, "muster-hub"), "--image", "muster-agent=" + agent}
 	hub, edge := testkube.Start(t, "release-hub", nodes...), testkube.Start(t, "release-edge", nodes...)
 	onHub, onEdge := filepath.Join(hub.Dir, "kubeconfig"), filepath.Join(edge.Dir, "kubeconfig")
 
-	helm(t, onHub, "repo add fleet "+server.URL)
-	helm(t, onHub, "-n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd")
-	helm(t, onHub, "-n cattle-fleet-system install --wait --set apiServerURL="+hub.Config.Host+" --set apiServerCA="+base64.StdEncoding.EncodeToString(hub.Config.CAData)+" fleet fleet/fleet")
+	helm(t, settings, onHub, "repo add fleet "+server.URL)
+	helm(t, settings, onHub, "-n cattle-fleet-system install --create-namespace --wait fleet-crd fleet/fleet-crd")
+	helm(t, settings, onHub, "-n cattle-fleet-system install --wait --set apiServerURL="+hub.Config.Host+" --set apiServerCA="+base64.StdEncoding.EncodeToString(hub.Config.CAData)+" fleet fleet/fleet")
 	c, ctx := hub.Client(t), context.Background()
 	token := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token"}}
 	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters"}}, token} {
@@ -200,7 +189,7 @@ func TestTheChartsInstallFromTheRepository(t *testing.T) {
 	if err := os.WriteFile(values, secret.Data["values"], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	helm(t, onEdge, "-n cattle-fleet-system install --create-namespace --wait --values "+values+" fleet-agent fleet/fleet-agent")
+	helm(t, settings, onEdge, "-n cattle-fleet-system install --create-namespace --wait --values "+values+" fleet-agent fleet/fleet-agent")
 	var clusters fleet.ClusterList
 	if err := c.List(ctx, &clusters, client.InNamespace("clusters")); err != nil || len(clusters.Items) != 1 || clusters.Items[0].Status.Agent.LastSeen.IsZero() {
 		t.Errorf("the cluster has not registered: %v, %+v", err, clusters.Items)

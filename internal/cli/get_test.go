@@ -129,7 +129,7 @@ func mustJSON(t *testing.T, value any) []byte {
 }
 
 func TestMusterAloneSaysWhichCommandsOneNeedsFirst(t *testing.T) {
-	for name, want := range map[string]string{"muster": "muster get  ", "kubectl muster": "kubectl muster get  "} {
+	for name, want := range map[string]string{"muster": "muster init --context HUB ", "kubectl muster": "kubectl muster init --context HUB "} {
 		var out bytes.Buffer
 		command := NewCommand(name, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
 		command.SetArgs(nil)

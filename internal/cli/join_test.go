@@ -86,27 +86,27 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin := contexts(t, hub, edge)
 	admin.runs("init")
 
-	out, said, err := admin.run(strings.Fields("join --context cli-slow --hub-context cli-init --timeout 20s --set image.repository=nobodys")...)
+	out, said, err := admin.run(strings.Fields("join --context cli-slow --hub-context cli-init -n slow --timeout 20s --set image.repository=nobodys")...)
 	if err == nil || !strings.Contains(out, "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled") || !strings.Contains(said, "the cluster has not joined after 20s; what is made stays") {
 		t.Errorf("an image that is not there: %v\n%s%s", err, out, said)
 	}
-	admin.refused("join --context cli-slow --hub-context cli-init --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
+	admin.refused("join --context cli-slow --hub-context cli-init -n slow --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
 
-	out, said, err = admin.run(strings.Fields("join --context cli-slow --hub-context cli-init --hub-url https://127.0.0.1:1 --timeout 20s --set image.repository=muster-agent")...)
+	out, said, err = admin.run(strings.Fields("join --context cli-slow --hub-context cli-init -n slow --hub-url https://127.0.0.1:1 --timeout 20s --set image.repository=muster-agent")...)
 	if err == nil || !strings.Contains(out, "the agent runs, and has not asked yet: ") || !strings.Contains(out, "The agent says: ") || !strings.Contains(out, "127.0.0.1:1: connect: connection refused") {
 		t.Errorf("an address at which there is no hub: %v\n%s%s", err, out, said)
 	}
 	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		stopped, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(after, interrupt)
-		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-init", "--set", "image.repository=nobodys")
+		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-init", "-n", "slow", "--set", "image.repository=nobodys")
 		if err == nil || !strings.Contains(said, errInterrupted.Error()) {
 			t.Errorf("it was interrupted after %s, and says %v: %s", after, err, said)
 		}
 		interrupt()
 	}
-	admin.runs("join --context cli-slow --hub-context cli-init --set image.repository=muster-agent", " is Ready", " Cluster Ready 1/1 ")
-	name := strings.Fields(admin.lines("get", "clusters")[1])[0]
+	admin.runs("join --context cli-slow --hub-context cli-init -n slow --set image.repository=muster-agent", " is Ready", " Cluster Ready 1/1 ")
+	name := strings.Fields(admin.lines("get", "clusters", "-n", "slow")[1])[0]
 	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v", "ok agent Deployment cattle-fleet-system/fleet-agent runs, as Cluster "+name)
 	agents := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name}}
 	scale := func(replicas string) {
@@ -119,19 +119,19 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.runs("explain "+name+" --member-context cli-slow", "WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
 	admin.refused("doctor --context cli-slow", "1 of these checks found something wrong")
 	scale("1")
-	admin.runs("join --context cli-slow --hub-context cli-init", " Cluster Ready ")
+	admin.runs("join --context cli-slow --hub-context cli-init -n slow", " Cluster Ready ")
 
 	// It leaves, and comes back by the line that somebody made for it on the hub.
 	admin.runs("leave "+name+" --delete", " gone")
-	line, _, err := admin.run("token", "create", "back", "--ttl", "1h", "--max", "1")
+	line, _, err := admin.run("token", "create", "back", "-n", "slow", "--ttl", "1h", "--max", "1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	admin.runs(strings.Replace(strings.TrimPrefix(line, "muster "), "join ", "join --context cli-slow ", 1), "the agent runs", "The cluster has joined")
-	if lines := admin.lines("get", "clusters"); len(lines) != 3 || !strings.HasPrefix(lines[1], name+" Cluster ") || strings.Contains(lines[1], " Absent ") {
+	if lines := admin.lines("get", "clusters", "-n", "slow"); len(lines) != 2 || !strings.HasPrefix(lines[1], name+" Cluster ") || strings.Contains(lines[1], " Absent ") {
 		t.Errorf("it is not back: %q", lines)
 	}
-	admin.refused("join --context cli-slow --hub-context cli-init --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
+	admin.refused("join --context cli-slow --hub-context cli-init -n slow --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
 }
 
 // runs has a command succeed, and returns what it prints with one blank between words.

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/version"
 )
+
+// pending is what Helm says when somebody else has begun to change a release, by an error that it does not export.
+const pending = "another operation (install/upgrade/rollback) is in progress"
 
 // busyFor is how long an operation of Helm that somebody else has begun is waited for: most take seconds.
 const busyFor = 20 * time.Second
@@ -47,6 +53,16 @@ func (h *access) helm(r chartRelease) (*helmOn, error) {
 	return &helmOn{configuration, r}, nil
 }
 
+// load reads the chart, as that of the version of this program: its images have that as their tag.
+func (h *helmOn) load() (*chartv2.Chart, error) {
+	chart, err := charts.Load(h.chart)
+	if err == nil && version.Known() {
+		chart.Metadata.Version = version.Semantic(version.Version)
+		chart.Metadata.AppVersion = chart.Metadata.Version
+	}
+	return chart, err
+}
+
 // history returns the revisions of the release, the oldest first.
 func (h *helmOn) history() ([]*helm.Release, error) {
 	found, err := action.NewHistory(h.Configuration).Run(h.chart)
@@ -67,15 +83,6 @@ func (h *helmOn) history() ([]*helm.Release, error) {
 
 // busyError says that somebody is changing a release at the moment: the agent's deployer, for example, when the hub brings the agent up to date.
 type busyError struct{ error }
-
-// awaitSettled is settle, after what somebody is doing at the moment.
-func (h *helmOn) awaitSettled(ctx context.Context) (last *helm.Release, deployed bool, err error) {
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(context.Context) (bool, error) { // what it ends with is the last error of settle
-		last, deployed, err = h.settle()
-		return !errors.As(err, &busyError{}), nil
-	})
-	return last, deployed, err
-}
 
 // settle returns the newest revision, nil if there is none, and whether one was ever carried out. An operation whose program was killed is ended.
 func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
@@ -124,7 +131,7 @@ func (h *helmOn) values() (map[string]any, error) {
 
 // plan says what deploy would do.
 func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
-	if chart, err = charts.Load(h.chart); err != nil {
+	if chart, err = h.load(); err != nil {
 		return nil, "", err
 	}
 	revisions, err := h.history()
@@ -135,44 +142,54 @@ func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
 	return chart, fmt.Sprintf("would upgrade revision %d, of %s, to", last.Version, last.Chart.Metadata.Version), h.checkOwn(last, chart)
 }
 
-// deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes, and
-// ends what it has begun although the user interrupts it: a release that is left in the middle hinders whoever comes next.
-func (h *helmOn) deploy(ctx context.Context, given map[string]any) (*helm.Release, error) {
-	chart, err := charts.Load(h.chart)
+// deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes, but
+// for somebody else who is changing the release.
+func (h *helmOn) deploy(ctx context.Context, given map[string]any) (made *helm.Release, err error) {
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // what it ends with is the last error of apply
+		made, err = h.apply(ctx, given)
+		return !errors.As(err, &busyError{}), nil
+	})
+	return made, cmp.Or(err, ctx.Err())
+}
+
+// apply is one attempt of deploy. What it has begun it ends although the user interrupts it: a release that is left in the middle hinders whoever comes next.
+func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release, error) {
+	chart, err := h.load()
 	if err != nil {
 		return nil, err
 	}
-	last, deployed, err := h.awaitSettled(ctx)
+	last, deployed, err := h.settle()
 	if err != nil {
 		return nil, err
 	}
 	if err := h.checkOwn(last, chart); err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	begun, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandoned)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandoned)
 	defer cancel()
 	var made any
 	if deployed {
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
-		made, err = upgrade.RunWithContext(begun, h.chart, chart, given)
+		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
 		install := action.NewInstall(h.Configuration)
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
-		made, err = install.RunWithContext(begun, chart, given)
+		made, err = install.RunWithContext(ctx, chart, given)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err))
+		said := fmt.Errorf("installing the chart %s: %s", h.chart, charts.Sentence(err))
+		if errors.Is(err, driver.ErrReleaseExists) || strings.Contains(err.Error(), pending) { // somebody began in the same moment
+			return nil, busyError{said}
+		}
+		return nil, said
 	}
 	return made.(*helm.Release), nil
 }
 
 // render returns what the release would be made of, on a cluster as this one is.
 func (h *helmOn) render(ctx context.Context, given map[string]any) (string, error) {
-	chart, err := charts.Load(h.chart)
+	chart, err := h.load()
 	if err != nil {
 		return "", err
 	}
