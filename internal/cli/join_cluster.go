@@ -23,7 +23,9 @@ import (
 // joinTokenLife is how long a token that join makes can be used, should the command be killed before it deletes the token.
 const joinTokenLife = time.Hour
 
-// clusterAgent is the Deployment of the chart fleet-agent.
+// agentRelease is that of the chart fleet-agent, and clusterAgent its Deployment.
+var agentRelease = chartRelease{"fleet-agent", naming.SystemNamespace}
+
 var clusterAgent = types.NamespacedName{Namespace: naming.SystemNamespace, Name: "fleet-agent"}
 
 // joinCluster registers a cluster as a Cluster, with a token for just this one.
@@ -63,10 +65,10 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	if err := j.mayTake(ctx, cluster, hub, values["apiServerURL"]); err != nil {
 		return err
 	}
-	if err := j.installAgent(ctx, chartRelease{"fleet-agent", naming.SystemNamespace}, values); err != nil {
+	if err := j.installAgent(ctx, agentRelease, values); err != nil {
 		return err
 	}
-	return j.followCluster(ctx, cluster, hub, token)
+	return j.followCluster(ctx, cluster, hub, token, values)
 }
 
 func (j *joiner) ensureNamespace(ctx context.Context, c *checked, name string) error {
@@ -168,8 +170,24 @@ func (j *joiner) installAgent(ctx context.Context, r chartRelease, values map[st
 	return j.progress.err
 }
 
+// reinstallAgent installs the agent again if its release no longer has the token: the agent's own deployer, which brings the agent up to date, may have begun
+// in the same moment with the values that were there before.
+func (j *joiner) reinstallAgent(ctx context.Context, values map[string]any) error {
+	helm, err := j.helm(agentRelease)
+	if err != nil {
+		return err
+	}
+	has, err := helm.values()
+	if err != nil || has["token"] == values["token"] {
+		return err
+	}
+	j.progress.step("somebody has changed the release meanwhile")
+	return j.installAgent(ctx, agentRelease, values)
+}
+
 // followCluster shows what becomes of the request that the agent makes with a token, and then of its Cluster.
-func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken) error {
+func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken, values map[string]any) error {
+	looked := time.Now()
 	request, record := &fleet.ClusterRegistration{}, &fleet.Cluster{}
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
 		if err := j.requestOf(ctx, hub, token, request); err != nil {
@@ -178,6 +196,12 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		cause, ready, err := cluster.causeOf(ctx, clusterAgent.Namespace, clusterAgent.Name)
 		if err != nil {
 			return false, err
+		}
+		if request.Name == "" && time.Since(looked) > startsWithin {
+			looked = time.Now()
+			if err := j.reinstallAgent(ctx, values); err != nil {
+				return false, err
+			}
 		}
 		switch {
 		case request.Name == "" && cause != nil:
@@ -245,7 +269,7 @@ func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
 	if err != nil {
 		return err
 	}
-	if err := j.installAgent(ctx, chartRelease{"fleet-agent", naming.SystemNamespace}, values); err != nil {
+	if err := j.installAgent(ctx, agentRelease, values); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
