@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -130,6 +131,7 @@ func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) str
 	if err != nil {
 		return ""
 	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	for _, pod := range pods.Items {
 		if !strings.HasPrefix(pod.Name, agent.Name+"-") {
 			continue

@@ -63,6 +63,9 @@ func (h *access) checked() (*checked, error) {
 		return nil, err
 	}
 	config, err := h.ToRESTConfig()
+	if err == nil {
+		err = rest.LoadTLSFiles(config) // the CA goes to agents, which have no files of the user's
+	}
 	return &checked{h, c, config, server}, err
 }
 

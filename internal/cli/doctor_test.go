@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,6 +80,28 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 				t.Errorf("it says, without %q: %v\n%s%s", c.says, err, out, said)
 			}
 		})
+	}
+}
+
+// TestTheCAOfAKubeconfigMayBeAFile has the CA where an agent cannot read it.
+func TestTheCAOfAKubeconfigMayBeAFile(t *testing.T) {
+	_, ca := testkube.NewCertificate(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, []byte(ca), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u := at(t, "https://hub:6443", nil)
+	config, err := clientcmd.LoadFromFile(u.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Clusters["c"].CertificateAuthority = file
+	if err := clientcmd.WriteToFile(*config, u.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", u.kubeconfig)
+	if found, err := newAccess().checked(); err != nil || string(found.config.CAData) != ca {
+		t.Errorf("what agents are given is %q: %v", found.config.CAData, err)
 	}
 }
 

@@ -47,7 +47,11 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	if err := hub.Create(ctx, token); err != nil {
 		return fmt.Errorf("making a registration token in workspace %s: %w", workspace, err)
 	}
-	defer func() { // an hour later it is nothing in any case
+	awaited := false // the agent may still come through with the token
+	defer func() {
+		if awaited {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 		defer cancel()
 		if err := kube.DeleteByUID(ctx, hub, token); err != nil {
@@ -68,7 +72,9 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	if err := j.installAgent(ctx, agentRelease, values); err != nil {
 		return err
 	}
-	return j.followCluster(ctx, cluster, hub, token, values)
+	err = j.followCluster(ctx, cluster, hub, token, values)
+	awaited = err != nil
+	return err
 }
 
 func (j *joiner) ensureNamespace(ctx context.Context, c *checked, name string) error {

@@ -92,6 +92,10 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	if err == nil || !strings.Contains(out, "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled") || !strings.Contains(said, "the cluster has not joined after 20s; what is made stays") {
 		t.Errorf("an image that is not there: %v\n%s%s", err, out, said)
 	}
+	var tokens fleet.ClusterRegistrationTokenList
+	if err := hub.Client(t).List(t.Context(), &tokens, client.InNamespace("slow")); err != nil || len(tokens.Items) != 1 || tokens.Items[0].Spec.TTL.Duration != joinTokenLife || tokens.Items[0].Spec.ClientID == "" {
+		t.Errorf("the agent could still come through by a token for it alone, of which there are %+v: %v", tokens.Items, err)
+	}
 	admin.refused("join --context cli-slow --hub-context cli-init -n slow --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
 
 	out, said, err = admin.run(strings.Fields("join --context cli-slow --hub-context cli-init -n slow --hub-url https://127.0.0.1:1 --timeout 20s --set image.repository=muster-agent")...)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -201,7 +202,7 @@ func (i *issuer) line(values agentchart.Bootstrap, server string) string {
 		url = i.hubURL
 	}
 	if len(ca) == 0 {
-		if config, err := i.ToRESTConfig(); err == nil { // it was read before
+		if config, err := i.ToRESTConfig(); err == nil && rest.LoadTLSFiles(config) == nil { // it was read before
 			ca = config.CAData
 		}
 	}
