@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	semver "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/muster-fleet/muster/charts"
@@ -111,9 +112,24 @@ func isOurs(release *helm.Release, chart *chartv2.Chart) bool {
 	return release.Chart != nil && release.Chart.Metadata != nil && release.Chart.Metadata.Home == chart.Metadata.Home
 }
 
-// checkOwn refuses a release of somebody else's chart.
+// older says whether a version is older than another. A commit without a version, 0.0.0 and its hash, is neither older nor newer.
+func older(version, other string) bool {
+	a, unread := semver.ParseSemantic(version)
+	b, err := semver.ParseSemantic(other)
+	isReleased := func(v *semver.Version) bool { return v.Major()+v.Minor()+v.Patch() > 0 }
+	return unread == nil && err == nil && isReleased(a) && isReleased(b) && a.LessThan(b)
+}
+
+// checkOwn refuses a release of somebody else's chart, and one of a newer version than this program's.
 func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
-	if last == nil || isOurs(last, chart) {
+	if last == nil {
+		return nil
+	}
+	has, brought := last.Chart.Metadata.Version, chart.Metadata.Version
+	if isOurs(last, chart) {
+		if version.Known() && older(brought, has) {
+			return fmt.Errorf("release %s in namespace %s is of version %s, and this muster brings %s: use muster of that version or a newer one", h.chart, h.namespace, has, brought)
+		}
 		return nil
 	}
 	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over", h.chart, h.namespace,
