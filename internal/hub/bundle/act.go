@@ -39,6 +39,11 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			changed = append(changed, i)
 		}
 	}
+	if len(fresh) > 0 {
+		if gone, err := c.isGone(ctx, o.bundle); gone || err != nil {
+			return 0, err
+		}
+	}
 	write := func(indexes []int, atOnce int) error {
 		return forEach(ctx, len(indexes), atOnce, func(n int) error {
 			i := indexes[n]
@@ -53,6 +58,20 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		known.recordAnswer(o.targets[i])
 	}
 	return len(fresh), err
+}
+
+// isGone says whether a Bundle that the cache shows is none any more. When the API server was restored from a snapshot, the cache of BundleDeployments may know that
+// before that of Bundles: a BundleDeployment that is made then is deleted a moment later, and its agent would take that for the deletion of what it has
+// had all along, which the snapshot does not know.
+func (c *Controller) isGone(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
+	now := kube.Metadata(fleet.GroupVersion.WithKind("Bundle"))
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(bundle), now)
+	if apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return true, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading Bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
+	}
+	return now.UID != bundle.UID, nil
 }
 
 // forEach does something with each of n objects, so many at once, and returns all errors.
