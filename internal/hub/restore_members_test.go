@@ -97,7 +97,7 @@ func TestMembersThatJoinedLeftAndGotBundlesSinceTheSnapshotLoseNothing(t *testin
 	if now := f.untilReady(stays.name, "Ready"); now.UID != first.UID {
 		t.Error("the one that stayed is another Cluster")
 	}
-	left.untilReady(left.name, "Ready") // as in the snapshot: it can be asked to leave once more
+	left.untilReady(left.name, "Ready")                                                      // as in the snapshot: it can be asked to leave once more
 	left.eventually("the agent that had left is a member as in the snapshot", func() error { // whose record shows at once what it showed then
 		if state, reason, _ := left.agent.agent.Status(); state != agent.Joined {
 			return fmt.Errorf("it is %s: %s", state, reason)
