@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,16 +29,6 @@ func interruptible(ctx context.Context, err error) error {
 		return errInterrupted
 	}
 	return err
-}
-
-// require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
-func require(ctx context.Context, checks []check) error {
-	for _, c := range checks {
-		if _, err := c.run(ctx); err != nil && !errors.As(err, &notAsked{}) {
-			return err
-		}
-	}
-	return nil
 }
 
 // awaitDeployment waits until a Deployment is available, and shows what keeps it from that.
@@ -92,27 +81,6 @@ func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *r
 	}
 	cause, _ = rollout.CauseOf(deployment, pods.Items)
 	return cause, false, nil
-}
-
-// runChecks prints the outcome of checks, and returns how many found something wrong.
-func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, err error) {
-	p := &prose{out: out}
-	for _, c := range checks {
-		says, err := c.run(ctx)
-		verdict := "ok"
-		switch {
-		case errors.As(err, &notAsked{}):
-			verdict, says = "unknown", err.Error()
-		case err != nil:
-			verdict, says = "WRONG", err.Error()
-			wrong++
-		}
-		p.line("  %-8s %-10s %s", verdict, c.about, says)
-		if err != nil && c.first {
-			break
-		}
-	}
-	return wrong, p.err
 }
 
 // said is what the agent's programs give as the reason of a state in their log.

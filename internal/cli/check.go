@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -48,6 +49,37 @@ type check struct {
 
 // notAsked is the error of a check that could not look.
 type notAsked struct{ error }
+
+// require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
+func require(ctx context.Context, checks []check) error {
+	for _, c := range checks {
+		if _, err := c.run(ctx); err != nil && !errors.As(err, &notAsked{}) {
+			return err
+		}
+	}
+	return nil
+}
+
+// runChecks prints the outcome of checks, and returns how many found something wrong.
+func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, err error) {
+	p := &prose{out: out}
+	for _, c := range checks {
+		says, err := c.run(ctx)
+		verdict := "ok"
+		switch {
+		case errors.As(err, &notAsked{}):
+			verdict, says = "unknown", err.Error()
+		case err != nil:
+			verdict, says = "WRONG", err.Error()
+			wrong++
+		}
+		p.line("  %-8s %-10s %s", verdict, c.about, says)
+		if err != nil && c.first {
+			break
+		}
+	}
+	return wrong, p.err
+}
 
 // checked is a cluster that is looked at.
 type checked struct {

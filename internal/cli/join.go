@@ -162,7 +162,7 @@ func (j *joiner) run(ctx context.Context) error {
 	return err
 }
 
-// tellApart refuses to make a hub a member of itself, which by mistake is easy to ask for. What the hub's admission says of its own cluster is another thing.
+// tellApart refuses to make a hub a member of itself, which two contexts of one cluster easily ask for by mistake.
 func (j *joiner) tellApart(ctx context.Context, cluster, hub *checked) error {
 	id, err := cluster.clusterID(ctx)
 	if err != nil {

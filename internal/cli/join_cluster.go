@@ -157,7 +157,7 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	case hub == nil || record.Namespace == "" || record.Namespace == j.workspace():
 		return nil
 	}
-	if err := hub.Get(ctx, record, &fleet.Cluster{}); apierrors.IsNotFound(err) {
+	if err := hub.Get(ctx, record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil // it has left
 	}
 	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, record, j.workspace())

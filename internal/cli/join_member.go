@@ -43,16 +43,21 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 		return err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"}}
-	if err := j.ensureMemberCluster(ctx, hub, account); err != nil {
+	account.Labels = map[string]string{labelMadeBy: madeByUs}
+	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: j.labels}}
+	record.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
+	exists, err := j.memberExists(ctx, hub, record)
+	if err != nil {
 		return err
 	}
-	if err := hub.Create(ctx, account); apierrors.IsAlreadyExists(err) {
-		err = hub.Get(ctx, client.ObjectKeyFromObject(account), account)
-		if err != nil {
-			return err
+	if err := j.ensureAccount(ctx, hub, account, exists); err != nil {
+		return err
+	}
+	if !exists {
+		if err := hub.Create(ctx, record); err != nil {
+			return fmt.Errorf("making MemberCluster %s: %w", j.name, err)
 		}
-	} else if err != nil {
-		return fmt.Errorf("making the account of MemberCluster %s on the hub: %w", j.name, err)
+		j.progress.step("MemberCluster %s is made", j.name)
 	}
 	token, err := kube.RequestToken(ctx, hub.SubResource("token"), account, memberTokenLife)
 	if err != nil {
@@ -78,29 +83,36 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	return j.followMember(ctx, cluster, hub)
 }
 
-// ensureMemberCluster makes the record of a member, or finds that it is there with the same identity.
-func (j *joiner) ensureMemberCluster(ctx context.Context, hub *checked, account *corev1.ServiceAccount) error {
-	identity := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
-	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: j.labels}, Spec: clusterv1beta1.MemberClusterSpec{Identity: identity}}
-	err := hub.Create(ctx, record)
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		if err := hub.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
-			return err
-		}
-	case err != nil:
-		return fmt.Errorf("making MemberCluster %s: %w", j.name, err)
-	default:
-		j.progress.step("MemberCluster %s is made", j.name)
-		return nil
+// memberExists says whether there is a MemberCluster of that name already, which has to have the same identity.
+func (j *joiner) memberExists(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) (bool, error) {
+	found := &clusterv1beta1.MemberCluster{}
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(record), found); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("looking for MemberCluster %s: %w", j.name, err)
 	}
-	has := record.Spec.Identity
+	has, identity := found.Spec.Identity, record.Spec.Identity
 	switch {
-	case record.DeletionTimestamp != nil:
-		return fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
+	case found.DeletionTimestamp != nil:
+		return false, fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
 	case has.Kind != identity.Kind || has.Namespace != identity.Namespace || has.Name != identity.Name:
-		return fmt.Errorf("MemberCluster %s is there with the identity %s %s/%s, not ServiceAccount %s/%s: say another --name, or correct its spec.identity", j.name,
+		return false, fmt.Errorf("MemberCluster %s is there with the identity %s %s/%s, not ServiceAccount %s/%s: say another --name, or correct its spec.identity", j.name,
 			has.Kind, has.Namespace, has.Name, identity.Namespace, identity.Name)
+	}
+	return true, nil
+}
+
+// ensureAccount makes the account of a member on the hub. One that others have made is only used if a MemberCluster names it: it may have rights that nobody meant to give to a member.
+func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev1.ServiceAccount, named bool) error {
+	err := hub.Create(ctx, account)
+	if apierrors.IsAlreadyExists(err) {
+		err = hub.Get(ctx, client.ObjectKeyFromObject(account), account)
+		if err == nil && !named && account.Labels[labelMadeBy] != madeByUs {
+			return fmt.Errorf("ServiceAccount %s/%s on the hub is somebody else's: delete it, or say another --name", account.Namespace, account.Name) //nolint:staticcheck // a kind
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("making the account of MemberCluster %s on the hub: %w", j.name, err)
 	}
 	return nil
 }

@@ -76,6 +76,13 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		}
 		return fmt.Errorf("not so: %+v", record.Status.Conditions)
 	})
+	powerful := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: memberAgent.Namespace, Name: "taken-hub-cluster-access"}}
+	if err := c.Create(ctx, powerful); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		admin.refused("join --context cli-edge --hub-context cli-init --member --name taken", "ServiceAccount fleet-system/taken-hub-cluster-access on the hub is somebody else's")
+	}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "theirs"}}
 	if err := edge.Client(t).Create(ctx, theirs); err != nil {
 		t.Fatal(err)
