@@ -253,17 +253,28 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 	return failed
 }
 
-// requestOf reads the newest request that was made with a token, if there is one.
+// requestOf reads the request that was made with a token, if there is one. Of several, which an agent that is replaced while it asks makes, the newest counts; the
+// hub deletes those that are superseded.
 func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken, into *fleet.ClusterRegistration) error {
+	var requests []fleet.ClusterRegistration
 	err := eachOf(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
-		if r := o.(*fleet.ClusterRegistration); into.Name == "" || r.Name == into.Name || into.CreationTimestamp.Before(&r.CreationTimestamp) {
-			r.DeepCopyInto(into)
-		}
+		requests = append(requests, *o.(*fleet.ClusterRegistration).DeepCopy())
 	}, client.InNamespace(token.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: token.Name})
 	if err != nil {
 		return fmt.Errorf("what becomes of the request cannot be seen: %w", err)
 	}
+	*into = newestRequest(requests)
 	return nil
+}
+
+// newestRequest is the one that was made last, and one that was granted before another of the same second. It has no name if there is none.
+func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRegistration) {
+	for _, r := range requests {
+		if newest.Name == "" || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
+			newest = r
+		}
+	}
+	return newest
 }
 
 // joinByToken installs the agent with a token that somebody else has made, and waits until it says that it has joined.

@@ -148,6 +148,25 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.refused("join --context cli-slow --hub-context cli-init -n slow --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
 }
 
+func TestARequestThatIsGoneIsNotAwaited(t *testing.T) {
+	at := func(name string, second int64, granted bool) fleet.ClusterRegistration {
+		return fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)}, Status: fleet.ClusterRegistrationStatus{Granted: granted}}
+	}
+	for name, row := range map[string]struct {
+		requests []fleet.ClusterRegistration
+		want     string
+	}{
+		"nobody has asked":                             {nil, ""},
+		"the newest counts":                            {[]fleet.ClusterRegistration{at("a", 2, false), at("b", 1, true)}, "a"},
+		"of the same second the one that is granted":   {[]fleet.ClusterRegistration{at("a", 1, true), at("b", 1, false)}, "a"},
+		"of the same second the one, in another order": {[]fleet.ClusterRegistration{at("b", 1, false), at("a", 1, true)}, "a"},
+	} {
+		if got := newestRequest(row.requests).Name; got != row.want {
+			t.Errorf("%s: %q instead of %q", name, got, row.want)
+		}
+	}
+}
+
 // untilReady waits until a Cluster is, which an agent that was just restarted is a while later.
 func (u user) untilReady(name string) {
 	u.t.Helper()
