@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
@@ -116,28 +115,35 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 
 // agentsHub names the hub for which an agent works, if that can be seen.
 func (c *checked) agentsHub(ctx context.Context) string {
-	server, record, err := c.installedFor(ctx)
-	if err != nil || server == "" {
+	is, err := c.installedFor(ctx)
+	if err != nil || is.server == "" {
 		return ""
 	}
-	return fmt.Sprintf(", as Cluster %s of the hub at %s", record, server)
+	return fmt.Sprintf(", as Cluster %s of the hub at %s", is.record, is.server)
 }
 
-// installedFor says for which hub the agent of a Cluster works, and as which; empty if there is none that does.
-func (c *checked) installedFor(ctx context.Context) (server string, record types.NamespacedName, err error) {
+// installedAgent is the hub for which the agent of a Cluster works, as which Cluster, and its credential there. It is empty if there is none that works for any.
+type installedAgent struct {
+	server, token string
+	record        types.NamespacedName
+}
+
+func (c *checked) installedFor(ctx context.Context) (is installedAgent, err error) {
 	secret := &corev1.Secret{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, secret)
-	if apierrors.IsNotFound(err) {
-		return "", record, nil
-	} else if err != nil {
-		return "", record, err
+	if err != nil {
+		return is, client.IgnoreNotFound(err)
 	}
 	config, err := clientcmd.Load(secret.Data["kubeconfig"])
 	if err != nil {
-		return "", record, nil //nolint:nilerr // an agent that cannot read it joins anew
+		return is, nil //nolint:nilerr // an agent that cannot read it joins anew
 	}
 	for _, of := range config.Clusters {
-		server = of.Server
+		is.server = of.Server
 	}
-	return server, types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}, nil
+	for _, user := range config.AuthInfos {
+		is.token = user.Token
+	}
+	is.record = types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}
+	return is, nil
 }

@@ -25,6 +25,8 @@ type initializer struct {
 	hubURL        string
 	dryRun, print bool
 	timeout       time.Duration
+	// takesOver says that what the charts make may be there already, as the objects of another hub.
+	takesOver bool
 }
 
 func newInit(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -102,6 +104,7 @@ func (i *initializer) install(ctx context.Context, p *progress, cluster *checked
 	if err != nil {
 		return err
 	}
+	helm.takesOver = i.takesOver
 	if i.dryRun {
 		chart, does, err := helm.plan()
 		if err != nil {

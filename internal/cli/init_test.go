@@ -17,13 +17,17 @@ import (
 )
 
 // withPods starts a control plane whose Pods run as processes of this machine.
-func withPods(t *testing.T, name string) testkube.Cluster {
+func withPods(t *testing.T, name string, images ...string) testkube.Cluster {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}
 	agent := testkube.Build(t, "muster-agent")
 	testkube.Build(t, "muster-deployer") // which the agent starts from its own directory
-	return testkube.Start(t, name, "--node=true", "--image", "muster-hub="+testkube.Build(t, "muster-hub"), "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
+	flags := []string{"--node=true"}
+	for _, image := range append(images, "muster-hub="+testkube.Build(t, "muster-hub"), "muster-agent="+agent, "member-agent="+agent) {
+		flags = append(flags, "--image", image)
+	}
+	return testkube.Start(t, name, flags...)
 }
 
 // contexts is a user with a context for each of some clusters, each of its name, of which the first is the current one.

@@ -143,24 +143,24 @@ func (j *joiner) address(values map[string]any) (map[string]any, error) {
 // mayTake refuses a cluster that is a member elsewhere, unless it is to be moved: of another hub than the one at this address, or of another workspace. The hub
 // is nil where it cannot be asked.
 func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any) error {
-	server, record, err := cluster.installedFor(ctx)
+	is, err := cluster.installedFor(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("whether %s is a member already cannot be seen: %w", cluster.role, err)
 	case j.moves:
-		if server != "" && (server != address || record.Namespace != j.workspace()) {
-			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", record, server)
+		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
+			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)
 		}
 		return nil
-	case server != "" && server != address:
-		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, say --hub-url %s", cluster.role, server, record, server)
-	case hub == nil || record.Namespace == "" || record.Namespace == j.workspace():
+	case is.server != "" && is.server != address:
+		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, say --hub-url %s", cluster.role, is.server, is.record, is.server)
+	case hub == nil || is.record.Namespace == "" || is.record.Namespace == j.workspace():
 		return nil
 	}
-	if err := hub.Get(ctx, record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+	if err := hub.Get(ctx, is.record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil // it has left
 	}
-	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, record, j.workspace())
+	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, is.record, j.workspace())
 }
 
 func (j *joiner) installAgent(ctx context.Context, r chartRelease, values map[string]any) error {

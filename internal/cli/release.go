@@ -43,6 +43,8 @@ type chartRelease struct{ chart, namespace string }
 type helmOn struct {
 	*action.Configuration
 	chartRelease
+	// replaces says that the release may be of somebody else's chart, takesOver that its objects may be there already as those of no release or of another one.
+	replaces, takesOver bool
 }
 
 func (h *access) helm(r chartRelease) (*helmOn, error) {
@@ -51,7 +53,7 @@ func (h *access) helm(r chartRelease) (*helmOn, error) {
 	if err := configuration.Init(h.within(r.namespace), r.namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("preparing Helm: %w", err)
 	}
-	return &helmOn{configuration, r}, nil
+	return &helmOn{Configuration: configuration, chartRelease: r}, nil
 }
 
 // load reads the chart, as that of the version of this program: its images have that as their tag.
@@ -102,9 +104,12 @@ func (h *helmOn) settle() (last *helm.Release, deployed bool, err error) {
 			return nil, false, fmt.Errorf("ending revision %d of release %s, which was begun and left: %w", last.Version, h.chart, err)
 		}
 	}
-	return last, last.Info.Status != common.StatusUninstalled && slices.ContainsFunc(revisions, func(r *helm.Release) bool {
-		return r.Info.Status == common.StatusDeployed || r.Info.Status == common.StatusSuperseded
-	}), nil
+	return last, last.Info.Status != common.StatusUninstalled && slices.ContainsFunc(revisions, carriedOut), nil
+}
+
+// carriedOut says whether a revision has been what a release is.
+func carriedOut(r *helm.Release) bool {
+	return r.Info.Status == common.StatusDeployed || r.Info.Status == common.StatusSuperseded
 }
 
 // isOurs says whether a release is of a chart of this project: others have charts of the same names.
@@ -132,7 +137,10 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over", h.chart, h.namespace,
+	if h.replaces {
+		return nil
+	}
+	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: muster migrate changes over", h.chart, h.namespace,
 		last.Chart.Metadata.Home, last.Chart.Metadata.Version)
 }
 
@@ -187,10 +195,12 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	if deployed {
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
+		upgrade.TakeOwnership = h.takesOver
 		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
 		install := action.NewInstall(h.Configuration)
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
+		install.TakeOwnership = h.takesOver
 		made, err = install.RunWithContext(ctx, chart, given)
 	}
 	if err != nil {
@@ -201,6 +211,19 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		return nil, said
 	}
 	return made.(*helm.Release), nil
+}
+
+// rollBack makes the release what it was with one of its revisions.
+func (h *helmOn) rollBack(ctx context.Context, to int) error {
+	if _, _, err := h.settle(); err != nil {
+		return err
+	}
+	back := action.NewRollback(h.Configuration)
+	back.Version, back.WaitStrategy, back.Timeout = to, kube.HookOnlyStrategy, abandoned
+	if err := back.Run(h.chart); err != nil {
+		return fmt.Errorf("rolling release %s in namespace %s back to revision %d: %w", h.chart, h.namespace, to, err)
+	}
+	return ctx.Err()
 }
 
 // render returns what the release would be made of, on a cluster as this one is.

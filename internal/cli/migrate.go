@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What members and hubs can change over from.
+const (
+	fromRancherFleet = "rancher-fleet"
+	fromKubeFleet    = "kubefleet"
+)
+
+// migrator is the command muster migrate. Its access is that to the hub.
+type migrator struct {
+	genericiooptions.IOStreams
+	*access
+	chartValues
+	from         string
+	back, dryRun bool
+	timeout      time.Duration
+	progress     progress
+}
+
+func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	m := &migrator{IOStreams: streams, access: h}
+	command := &cobra.Command{
+		Use:   "migrate --from rancher-fleet|kubefleet [MEMBER-CONTEXT...]",
+		Short: "Change members, or a hub, over from Rancher Fleet or KubeFleet, and back",
+		Long: `migrate puts Muster's agent in the place of the one of Rancher Fleet or KubeFleet on the clusters of some contexts, one after the other, and ends at the first that does not
+come about. The member stays the same record with the same labels, and nothing that was delivered is touched. --back puts the agent of before in its place again, by the revision
+of its release. The members' hub, to which the current context or --context leads, has to be Muster's.
+
+Without a context of a member it is the hub that changes over from KubeFleet: KubeFleet's hub agent is stopped, not removed, its webhooks are deleted, which would refuse every
+change without it, and the charts of Muster's hub are installed. Members stay joined meanwhile.
+
+Given again it goes on where it was; --dry-run says what there is, and what would be done.`,
+		Example: `  # The hub of KubeFleet, and then its members one by one.
+  muster migrate --from kubefleet --context hub --dry-run
+  muster migrate --from kubefleet --context hub
+  muster migrate --from kubefleet --context hub edge-1 edge-2
+
+  # A cluster with the agent of Rancher Fleet, and back.
+  muster migrate --from rancher-fleet --context hub edge-1
+  muster migrate --from rancher-fleet --context hub edge-1 --back`,
+		ValidArgsFunction: h.contexts,
+		RunE: func(command *cobra.Command, args []string) error {
+			return interruptible(command.Context(), m.run(command.Context(), args))
+		},
+	}
+	m.addFlags(command, "that is installed")
+	flags := command.Flags()
+	flags.StringVar(&m.from, "from", "", "what is changed over from: rancher-fleet or kubefleet")
+	flags.BoolVar(&m.back, "back", false, "put what was there before in its place again")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what there is, and what would be done")
+	flags.DurationVar(&m.timeout, "timeout", 5*time.Minute, "how long to wait for each agent, or for the hub")
+	complete(command, "from", cobra.FixedCompletions([]cobra.Completion{fromRancherFleet, fromKubeFleet}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (m *migrator) validate(members []string) error {
+	switch {
+	case m.from != fromRancherFleet && m.from != fromKubeFleet:
+		return fmt.Errorf("say what is changed over from: --from %s or --from %s", fromRancherFleet, fromKubeFleet)
+	case m.from == fromRancherFleet && len(members) == 0:
+		return errors.New("say which members change over, by their contexts: muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; the hub of Rancher Fleet does not become Muster's, " +
+			"its members register with a hub of Muster's by a token: muster join")
+	case m.timeout <= 0:
+		return errors.New("--timeout is more than 0: what has not come about is not changed over")
+	}
+	return nil
+}
+
+func (m *migrator) run(ctx context.Context, members []string) error {
+	if err := m.validate(members); err != nil {
+		return err
+	}
+	m.progress = newProgress(m.Out)
+	hub, err := m.checked()
+	if err != nil {
+		return err
+	}
+	checks := hub.reachable()
+	if len(members) > 0 {
+		checks = append(checks, hub.hubRuns()...)
+	}
+	if err := require(ctx, checks); err != nil {
+		return err
+	}
+	if len(members) == 0 {
+		return m.migrateHub(ctx, hub)
+	}
+	for i, name := range members {
+		if err := m.migrateMember(ctx, hub, name); err != nil {
+			if after := len(members) - i - 1; after > 0 {
+				err = fmt.Errorf("%w; %d more members were not looked at", err, after)
+			}
+			return err
+		}
+	}
+	return m.progress.err
+}
+
+// migrateMember changes the agent of one member.
+func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string) error {
+	cluster, err := m.in(name, "cluster "+name).checked()
+	if err != nil {
+		return err
+	}
+	if err := require(ctx, append(cluster.reachable(), cluster.mayInstallAgent()...)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	find := m.rancherAgent
+	if m.from == fromKubeFleet {
+		find = m.kubeFleetAgent
+	}
+	agent, err := find(ctx, cluster, hub)
+	if err != nil {
+		return err
+	}
+	change, err := m.plan(agent)
+	if err != nil {
+		return err
+	}
+	m.progress.step("%s: %s %s", cluster.role, m.title(agent.record), change.says)
+	if m.dryRun {
+		return m.progress.err
+	}
+	if err := change.do(ctx); err != nil {
+		return err
+	}
+	if err := cluster.awaitDeployment(ctx, &m.progress, agent.deployment.Namespace, agent.deployment.Name, "the agent"); err != nil {
+		return fmt.Errorf("%w; the command can be given again", err)
+	}
+	if err := m.untilItActs(ctx, hub, agent); err != nil {
+		return err
+	}
+	j := &joiner{IOStreams: m.IOStreams, access: m.access}
+	return j.show(ctx, hub, agent.record)
+}
+
+// untilItActs waits until the hub takes the agent that is there now for the one of the member.
+func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migratedAgent) error {
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(agent.record), agent.record); err != nil {
+			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", m.title(agent.record), err)
+		}
+		native, err := agent.native(ctx)
+		if err == nil && native == m.back {
+			m.progress.step("the hub waits for the first heartbeat of the agent")
+		}
+		return native != m.back, err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("the hub has not heard of the agent of %s within %s: muster explain %s says what it knows; the command can be given again", m.title(agent.record), m.timeout, nameOf(agent.record))
+	}
+	return err
+}
+
+// migration is a change of a release.
+type migration struct {
+	says string
+	do   func(context.Context) error
+}
+
+// plan says what the release of an agent is, and how it is changed to what it should be.
+func (m *migrator) plan(agent *migratedAgent) (migration, error) {
+	chart, err := agent.helm.load()
+	if err != nil {
+		return migration{}, err
+	}
+	last := agent.revisions[len(agent.revisions)-1]
+	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
+	if !m.back {
+		given, err := m.over(map[string]any{})
+		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }}, err
+	}
+	if !isOurs(last, chart) {
+		return migration{has + " already", func(context.Context) error { return nil }}, nil
+	}
+	if agent.stays != "" {
+		return migration{}, errors.New(agent.stays)
+	}
+	for _, r := range slices.Backward(agent.revisions) {
+		if carriedOut(r) && !isOurs(r, chart) {
+			return migration{fmt.Sprintf("%s, which becomes again what it was with revision %d, %s %s", has, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
+				return agent.helm.rollBack(ctx, r.Version)
+			}}, nil
+		}
+	}
+	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
+}
+
+// replace installs Muster's chart in the place of another one of its name, with the values that were set for that.
+func (m *migrator) replace(ctx context.Context, agent *migratedAgent, given map[string]any) error {
+	if agent.prepare != nil {
+		if err := agent.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	agent.helm.replaces = true
+	made, err := agent.helm.deploy(ctx, given)
+	if err != nil {
+		return err
+	}
+	m.progress.step("chart %s %s is installed, revision %d", agent.helm.chart, made.Chart.Metadata.Version, made.Version)
+	return m.progress.err
+}
+
+// whose says whose a chart is that has the name of one of ours.
+func whose(release *helm.Release, chart *chartv2.Chart) string {
+	if isOurs(release, chart) {
+		return "Muster's"
+	}
+	return "another chart of that name,"
+}
