@@ -153,7 +153,11 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	h.check(err)
 	record := &fleet.Cluster{}
 	h.check(h.Get(ctx, types.NamespacedName{Namespace: "ranch", Name: naming.Cluster("ranch-1")}, record))
-	d.install(rancherChart, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "clientID": "ranch-1"})
+	set := map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "clientID": "ranch-1"}
+	for key, value := range values {
+		set[key] = value
+	}
+	d.install(rancherChart, naming.SystemNamespace, set)
 	admin.refused("migrate --from rancher-fleet cli-theirs", "cluster cli-theirs is no member yet: the agent has no credential in Secret cattle-fleet-system/fleet-agent")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
 		"kubeconfig": string(hub.Kubeconfig(t, "not.a.token")), "clusterNamespace": "ranch", "clusterName": "nobody", "deploymentNamespace": naming.MemberNamespace("ranch", record.Name)}}
