@@ -287,7 +287,7 @@ func TestAgentThatDoesNotDeliverGetsNoRightToAndIsTold(t *testing.T) {
 
 func TestRetiredValuesAreNamedAndIgnored(t *testing.T) {
 	out := agent(valuesOfToken(t), "apiServerURL=https://hub", "kubectl.tag=x", "image.os=linux", "agent.replicas=2", "leaderElection.leaseDuration=1s").mustRender(t)
-	want := "were ignored: agent, kubectl, leaderElection, image.os"
+	want := "were ignored: agent, image.os, kubectl, leaderElection"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}

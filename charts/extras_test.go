@@ -73,26 +73,3 @@ func TestAgentsTakeWhatAClusterAsksOfPods(t *testing.T) {
 		t.Errorf("a label that is a number: %v", err)
 	}
 }
-
-func TestMonitoringIsThereIfAskedFor(t *testing.T) {
-	for _, object := range hub("").mustRender(t).objects {
-		if strings.HasPrefix(object.GetAPIVersion(), "monitoring.coreos.com/") {
-			t.Errorf("%s %s is there, and nobody asked for it", object.GetKind(), object.GetName())
-		}
-	}
-	out := hub("", "monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus", "monitoring.rules.enabled=true").mustRender(t)
-	monitor := out.object(t, "PodMonitor", "fleet-controller")
-	selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
-	labels, _, _ := out.podOf(t, "fleet-controller")
-	if monitor.GetLabels()["release"] != "prometheus" || len(selector) == 0 || labels["app"] != selector["app"] {
-		t.Errorf("the PodMonitor has the labels %v and selects %v", monitor.GetLabels(), selector)
-	}
-	groups, _, _ := unstructured.NestedSlice(out.object(t, "PrometheusRule", "fleet-controller").Object, "spec", "groups")
-	for _, rule := range groups[0].(map[string]any)["rules"].([]any) {
-		rule := rule.(map[string]any)
-		summary := rule["annotations"].(map[string]any)["summary"].(string)
-		if rule["expr"] == "" || summary == "" || strings.Contains(summary, `"{{`) {
-			t.Errorf("alert %v: %v", rule["alert"], rule)
-		}
-	}
-}

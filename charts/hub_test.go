@@ -144,7 +144,7 @@ metrics: {enabled: true}
 leaderElection: {leaseDuration: 30s, retryPeriod: 10s, renewDeadline: 25s}
 controller: {reconciler: {workers: {bundle: "50"}}}
 `).mustRender(t)
-	want := "were ignored: gitops, helmops, imagescan, metrics, migrations, shards, controller.reconciler"
+	want := "were ignored: controller.reconciler, gitops, helmops, imagescan, metrics, migrations, shards"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}
@@ -178,7 +178,9 @@ func TestHubMayNotEscalate(t *testing.T) {
 func TestNamespacedObjectsSayTheReleaseNamespace(t *testing.T) {
 	for _, command := range []helm{hub(""), agent(valuesOfToken(t), "apiServerURL=https://hub")} {
 		command.namespace = "elsewhere"
-		command.set = append(command.set, "internal.systemNamespace=elsewhere")
+		if command.chart == "fleet-agent" {
+			command.set = append(command.set, "internal.systemNamespace=elsewhere")
+		}
 		for _, object := range command.mustRender(t).objects {
 			clusterScoped := strings.HasPrefix(object.GetKind(), "Cluster") ||
 				slices.Contains([]string{"CustomResourceDefinition", "FlowSchema", "PriorityLevelConfiguration"}, object.GetKind())

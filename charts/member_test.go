@@ -271,8 +271,8 @@ enableNamespaceCollectionInPropertyProvider: false
 	if got := environment(out.container(t, "member-agent"))["MEMBER_CLUSTER_NAME"]; got != "42" {
 		t.Errorf("the name is %v", got)
 	}
-	want := "were ignored: azure, enableNamespaceCollectionInPropertyProvider, enablePprof, hubPprofPort, pprofPort, priorityQueue, refreshtoken, replicaCount, " +
-		"config.CABundle, config.azureCloudConfig, config.identityCert, config.identityKey"
+	want := "were ignored: azure, config.CABundle, config.azureCloudConfig, config.identityCert, config.identityKey, " +
+		"enableNamespaceCollectionInPropertyProvider, enablePprof, hubPprofPort, pprofPort, priorityQueue, refreshtoken, replicaCount"
 	if !strings.Contains(out.notes, want) {
 		t.Errorf("notes do not say %q:\n%s", want, out.notes)
 	}

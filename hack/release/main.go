@@ -1,5 +1,5 @@
 // Command release writes what a version of Muster is delivered as: the command line for each platform, the charts as a repository, and the checksums of all that is in
-// the directory, the images among it, with where they come from and, with a key, a signature.
+// the directory, the images among it, with where they come from and, with a key, signatures of the checksums and of the images.
 //
 // The same commit gives the same files: nothing of the machine or the day is in them.
 package main
@@ -16,7 +16,7 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "directory that everything goes to")
 	flag.StringVar(&r.described, "version", "", "version of all that is made, as git describes it")
 	flag.StringVar(&r.url, "url", "", "where the charts will be served, if not beside the index")
-	flag.StringVar(&r.key, "key", "", "file of a private key (PEM, PKCS #8, ECDSA) that signs the checksums")
+	flag.StringVar(&r.key, "key", "", "file of a private key (PEM, PKCS #8, ECDSA) that signs the images and the checksums")
 	flag.Parse()
 	if err := r.make(); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)

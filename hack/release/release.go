@@ -42,6 +42,9 @@ func (r *release) make() error {
 	if err := r.buildImages(); err != nil {
 		return err
 	}
+	if err := r.signImages(); err != nil {
+		return err
+	}
 	if err := r.packCharts(); err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -86,18 +84,7 @@ func TestWhatIsDeliveredIsVouchedFor(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.out, "a"), []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.key = filepath.Join(t.TempDir(), "cosign.key")
-	if err := os.WriteFile(r.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	_, r.key = throwAway(t)
 	for range 2 { // what vouches is not vouched for
 		if err := r.vouch(); err != nil {
 			t.Fatal(err)
@@ -137,8 +124,8 @@ func TestWhatIsDeliveredIsVouchedFor(t *testing.T) {
 	}
 }
 
-// helm runs the command helm for a cluster, with its settings in a directory.
-func helm(t *testing.T, settings, kubeconfig, line string) {
+// helm runs the command helm for a cluster, with its settings in a directory, and returns what it prints.
+func helm(t *testing.T, settings, kubeconfig, line string) string {
 	t.Helper()
 	in := func(name string) string { return filepath.Join(settings, name) }
 	args := append(strings.Fields(line), "--kubeconfig", kubeconfig, "--repository-config", in("repositories.yaml"), "--repository-cache", in("repository"),
@@ -153,6 +140,7 @@ func helm(t *testing.T, settings, kubeconfig, line string) {
 	if err := command.ExecuteContext(context.Background()); err != nil {
 		t.Fatalf("helm %s: %v\n%s", line, err, &out)
 	}
+	return out.String()
 }
 
 // TestTheChartsInstallFromTheRepository serves dist/charts, and registers a cluster with the commands of the user guide.

@@ -66,7 +66,7 @@ func (r *release) subjects() ([]subject, error) {
 			return err
 		}
 		name, err := filepath.Rel(r.out, path)
-		if err != nil || name == checksums || name == signature || name == publicKey || name == provenance {
+		if err != nil || name == checksums || name == signature || name == publicKey || name == provenance || strings.HasSuffix(name, signedSuffix) {
 			return err
 		}
 		file, err := os.Open(path)
@@ -101,28 +101,11 @@ func (r *release) statement(subjects []subject) any {
 
 // sign signs the checksums as cosign sign-blob does, so that cosign verify-blob --key cosign.pub --signature checksums.txt.sig checksums.txt verifies them.
 func (r *release) sign(text []byte) error {
-	if r.key == "" {
-		fmt.Fprintln(os.Stderr, "release: nothing is signed; -key says with which key")
-		return nil
+	key, err := r.privateKey()
+	if err != nil || key == nil {
+		return err
 	}
-	read, err := os.ReadFile(r.key)
-	if err != nil {
-		return fmt.Errorf("reading the key that signs: %w", err)
-	}
-	block, _ := pem.Decode(read)
-	if block == nil {
-		return errors.New("the key that signs is no PEM")
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return errors.New("the key that signs is no unencrypted PKCS #8, as openssl pkcs8 -topk8 -nocrypt writes it")
-	}
-	key, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok {
-		return errors.New("the key that signs is not ECDSA")
-	}
-	digest := sha256.Sum256(text)
-	signed, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
+	signed, err := signatureOf(key, text)
 	if err != nil {
 		return err
 	}
@@ -130,8 +113,40 @@ func (r *release) sign(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.out, signature), []byte(base64.StdEncoding.EncodeToString(signed)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.out, signature), []byte(signed), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(r.out, publicKey), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o644)
+}
+
+// privateKey reads the key that signs; it is nil if there is none.
+func (r *release) privateKey() (*ecdsa.PrivateKey, error) {
+	if r.key == "" {
+		fmt.Fprintln(os.Stderr, "release: nothing is signed; -key says with which key")
+		return nil, nil
+	}
+	read, err := os.ReadFile(r.key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key that signs: %w", err)
+	}
+	block, _ := pem.Decode(read)
+	if block == nil {
+		return nil, errors.New("the key that signs is no PEM")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("the key that signs is no unencrypted PKCS #8, as openssl pkcs8 -topk8 -nocrypt writes it")
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, errors.New("the key that signs is not ECDSA")
+	}
+	return key, nil
+}
+
+// signatureOf signs a text as cosign does: ECDSA in ASN.1 over its SHA-256, in base64.
+func signatureOf(key *ecdsa.PrivateKey, text []byte) (string, error) {
+	digest := sha256.Sum256(text)
+	signed, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
+	return base64.StdEncoding.EncodeToString(signed), err
 }

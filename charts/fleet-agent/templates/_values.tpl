@@ -1,0 +1,45 @@
+{{/* The values of the chart, as values.schema.json has them. */}}
+{{- define "fleet-agent.values" -}}
+apiServerURL apiServerCA agentTLSMode token tokenName clusterNamespace systemRegistrationNamespace labels clientID garbageCollectionInterval
+proxy noProxy image image.repository image.tag image.imagePullPolicy global fleetAgent fleetAgent.delivery fleetAgent.nodeSelector
+fleetAgent.tolerations fleetAgent.affinity fleetAgent.resources fleetAgent.priorityClassName fleetAgent.priorityClass
+fleetAgent.podDisruptionBudget fleetAgent.podLabels fleetAgent.podAnnotations fleetAgent.serviceAccount fleetAgent.extraEnv
+fleetAgent.terminationGracePeriodSeconds fleetAgent.hostNetwork debug disableSecurityContext internal internal.systemNamespace
+internal.managedReleaseName internal.joinedWith internal.generation
+{{- end }}
+
+{{/* Values of upstream's chart that mean nothing to this one. They are accepted, so that a file of values can be taken along, and the notes name them. */}}
+{{- define "fleet-agent.upstreamValues" -}}
+agent debugLevel kubectl leaderElection image.os
+{{- end }}
+
+{{/* Which keys of the values are no values of the chart, and which are only upstream's: (list .Values KNOWN UPSTREAM), the latter two lists of keys. What lies
+below a key is looked at if the lists have keys below it. */}}
+{{- define "fleet-agent.strange" -}}
+{{- $known := concat (index . 1) (index . 2) -}}
+{{- $paths := list -}}
+{{- range $key, $value := first . -}}
+{{- $below := false -}}
+{{- range $known }}{{ if hasPrefix (printf "%s." $key) . }}{{ $below = true }}{{ end }}{{ end -}}
+{{- if not (kindIs "invalid" $value) }}{{ $paths = append $paths $key }}{{ end -}}
+{{- if and $below (kindIs "map" $value) }}{{ range $child, $it := $value }}{{ if not (kindIs "invalid" $it) }}{{ $paths = append $paths (printf "%s.%s" $key $child) }}{{ end }}{{ end }}{{ end -}}
+{{- end -}}
+{{- $unknown := list }}{{ $ignored := list -}}
+{{- range $path := sortAlpha $paths -}}
+{{- if has $path (index $ 2) }}{{ $ignored = append $ignored $path }}{{ else if not (has $path (index $ 1)) }}{{ $unknown = append $unknown $path }}{{ end -}}
+{{- end -}}
+{{- dict "unknown" $unknown "ignored" $ignored | toJson -}}
+{{- end }}
+
+{{/* The key of a list that is most like another one, by the pairs of letters that both have; empty if none is: (list KEY KEYS). */}}
+{{- define "fleet-agent.nearest" -}}
+{{- $key := first . | lower -}}
+{{- $best := 600 }}{{ $nearest := "" -}}
+{{- range $candidate := last . -}}
+{{- $shared := 0 -}}
+{{- range $i := until (max 0 (sub (len $key) 1) | int) }}{{ if contains (substr $i (add $i 2 | int) $key) (lower $candidate) }}{{ $shared = add $shared 1 }}{{ end }}{{ end -}}
+{{- $likeness := div (mul 2000 $shared) (add (len $key) (len $candidate)) -}}
+{{- if gt (int $likeness) (int $best) }}{{ $best = $likeness }}{{ $nearest = $candidate }}{{ end -}}
+{{- end -}}
+{{- $nearest -}}
+{{- end }}

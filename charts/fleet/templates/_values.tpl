@@ -1,0 +1,52 @@
+{{/* The values of the chart, as values.schema.json has them. */}}
+{{- define "fleet.values" -}}
+apiServerURL apiServerCA agentTLSMode agentCheckinInterval agentTokenLifetime forceDeleteWaitTime garbageCollectionInterval manageAgent
+ignoreClusterRegistrationLabels registration registration.requestLifetime registration.newClusterLifetime registration.maxWaitingPerToken
+registration.maxWaitingPerWorkspace registration.maxQueuedPerToken registration.maxNewClustersPerToken registration.displacement audit
+audit.maxAge audit.maxEntries inventory inventory.namespace inventory.clusterSet flowControl flowControl.enabled bootstrap bootstrap.enabled
+bootstrap.namespace bootstrap.agentNamespace bootstrap.localAgentDisabled bootstrap.clusterLabels bootstrap.repo bootstrap.secret
+bootstrap.branch bootstrap.paths bundleNamespaceMappings bundleNamespaceMappingsToLocal importLoopback placement placement.enabled
+placement.authorRights placement.resources placement.extraResources image image.repository image.tag image.imagePullPolicy agentImage
+agentImage.repository agentImage.tag agentImage.imagePullPolicy global proxy noProxy leaderElection leaderElection.leaseDuration
+leaderElection.renewDeadline leaderElection.retryPeriod controller controller.replicas controller.registrationTokenTTL resources
+networkPolicy networkPolicy.enabled networkPolicy.metricsFrom nodeSelector tolerations affinity priorityClassName monitoring
+monitoring.podMonitor monitoring.rules monitoring.board extraEnv extraLabels extraAnnotations debug disableSecurityContext
+{{- end }}
+
+{{/* Values of upstream's chart that mean nothing to this one. They are accepted, so that a file of values can be taken along, and the notes name them. */}}
+{{- define "fleet.upstreamValues" -}}
+agent clusterEnqueueDelay cpuPprof debugLevel gitops helmops imagescan metrics
+migrations propagateDebugSettingsToAgents proxyCACert shards gitjob insecureSkipHostKeyChecks controller.reconciler image.os
+agentImage.os
+{{- end }}
+
+{{/* Which keys of the values are no values of the chart, and which are only upstream's: (list .Values KNOWN UPSTREAM), the latter two lists of keys. What lies
+below a key is looked at if the lists have keys below it. */}}
+{{- define "fleet.strange" -}}
+{{- $known := concat (index . 1) (index . 2) -}}
+{{- $paths := list -}}
+{{- range $key, $value := first . -}}
+{{- $below := false -}}
+{{- range $known }}{{ if hasPrefix (printf "%s." $key) . }}{{ $below = true }}{{ end }}{{ end -}}
+{{- if not (kindIs "invalid" $value) }}{{ $paths = append $paths $key }}{{ end -}}
+{{- if and $below (kindIs "map" $value) }}{{ range $child, $it := $value }}{{ if not (kindIs "invalid" $it) }}{{ $paths = append $paths (printf "%s.%s" $key $child) }}{{ end }}{{ end }}{{ end -}}
+{{- end -}}
+{{- $unknown := list }}{{ $ignored := list -}}
+{{- range $path := sortAlpha $paths -}}
+{{- if has $path (index $ 2) }}{{ $ignored = append $ignored $path }}{{ else if not (has $path (index $ 1)) }}{{ $unknown = append $unknown $path }}{{ end -}}
+{{- end -}}
+{{- dict "unknown" $unknown "ignored" $ignored | toJson -}}
+{{- end }}
+
+{{/* The key of a list that is most like another one, by the pairs of letters that both have; empty if none is: (list KEY KEYS). */}}
+{{- define "fleet.nearest" -}}
+{{- $key := first . | lower -}}
+{{- $best := 600 }}{{ $nearest := "" -}}
+{{- range $candidate := last . -}}
+{{- $shared := 0 -}}
+{{- range $i := until (max 0 (sub (len $key) 1) | int) }}{{ if contains (substr $i (add $i 2 | int) $key) (lower $candidate) }}{{ $shared = add $shared 1 }}{{ end }}{{ end -}}
+{{- $likeness := div (mul 2000 $shared) (add (len $key) (len $candidate)) -}}
+{{- if gt (int $likeness) (int $best) }}{{ $best = $likeness }}{{ $nearest = $candidate }}{{ end -}}
+{{- end -}}
+{{- $nearest -}}
+{{- end }}
