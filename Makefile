@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-GENERATED := api docs/troubleshooting.md charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
+GENERATED := api docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
 # The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
@@ -80,7 +80,7 @@ lint: ## check format and style of all modules
 	@$(TOOL) golangci-lint run ./...
 	@for module in localkube hack/images; do (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
-generate: ## regenerate deep copies, CRDs, the v1 API and docs/troubleshooting.md
+generate: ## regenerate deep copies, CRDs, the v1 API, docs/troubleshooting.md, docs/reference
 	@hack/generate.sh
 
 verify: generate ## check that what is generated is up to date
