@@ -14,7 +14,7 @@ export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help demo build programs check test e2e images release bench fleet lint generate verify vuln ci clean
+.PHONY: help demo build programs check test e2e images release bench fleet docs lint generate verify vuln ci clean
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -74,6 +74,9 @@ bench: bin/localkube ## measure the budgets, each on a control plane of its own;
 fleet: bin/localkube ## measure simulated fleets against a real hub; minutes for 100 members, hours for 10,000
 	@go run ./bench/fleet $(FLEET)
 
+docs: ## the documentation as a site in site/, which opens from the folder
+	@go run ./hack/docs
+
 lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
@@ -93,4 +96,4 @@ vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 ci: verify lint test ## what CI runs: cheap things first
 
 clean: ## remove what was built
-	@rm -rf bin images dist
+	@rm -rf bin images dist site
