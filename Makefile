@@ -47,7 +47,7 @@ bin/helm: go.tools.mod go.tools.sum
 check: lint ## what needs no cluster: format, style and unit tests; under a minute when warm
 	go test -short ./...
 
-test: bin/localkube ## run all tests, with the race detector, against real clusters
+test: bin/localkube bin/kubectl bin/helm ## run all tests, with the race detector, against real clusters
 	go test $(RACE) -p 2 -timeout 60m ./...
 	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
 	for module in localkube hack/images; do (cd $$module && go test ./...); done

@@ -56,8 +56,11 @@ func (s *site) read(source string) error {
 		return nil
 	}
 	info, err := os.Stat(filepath.Join(s.root, source))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // check says whose link it is
+	}
+	if err != nil {
+		return err
 	}
 	if !info.IsDir() && path.Ext(source) != ".md" {
 		s.files = append(s.files, source)
