@@ -7,14 +7,14 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
-GENERATED := api docs/troubleshooting.md charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
+GENERATED := api docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
 # The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help demo build programs check test e2e images release bench fleet lint generate verify vuln ci clean
+.PHONY: help demo build programs check test e2e images release bench fleet docs lint generate verify vuln ci clean
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -47,7 +47,7 @@ bin/helm: go.tools.mod go.tools.sum
 check: lint ## what needs no cluster: format, style and unit tests; under a minute when warm
 	go test -short ./...
 
-test: bin/localkube ## run all tests, with the race detector, against real clusters
+test: bin/localkube bin/kubectl bin/helm ## run all tests, with the race detector, against real clusters
 	go test $(RACE) -p 2 -timeout 60m ./...
 	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
 	for module in localkube hack/images; do (cd $$module && go test ./...); done
@@ -74,13 +74,16 @@ bench: bin/localkube ## measure the budgets, each on a control plane of its own;
 fleet: bin/localkube ## measure simulated fleets against a real hub; minutes for 100 members, hours for 10,000
 	@go run ./bench/fleet $(FLEET)
 
+docs: ## the documentation as a site in site/, which opens from the folder
+	@go run ./hack/docs
+
 lint: ## check format and style of all modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted; run gofmt -w on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	@for script in $$(git ls-files '*.sh' .ci/run); do bash -n $$script; done
 	@$(TOOL) golangci-lint run ./...
 	@for module in localkube hack/images; do (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
-generate: ## regenerate deep copies, CRDs, the v1 API and docs/troubleshooting.md
+generate: ## regenerate deep copies, CRDs, the v1 API, docs/troubleshooting.md, docs/reference
 	@hack/generate.sh
 
 verify: generate ## check that what is generated is up to date
@@ -93,4 +96,4 @@ vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 ci: verify lint test ## what CI runs: cheap things first
 
 clean: ## remove what was built
-	@rm -rf bin images dist
+	@rm -rf bin images dist site

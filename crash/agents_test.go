@@ -148,7 +148,7 @@ func (in *run) clusterAtAnAddress() {
 	in.untilThere(in.hubFront, in.hubFront)
 }
 
-// rotate moves the agent to another address with another CA as the user guide says: first both are trusted, then it moves, then the old CA goes.
+// rotate moves the agent to another address with another CA as docs/operations/hub-move.md says: first both are trusted, then it moves, then the old CA goes.
 func (in *run) rotate() {
 	in.t.Helper()
 	for _, step := range [][]testkube.Cluster{{in.hubFront, in.hubFront, in.otherFront}, {in.otherFront, in.hubFront, in.otherFront}, {in.otherFront, in.otherFront}} {

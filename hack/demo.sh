@@ -134,7 +134,7 @@ Then kubectl, helm and muster speak to the hub; the other contexts are cluster1,
     kubectl --context cluster1 -n cattle-fleet-system get pods -l app=fleet-agent
     localkube list --dir $DEMO/clusters
 
-The commands of docs/user-guide.md work there as printed: fleet/fleet-agent is the chart of this checkout, so that
+The commands of docs/how-to work there as printed: fleet/fleet-agent is the chart of this checkout, so that
 \`helm repo add fleet ...\` can be left out.
 
 Ctrl-C stops the four clusters and removes all of it.

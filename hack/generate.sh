@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerates everything that is derived from the API packages: the v1 copy of the v1beta1 API, deep copies, CRDs; and the page of what muster explain knows.
+# Regenerates everything that is derived from the API packages: the v1 copy of the v1beta1 API, deep copies, CRDs; the page of what muster explain knows, and the reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,3 +55,4 @@ done
 rm charts/fleet-crd/templates/*_appliedworks.yaml
 
 go run ./hack/troubleshooting >docs/troubleshooting.md
+go run ./hack/reference

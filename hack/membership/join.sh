@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Joins a cluster into a fleet: the steps of the user guide, and it may be run again at any time.
+# Joins a cluster into a fleet: the steps of docs/how-to/member-clusters.md, and it may be run again at any time.
 #
 #   HUB_CLUSTER_CONTEXT     kubeconfig context of the hub cluster
 #   HUB_CLUSTER_ADDRESS     URL of the hub's API server as the member reaches it

@@ -143,7 +143,7 @@ func helm(t *testing.T, settings, kubeconfig, line string) string {
 	return out.String()
 }
 
-// TestTheChartsInstallFromTheRepository serves dist/charts, and registers a cluster with the commands of the user guide.
+// TestTheChartsInstallFromTheRepository serves dist/charts, and registers a cluster with the commands of docs/how-to.
 func TestTheChartsInstallFromTheRepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// ran are the pages whose commands are run, in this order, on one hub and two other clusters: each finds what those before it have left.
+var ran = []string{
+	"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md", "docs/how-to/bundles.md", "docs/how-to/inventory.md",
+	"docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md",
+}
+
+func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
+
+func TestEveryPageIsRunOrSaysWhyNot(t *testing.T) {
+	s, err := load(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range s.sources() {
+		p := s.pages[source]
+		runs, why := slices.Contains(ran, source), notRun(p)
+		if runs == (why != "") && (runs || len(blocks(p)) > 0) {
+			t.Errorf("%s is run: %t; and it says why not: %q", source, runs, why)
+		}
+		if runs && len(blocks(p)) == 0 {
+			t.Errorf("%s has no commands", source)
+		}
+	}
+}
+
+// TestTheCommandsOfThePagesWork runs them as a reader would copy them: in one shell for each page, which ends at the first that fails.
+func TestTheCommandsOfThePagesWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs control planes")
+	}
+	s, err := load(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(t)
+	for _, source := range ran {
+		if !t.Run(strings.TrimSuffix(strings.TrimPrefix(source, "docs/"), ".md"), func(t *testing.T) { r.read(t, s.pages[source]) }) {
+			return // the next page would find something else
+		}
+	}
+}
+
+// reader is somebody who has the programs, three clusters, a directory with the charts, and variables that the pages take for given.
+type reader struct {
+	dir string
+	env []string
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	root, err := filepath.Abs(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"kubectl", "helm"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
+			t.Fatalf("the pages need bin/%s, which make build makes: %v", program, err)
+		}
+	}
+	muster, agent := testkube.Build(t, "muster"), testkube.Build(t, "muster-agent")
+	testkube.Build(t, "muster-deployer") // which the agent starts from its own directory
+	hub := testkube.Build(t, "muster-hub")
+	r := &reader{dir: t.TempDir()}
+	var kubeconfigs []string
+	var address string
+	for _, name := range []string{"hub", "edge-1", "edge-2"} {
+		cluster := testkube.Start(t, name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
+		kubeconfigs = append(kubeconfigs, filepath.Join(cluster.Dir, "kubeconfig"))
+		if name == "hub" {
+			address = cluster.Config.Host
+		}
+	}
+	for _, name := range []string{"charts", "fleet"} { // fleet/fleet-agent is a path here, as in the demo
+		if err := os.Symlink(filepath.Join(root, "charts"), filepath.Join(r.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(root, "hack"), filepath.Join(r.dir, "hack")); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(r.dir, "kubeconfig")
+	r.env = append(os.Environ(), "PATH="+filepath.Dir(muster)+string(os.PathListSeparator)+filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"HOME="+r.dir, "HELM_CACHE_HOME="+filepath.Join(r.dir, "helm"), "HELM_CONFIG_HOME="+filepath.Join(r.dir, "helm"), "HELM_DATA_HOME="+filepath.Join(r.dir, "helm"),
+		"KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)), "API_SERVER_URL="+address)
+	r.run(t, "kubectl config view --raw --flatten > kubeconfig")
+	r.env = append(r.env, "KUBECONFIG="+config)
+	return r
+}
+
+// read runs the commands of a page in one shell.
+func (r *reader) read(t *testing.T, p *page) {
+	script, now := "kubectl config use-context hub >/dev/null\n", "hub"
+	for _, b := range blocks(p) {
+		if why, is := strings.CutPrefix(b.comment, "not run: "); is {
+			t.Logf("%s:%d is not run: %s", p.source, b.line, why)
+			continue
+		}
+		where := "hub"
+		if name, is := strings.CutPrefix(b.comment, "on "); is {
+			where = name
+		}
+		if where != now {
+			script += "kubectl config use-context " + where + " >/dev/null\n"
+			now = where
+		}
+		script += fmt.Sprintf("echo '=== %s:%d'\n%s", p.source, b.line, b.text)
+	}
+	r.run(t, script)
+}
+
+func (r *reader) run(t *testing.T, script string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	command.Dir, command.Env, command.WaitDelay = r.dir, r.env, time.Second
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// group is the kinds of one API group, on one page.
+type group struct{ name, page, what string }
+
+var groups = []group{
+	{"fleet.cattle.io", "api-fleet.md", "The first door: workspaces, Bundles, and what Rancher Fleet knows besides."},
+	{"cluster.kubernetes-fleet.io", "api-cluster.md", "The second door, and the report that agents of both write."},
+	{"placement.kubernetes-fleet.io", "api-placement.md", "Placements, and what the hub and the agents write for them."},
+	{"multicluster.x-k8s.io", "api-inventory.md", "The inventory, for tools that know nothing of fleets."},
+	{"muster-fleet.github.io", "api-muster.md", "What is Muster's alone."},
+}
+
+// write is the page of a group, from the definitions that the chart fleet-crd installs.
+func (g group) write() (string, error) {
+	files, err := filepath.Glob("api/crds/" + g.name + "_*.yaml")
+	if err != nil || len(files) == 0 {
+		return "", fmt.Errorf("finding definitions of %s: %d, %w", g.name, len(files), err)
+	}
+	var page strings.Builder
+	fmt.Fprintf(&page, "# Kinds of %s\n\n%s%s\n\nA field with `[]` is a list, one with `{}` a map; what is in those of Kubernetes' own types, such as an affinity, is in its documentation. *Required* holds where the object around is there.\n", g.name, generated, g.what)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(data, &crd); err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+		kind(&page, crd)
+	}
+	return page.String(), nil
+}
+
+func kind(page *strings.Builder, crd apiextensionsv1.CustomResourceDefinition) {
+	var served []string
+	var stored apiextensionsv1.CustomResourceDefinitionVersion
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			served = append(served, code(version.Name))
+		}
+		if version.Storage {
+			stored = version
+		}
+	}
+	schema := stored.Schema.OpenAPIV3Schema
+	fmt.Fprintf(page, "\n## %s\n\n%s\n\n", crd.Spec.Names.Kind, cell(schema.Description))
+	scope := "in a namespace"
+	if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+		scope = "cluster-scoped"
+	}
+	names := append([]string{crd.Spec.Names.Plural}, crd.Spec.Names.ShortNames...)
+	fmt.Fprintf(page, "`%s`, %s, %s.\n\n| field | type | meaning |\n| --- | --- | --- |\n", strings.Join(names, "`, `"), scope, strings.Join(served, " and "))
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) {
+			field(page, name, schema.Properties[name], false)
+		}
+	}
+}
+
+// field writes the row of a field, and those of what is in it.
+func field(page *strings.Builder, path string, schema apiextensionsv1.JSONSchemaProps, required bool) {
+	said := cell(schema.Description)
+	if required {
+		said = "*Required.* " + said
+	}
+	if schema.Default != nil {
+		said += " Default: " + code(string(schema.Default.Raw)) + "."
+	}
+	if len(schema.Enum) > 0 {
+		var values []string
+		for _, value := range schema.Enum {
+			values = append(values, code(strings.Trim(string(value.Raw), `"`)))
+		}
+		said += " One of " + strings.Join(values, ", ") + "."
+	}
+	kind, within := typeOf(schema)
+	fmt.Fprintf(page, "| `%s` | %s | %s |\n", path, kind, strings.TrimSpace(said))
+	switch {
+	case kubernetesOwn(path):
+		return
+	case schema.Type == "array":
+		path += "[]"
+	case schema.AdditionalProperties != nil:
+		path += "{}"
+	}
+	for _, name := range slices.Sorted(maps.Keys(within.Properties)) {
+		field(page, path+"."+name, within.Properties[name], slices.Contains(within.Required, name))
+	}
+}
+
+// typeOf is the type of a field in words, and the schema of what is in it.
+func typeOf(schema apiextensionsv1.JSONSchemaProps) (string, apiextensionsv1.JSONSchemaProps) {
+	switch {
+	case schema.XIntOrString:
+		return "integer or string", schema
+	case schema.Type == "array" && schema.Items != nil && schema.Items.Schema != nil:
+		kind, within := typeOf(*schema.Items.Schema)
+		return "list of " + kind, within
+	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+		kind, within := typeOf(*schema.AdditionalProperties.Schema)
+		return "map of " + kind, within
+	case schema.Type == "string" && schema.Format != "":
+		return "string (" + schema.Format + ")", schema
+	case schema.Type == "":
+		return "any", schema
+	}
+	return schema.Type, schema
+}
+
+// kubernetesOwn says whether a field is of a type of Kubernetes, whose fields are not ours to describe.
+func kubernetesOwn(path string) bool {
+	name := path[strings.LastIndex(path, ".")+1:]
+	return slices.Contains([]string{"affinity", "agentAffinity", "agentTolerations", "tolerations", "agentEnvVars", "conditions", "matchExpressions", "agentResources", "podDisruptionBudget"}, name)
+}

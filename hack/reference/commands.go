@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/muster-fleet/muster/internal/cli"
+)
+
+// commands is the page of muster's commands. cobra/doc would repeat the two dozen flags of every command in each.
+func commands() (string, error) {
+	// The defaults of some flags are in the user's directory.
+	if err := os.Setenv("HOME", "~"); err != nil {
+		return "", err
+	}
+	root := cli.NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
+	root.InitDefaultCompletionCmd()
+	var page strings.Builder
+	fmt.Fprintf(&page, "# Commands of muster\n\n%s<!-- page not run: examples of the commands, whose names are not those of one fleet -->\n\n%s\n", generated, root.Long)
+	describe(&page, root)
+	fmt.Fprintf(&page, "\n## Flags of all commands\n\n```text\n%s```\n", root.PersistentFlags().FlagUsages())
+	return page.String(), nil
+}
+
+func describe(page *strings.Builder, command *cobra.Command) {
+	for _, child := range command.Commands() {
+		if child.Hidden || child.Name() == "help" {
+			continue
+		}
+		said := child.Long
+		if said == "" {
+			said = child.Short
+		}
+		if child.Parent().Name() == "completion" {
+			continue // the same for each shell
+		}
+		child.InitDefaultHelpFlag()
+		child.Flags().Lookup("help").Hidden = true
+		fmt.Fprintf(page, "\n## %s\n\n%s\n", child.CommandPath(), strings.TrimSpace(said))
+		if child.Runnable() {
+			fmt.Fprintf(page, "\n```text\n%s\n```\n", child.UseLine())
+		}
+		if child.Example != "" {
+			fmt.Fprintf(page, "\n```sh\n%s\n```\n", unindented(child.Example))
+		}
+		if flags := child.NonInheritedFlags(); flags.HasAvailableFlags() {
+			fmt.Fprintf(page, "\n```text\n%s```\n", flags.FlagUsages())
+		}
+		describe(page, child)
+	}
+}
+
+func unindented(text string) string {
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return strings.Join(lines, "\n")
+}

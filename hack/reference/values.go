@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var chartsOf = []struct{ name, what string }{
+	{"fleet", "The hub. Changes of its settings take effect at once, without a restart. Other values of Rancher Fleet's chart are accepted and ignored; the notes that `helm install` prints name them."},
+	{"fleet-agent", "The agent of a Cluster. Other values of Rancher Fleet's chart are accepted and ignored; the notes name them."},
+	{"member-agent", "The agent of a MemberCluster. Other values of KubeFleet's chart are accepted and ignored, and named by the notes; `useCAAuth: true` and `config.provider: azure` are refused."},
+}
+
+// values is the page of the charts' values, from the comments of their values.yaml and what their schema says of them.
+func values() (string, error) {
+	var page strings.Builder
+	page.WriteString("# Values of the charts\n\n" + generated + "`fleet-crd`, which installs the kinds, has no values.\n")
+	for _, chart := range chartsOf {
+		data, err := os.ReadFile("charts/" + chart.name + "/values.yaml")
+		if err != nil {
+			return "", err
+		}
+		var document yaml.Node
+		if err := yaml.Unmarshal(data, &document); err != nil {
+			return "", err
+		}
+		data, err = os.ReadFile("charts/" + chart.name + "/values.schema.json")
+		if err != nil {
+			return "", err
+		}
+		var s schema
+		if err := json.Unmarshal(data, &s); err != nil {
+			return "", fmt.Errorf("the schema of %s: %w", chart.name, err)
+		}
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| value | default | may be | meaning |\n| --- | --- | --- | --- |\n", chart.name, chart.what)
+		if err := (table{page: &page, defs: s.Defs}).rows("", document.Content[0], s, ""); err != nil {
+			return "", fmt.Errorf("charts/%s/values.yaml: %w", chart.name, err)
+		}
+	}
+	return page.String(), nil
+}
+
+// schema is as much of a JSON schema as the charts' use.
+type schema struct {
+	Ref         string            `json:"$ref"`
+	Description string            `json:"description"`
+	Enum        []string          `json:"enum"`
+	Defs        map[string]schema `json:"$defs"`
+	Properties  map[string]schema `json:"properties"`
+}
+
+// table is the table of a chart's values.
+type table struct {
+	page *strings.Builder
+	defs map[string]schema
+}
+
+// rows writes the rows of a map. Each value needs a comment, if neither the one right above it shares its own nor the group has one; one of fixed values shares nothing.
+func (t table) rows(prefix string, node *yaml.Node, s schema, group string) error {
+	shared, last := "", 0
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		path := prefix + key.Value
+		of := resolve(s.Properties[key.Value], t.defs)
+		said := comment(key.HeadComment, key.Value)
+		if said == "" && key.Line == last+1 && len(of.Enum) == 0 {
+			said = shared
+		}
+		if said == "" && value.Kind != yaml.MappingNode {
+			said = of.Description
+		}
+		shared, last = said, key.Line
+		inner := value.Kind == yaml.MappingNode && len(value.Content) > 0
+		if said == "" && group == "" && !inner {
+			return fmt.Errorf("line %d: %s has no comment", key.Line, path)
+		}
+		allowed := of.Description
+		if len(of.Enum) > 0 {
+			allowed = "`" + strings.Join(of.Enum, "`, `") + "`"
+		}
+		if allowed == said {
+			allowed = ""
+		}
+		if inner && !concrete(path) {
+			if said != "" {
+				fmt.Fprintf(t.page, "| `%s` | | | %s |\n", path, cell(said))
+			}
+			if err := t.rows(path+".", value, of, group+said); err != nil {
+				return err
+			}
+			continue
+		}
+		fallback, err := inline(value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t.page, "| `%s` | %s | %s | %s |\n", path, code(fallback), cell(allowed), cell(said))
+	}
+	return nil
+}
+
+// concrete says whether a map is one value rather than a group of them.
+func concrete(path string) bool { return strings.HasSuffix(path, "resources") }
+
+func resolve(s schema, defs map[string]schema) schema {
+	if name, is := strings.CutPrefix(s.Ref, "#/$defs/"); is {
+		return defs[name]
+	}
+	return s
+}
+
+// comment is a comment without its marks, and without lines that are an example of the value itself.
+func comment(head, key string) string {
+	var said []string
+	// Of several comments with blank lines between, the last one is the key's.
+	for line := range strings.Lines(head[strings.LastIndex(head, "\n\n")+1:]) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#"))
+		if !strings.HasPrefix(line, key+": ") {
+			said = append(said, line)
+		}
+	}
+	return strings.TrimSpace(strings.Join(said, " "))
+}
+
+// inline is a default on one line.
+func inline(node *yaml.Node) (string, error) {
+	var value any
+	if err := node.Decode(&value); err != nil {
+		return "", err
+	}
+	if text, is := value.(string); is {
+		return text, nil
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	text := strings.TrimSpace(out.String())
+	if len(text) > 120 {
+		text = "see values.yaml"
+	}
+	return text, err
+}
