@@ -3,6 +3,12 @@ package explain
 // deliveryCauses are why a Bundle is not deployed as it should be.
 var deliveryCauses = []cause{
 	{
+		kinds: []string{kindBundleDeployment, kindWork}, reasons: []string{reasonNew},
+		means:  "The agent of the member has not looked at the object yet.",
+		remedy: "If that lasts longer than a moment, explain the member: its agent does not run, or does not reach the hub.",
+		onHub:  []string{"muster get"},
+	},
+	{
 		kinds: ofBundles, reasons: []string{"Invalid", "InvalidMapping", "UnsupportedFields"},
 		means:  "The Bundle asks for something that the hub cannot do. What is deployed stays as it is.",
 		remedy: "Correct the field that the message names.",
@@ -108,13 +114,19 @@ var placementCauses = []cause{
 		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it.",
 	},
 	{
+		kinds: ofPlacements, reasons: []string{"PolicyMissing"},
+		means:  "The hub does not know who writes placements, because the admission policy that notes it is not there. What is placed stays as it is.",
+		remedy: "Bring the policy back with the chart fleet.",
+		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reuse-values"},
+	},
+	{
 		kinds: ofPlacements, reasons: []string{"SchedulingPolicyUnfulfilled", "AffinityNotMatched", "TaintNotTolerated", "TopologySpreadNotSatisfied", "Outranked", "NotNamed", "NoSuchMember"},
 		means:  "Fewer members can be picked than the policy asks for.",
 		remedy: "Compare the affinity, tolerations and spread of the policy with the members, as the message says of each.",
 		onHub:  []string{"kubectl get memberclusters --show-labels"},
 	},
 	{
-		kinds: ofPlacements, reasons: []string{"NotJoined", "Unhealthy", "Leaving", "AgentCannotPlace", "NamespaceNotFound", "NamespaceNotAdmitted"},
+		kinds: ofPlacements, reasons: []string{"NotJoined", "Unhealthy", "Leaving", "AgentCannotPlace", "NamespaceNotFound", "NamespaceNotAdmitted", "ApprovalRequired", "AgentLost", "AgentUnhealthy", "AgentLeft", "Revoked"},
 		means:  "A member that was meant cannot be picked as it is.",
 		remedy: "Explain that member, and see to what it says.",
 	},
@@ -130,6 +142,17 @@ var placementCauses = []cause{
 		onHub:  []string{"kubectl get clusterresourceoverrides", "kubectl get resourceoverrides -A"},
 	},
 	{
+		kinds: []string{kindWork}, reasons: []string{"InvalidManifest"},
+		means:  "What is placed holds something that is no object of Kubernetes.",
+		remedy: "Correct it where it is selected, such as in an envelope; the message names it.",
+	},
+	{
+		kinds: ofWorks, reasons: []string{"DeployerNotRunning"},
+		means:    "Nothing is applied on the member, because its delivery process does not run.",
+		remedy:   "The message says why; so does what its agent logs.",
+		onMember: []string{agentLog},
+	},
+	{
 		kinds: ofWorks, reasons: []string{"KindNotServed", "NamespaceMissing"},
 		means:  "The member does not have the kind, or the namespace, of an object that is placed there.",
 		remedy: "Place the definition or the namespace, too; the object follows by itself.",
@@ -140,12 +163,12 @@ var placementCauses = []cause{
 		remedy: "Remove the other, or say with whenToTakeOver and the apply strategy of the placement that it is to be taken over.",
 	},
 	{
-		kinds: ofWorks, reasons: []string{"ImmutableField", "Forbidden", "QuotaExceeded", "Rejected", "WorkOfAnotherMember", "ManifestNotApplied"},
+		kinds: ofWorks, reasons: []string{"ImmutableField", "Forbidden", "QuotaExceeded", "Rejected", "WorkOfAnotherMember", "ManifestNotApplied", "ManifestApplyFailed"},
 		means:  "The API server of the member refuses an object.",
 		remedy: "The message is what it answers: a field that cannot change, a quota, a policy, or a right that the agent lacks.",
 	},
 	{
-		kinds: ofWorks, reasons: []string{"Drifted", "DifferencesFound"},
+		kinds: ofWorks, reasons: []string{"Drifted", "DifferencesFound", "FoundDrifts"},
 		means:  "Somebody has changed on the member what was placed, and the placement says to leave it so.",
 		remedy: "Set whenToTakeOver or comparisonOption so that it is set back, or change what is placed.",
 	},

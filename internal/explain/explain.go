@@ -86,6 +86,11 @@ func find(p Problem) Finding {
 	return Finding{Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember), Aside: c.aside, rank: rank}
 }
 
+// isAside says whether a reason is that of something worth knowing although nothing is wrong, also where the condition is as it should be.
+func isAside(kind, reason string) bool {
+	return find(Problem{Kind: kind, Reason: reason}).Aside && reason != ""
+}
+
 func replaced(words *strings.Replacer, commands []string) []string {
 	var all []string
 	for _, command := range commands {

@@ -18,6 +18,7 @@ var sections = []struct {
 	{"Agents", agentCauses},
 	{"Bundles", deliveryCauses},
 	{"Placements", placementCauses},
+	{"What an agent says of itself", stateCauses},
 }
 
 // WritePage writes docs/troubleshooting.md: all causes, by what they are about.

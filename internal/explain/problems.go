@@ -51,7 +51,7 @@ func problemsOf(o client.Object) []Problem {
 	case *placement.ResourcePlacement:
 		return fromPlacement(problemOf(o, kindPlacement), &o.Status)
 	case *placement.Work:
-		return fromConditions(problemOf(o, kindWork), o.Status.Conditions)
+		return fromWork(problemOf(o, kindWork), &o.Status)
 	}
 	panic("nobody explains this kind of object")
 }
@@ -83,7 +83,7 @@ func fromFleet(of Problem, conditions []fleet.Condition) []Problem {
 	for _, c := range conditions {
 		since, _ := time.Parse(time.RFC3339, c.LastTransitionTime) // zero if an agent has written something else
 		switch {
-		case isBad(c.Type, string(c.Status)):
+		case isBad(c.Type, string(c.Status)), isAside(of.Kind, c.Reason) && c.Type != fleet.ConditionCloned:
 			problems = append(problems, of.says(c.Type, c.Reason, c.Message, since))
 		case c.Type == fleet.ConditionReady && c.Message != "": // ready, but
 			problems = append(problems, of.says(c.Type, "", c.Message, since))
@@ -98,7 +98,7 @@ func fromConditions(of Problem, conditions []metav1.Condition) []Problem {
 	}
 	var problems []Problem
 	for _, c := range conditions {
-		if isBad(c.Type, string(c.Status)) || c.Reason == clusterv1beta1.ReasonLeaving {
+		if isBad(c.Type, string(c.Status)) || c.Reason == clusterv1beta1.ReasonLeaving || isAside(of.Kind, c.Reason) {
 			problems = append(problems, of.says(c.Type, c.Reason, c.Message, c.LastTransitionTime.Time))
 		}
 	}
@@ -158,6 +158,21 @@ func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
 			p.Message = "on " + member.ClusterName + ": " + p.Message
 		}
 		problems = append(problems, p)
+	}
+	return problems
+}
+
+// fromWork takes what a Work says of itself, and of each of its objects that has trouble.
+func fromWork(of Problem, status *placement.WorkStatus) []Problem {
+	problems := fromConditions(of, status.Conditions)
+	for _, manifest := range status.ManifestConditions {
+		if len(manifest.Conditions) == 0 {
+			continue
+		}
+		for _, p := range fromConditions(of, manifest.Conditions) {
+			p.Message = fmt.Sprintf("%s %s: %s", manifest.Identifier.Kind, objectName(manifest.Identifier.Namespace, manifest.Identifier.Name), p.Message)
+			problems = append(problems, p)
+		}
 	}
 	return problems
 }

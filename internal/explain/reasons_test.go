@@ -18,10 +18,13 @@ import (
 var well = strings.Fields(`
 	AllManifestsApplied AllManifestsAvailable AllManifestsCompared AllWorkAreAvailable AllWorkHaveBeenApplied AllWorkHaveBeenCompared
 	ClusterResourcePlacementEvictionExecuted ClusterResourcePlacementEvictionInvalid ClusterResourcePlacementEvictionNotExecuted ClusterResourcePlacementEvictionValid
-	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Registering Succeeded
+	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Joined Registering Succeeded
 	AgentHealthy ClusterJoined Deployed Exchanged Granted Imported InUse Installed LabelsStamped ManifestApplied
 	ManifestAvailable MemberClusterHealthy MemberClusterJoined MemberClusterReadyToJoin NamespaceReady NoDifference NoOverrideSpecified Open OverriddenSucceeded
 	Processed Ready RolloutStarted Scheduled SchedulingPolicyFulfilled StatusSyncSucceeded Supported UpToDate Watched WorkSynchronized`)
+
+// ofKubeFleet are reasons that agents of KubeFleet write, and the hub shows as they are.
+var ofKubeFleet = []string{"ManifestApplyFailed", "FoundDrifts"}
 
 var isReason = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
@@ -34,7 +37,7 @@ func TestEveryReasonOfTheHubIsExplained(t *testing.T) {
 	said := map[string]string{}
 	for _, dir := range strings.Fields(`
 		admission agentbundle bundle cluster importer inventory member membership placement record registration renewal served token
-		../agent/deployer ../agent/report ../agent/not_running.go ../deploy/bundle ../deploy/work ../../api`) {
+		../agent/deployer ../agent/report ../agent/not_running.go ../agent/decide.go ../deploy/bundle ../deploy/work ../../api`) {
 		reasonsIn(t, filepath.Join("..", "hub", dir), said)
 	}
 	if len(said) < 100 {
@@ -52,7 +55,7 @@ func TestEveryReasonOfTheHubIsExplained(t *testing.T) {
 	}
 	for _, c := range causes {
 		for _, reason := range c.reasons {
-			if _, written := said[reason]; !written && reason != reasonNew && reason != "Waiting" { // which is a state of the deployer, too
+			if _, written := said[reason]; !written && reason != reasonNew && !slices.Contains(ofKubeFleet, reason) {
 				t.Errorf("nobody writes %s, which is explained", reason)
 			}
 		}
@@ -98,7 +101,7 @@ func reasonsOf(n ast.Node, pkg string, note func(ast.Expr)) {
 	case *ast.ValueSpec:
 		of, _ := n.Type.(*ast.Ident)
 		for i, name := range n.Names {
-			isState := of != nil && (of.Name == "State" && pkg == "agentbundle" && name.Name != "send" || of.Name == "BundleState")
+			isState := of != nil && (of.Name == "State" && (pkg == "agentbundle" && name.Name != "send" || pkg == "agent") || of.Name == "BundleState")
 			if i < len(n.Values) && (isState || strings.HasPrefix(strings.ToLower(name.Name), "reason")) {
 				note(n.Values[i])
 			}

@@ -9,6 +9,11 @@ var requestCauses = []cause{
 		onHub:  []string{hubLog},
 	},
 	{
+		kinds: ofRequests, reasons: []string{"Revoked"},
+		means:  "Somebody has revoked the Cluster that the request is for.",
+		remedy: "To let it in again take the annotation off, as the message says, and have the cluster ask again: give it a new registration token.",
+	},
+	{
 		kinds: ofRequests, reasons: []string{"TokenNotIssued"},
 		means:  "Kubernetes has not filled in the token of the agent's account.",
 		remedy: "See that the kube-controller-manager of the hub's cluster runs its token controller.",
@@ -118,6 +123,11 @@ var tokenCauses = []cause{
 		kinds: ofTokens, reasons: []string{"Expired"},
 		means:  "The token has expired. The clusters that it registered are not affected.",
 		remedy: "Create another one for clusters that join later.",
+	},
+	{
+		kinds: ofTokens, reasons: []string{"Preparing"},
+		means:  "The account of the token has no credential yet.",
+		remedy: "If that lasts longer than a moment, see that the kube-controller-manager of the hub's cluster runs its token controller.",
 	},
 	{
 		kinds: ofTokens, reasons: []string{"TTLRequired"},

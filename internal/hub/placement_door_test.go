@@ -41,7 +41,7 @@ func TestAClusterOfAWorkspaceThatOptsInIsPickedByItsName(t *testing.T) {
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "1 members picked")
 	f.check(m.agent.Patch(context.Background(), &work, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, placement.FinalizerWork))))
 	before := work.DeepCopy()
-	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Reason: "R", Message: "not yet", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
+	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Reason: "ManifestNotApplied", Message: "not yet", ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
 	f.check(m.agent.Status().Patch(context.Background(), &work, client.MergeFrom(before)))
 	f.untilSays(crp, "Applied", metav1.ConditionFalse, f.workspace+"/"+name+": not yet")
 	f.refused("it makes a Work", m.agent.Create(context.Background(), &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"}}))

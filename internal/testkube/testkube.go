@@ -147,6 +147,7 @@ func (e *entry) begin(name string, flags []string) {
 	e.cluster.Config, e.cluster.made = config, &made{client: sync.OnceValues(func() (client.Client, error) {
 		return client.New(config, client.Options{Scheme: scheme()})
 	})}
+	e.err = record(config)
 }
 
 // up starts the control plane and waits until it is ready.
