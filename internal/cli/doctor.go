@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -141,8 +142,9 @@ func (c *checked) installedFor(ctx context.Context) (is installedAgent, err erro
 	for _, of := range config.Clusters {
 		is.server = of.Server
 	}
+	is.token = string(secret.Data["token"]) // Muster's agent keeps it beside the kubeconfig, which Rancher Fleet's has it in
 	for _, user := range config.AuthInfos {
-		is.token = user.Token
+		is.token = cmp.Or(user.Token, is.token)
 	}
 	is.record = types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}
 	return is, nil

@@ -108,7 +108,7 @@ func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev
 	if apierrors.IsAlreadyExists(err) {
 		err = hub.Get(ctx, client.ObjectKeyFromObject(account), account)
 		if err == nil && !named && account.Labels[labelMadeBy] != madeByUs {
-			return fmt.Errorf("ServiceAccount %s/%s on the hub is somebody else's: delete it, or say another --name", account.Namespace, account.Name) //nolint:staticcheck // a kind
+			return fmt.Errorf("ServiceAccount %s/%s on the hub is somebody else's: delete it, or say another --name", account.Namespace, account.Name)
 		}
 	}
 	if err != nil {

@@ -86,6 +86,12 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 		return err
 	}
 	m.progress = newProgress(m.Out)
+	for _, name := range members {
+		of := m.in(name, "cluster "+name)
+		if _, err := of.ToRESTConfig(); err != nil {
+			return of.explainConfig(err)
+		}
+	}
 	hub, err := m.checked()
 	if err != nil {
 		return err
@@ -184,7 +190,7 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	last := agent.revisions[len(agent.revisions)-1]
 	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
 	if !m.back {
-		given, err := m.over(map[string]any{})
+		given, err := m.over(imageOf(chart, last))
 		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }}, err
 	}
 	if !isOurs(last, chart) {
@@ -201,6 +207,15 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 		}
 	}
 	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
+}
+
+// imageOf are the values by which a chart runs its own image, not the one that was set for another chart of its name.
+func imageOf(chart *chartv2.Chart, last *helm.Release) map[string]any {
+	if isOurs(last, chart) {
+		return map[string]any{}
+	}
+	image, _ := chart.Values["image"].(map[string]any)
+	return map[string]any{"image": map[string]any{"repository": image["repository"], "tag": image["tag"]}}
 }
 
 // replace installs Muster's chart in the place of another one of its name, with the values that were set for that.

@@ -74,11 +74,6 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	if err := install.run(ctx); err != nil {
 		return fmt.Errorf("%w; the command can be given again, or with --back", err)
 	}
-	if ours := new(appsv1.Deployment); hub.Get(ctx, musterHub, ours) == nil && ptr.Deref(ours.Spec.Replicas, 1) == 0 { // from before it went back
-		if err := m.start(ctx, hub, ours); err != nil {
-			return err
-		}
-	}
 	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT changes their agents over.")
 	return m.progress.err
 }
@@ -112,8 +107,10 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 			return err
 		}
 	}
-	if err := m.start(ctx, hub, theirs); err != nil {
-		return err
+	if ptr.Deref(theirs.Spec.Replicas, 1) == 0 {
+		if err := scale(ctx, hub, theirs, replicasOf(theirs)); err != nil {
+			return err
+		}
 	}
 	if err := hub.awaitDeployment(ctx, &m.progress, kubeFleetHub.Namespace, kubeFleetHub.Name, "KubeFleet's hub agent"); err != nil {
 		return err
@@ -136,25 +133,15 @@ func (m *migrator) stop(ctx context.Context, hub *checked, d *appsv1.Deployment)
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := hub.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
-		left := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed })
+		left := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		})
 		return len(left) == 0, err
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the Pods of Deployment %s to end, which is scaled to 0: %w", name, err)
 	}
 	m.progress.step("Deployment %s is stopped", name)
-	return m.progress.err
-}
-
-// start scales a Deployment to what it was before it was stopped.
-func (m *migrator) start(ctx context.Context, hub *checked, d *appsv1.Deployment) error {
-	if ptr.Deref(d.Spec.Replicas, 1) > 0 {
-		return nil
-	}
-	if err := scale(ctx, hub, d, replicasOf(d)); err != nil {
-		return err
-	}
-	m.progress.step("Deployment %s is started", client.ObjectKeyFromObject(d))
 	return m.progress.err
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ import (
 )
 
 // Programs that do nothing stand for those of the others, of which the test plays what a hub sees.
-var theirImages = []string{"rancher/fleet-agent=/bin/sleep", "kubefleet/member-agent=/bin/sleep", "kubefleet/hub-agent=/bin/sleep"}
+var theirImages = []string{"mirror/rancher/fleet-agent=/bin/sleep", "kubefleet/member-agent=/bin/sleep", "kubefleet/hub-agent=/bin/sleep"}
 
 // deploymentOf is a Deployment of theirs, by its selector and image.
 func deploymentOf(name, namespace, selector, image string) string {
@@ -112,7 +111,7 @@ func (d their) namespaces(names ...string) {
 func (d their) as(bearer string) (client.WithWatch, error) {
 	config := rest.AnonymousClientConfig(d.cluster.Config)
 	config.BearerToken = bearer
-	return client.NewWithWatch(config, client.Options{Scheme: d.Scheme()})
+	return client.NewWithWatch(config, client.Options{Scheme: d.Scheme(), Mapper: d.RESTMapper()})
 }
 
 // plays has an agent of the others beat as long as its Deployment is theirs.
@@ -149,11 +148,14 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	bootstrap, err := h.as(values["token"])
 	h.check(err)
 	var bearer string
-	agent, err := wire.JoinRancher(ctx, func(token string) (client.WithWatch, error) { bearer = token; return h.as(token) }, bootstrap, values, "ranch-1")
-	h.check(err)
+	var agent *wire.RancherAgent
+	h.check(wire.Retry(ctx, func() (err error) { // the API server tells of new kinds a moment later
+		agent, err = wire.JoinRancher(ctx, func(token string) (client.WithWatch, error) { bearer = token; return h.as(token) }, bootstrap, values, "ranch-1")
+		return err
+	}))
 	record := &fleet.Cluster{}
 	h.check(h.Get(ctx, types.NamespacedName{Namespace: "ranch", Name: naming.Cluster("ranch-1")}, record))
-	set := map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "clientID": "ranch-1"}
+	set := map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "clientID": "ranch-1", "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"}}
 	for key, value := range values {
 		set[key] = value
 	}
@@ -173,7 +175,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	change("kubeconfig", string(hub.Kubeconfig(t, values["token"]))) // the hub knows it, as another's
 	admin.refused("migrate --from rancher-fleet cli-theirs", "has no credential that this hub accepts for Cluster ranch/"+record.Name)
 	change("kubeconfig", string(hub.Kubeconfig(t, bearer)))
-	d.plays(clusterAgent, "rancher/fleet-agent", agent.Beat)
+	d.plays(clusterAgent, "mirror/rancher/fleet-agent", agent.Beat)
 	admin.untilReady("ranch/" + record.Name)
 
 	title := "Cluster ranch/" + record.Name
@@ -197,10 +199,11 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.runs("migrate --from rancher-fleet cli-theirs")
 	admin.runs("join --context cli-theirs --hub-context cli-init -n ranch --client-id ranch-1", "\nranch/"+record.Name+" Cluster ")
 	testkube.Eventually(t, "the agent has a credential of its own", func() error {
-		if _, _, err := admin.run("migrate", "--from", "rancher-fleet", "--back", "--dry-run", "cli-theirs"); err != nil && strings.Contains(err.Error(), "has a credential of its own, which ends") {
+		out, _, err := admin.run("migrate", "--from", "rancher-fleet", "--back", "--dry-run", "cli-theirs")
+		if err != nil && strings.Contains(err.Error(), "has a credential of its own, which ends") {
 			return nil
 		}
-		return errors.New("it may go back")
+		return fmt.Errorf("it may go back: %w %s", err, out)
 	})
 	admin.runs("leave ranch/"+record.Name+" --delete", " gone")
 }
@@ -263,7 +266,7 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	}
 	edge.InstallCRDs(t)
 	d.namespaces(naming.MemberSystemNamespace)
-	d.install(kubeFleetChart, naming.MemberSystemNamespace, map[string]any{"config": map[string]any{"hubURL": hub.Config.Host, "hubCA": string(hub.Config.CAData), "memberClusterName": "edge"}})
+	d.install(kubeFleetChart, naming.MemberSystemNamespace, map[string]any{"config": map[string]any{"hubURL": hub.Config.Host, "hubCA": string(hub.Config.CAData), "memberClusterName": "edge"}, "image": map[string]any{"repository": "kubefleet/member-agent", "tag": "v0.3.1"}})
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "not.a.token"}}
 	d.check(d.Create(ctx, secret))
 	admin.refused("migrate --from kubefleet cli-theirs", "the agent on cluster cli-theirs has no credential that this hub accepts for MemberCluster edge: its hub is at "+hub.Config.Host)
@@ -277,8 +280,7 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 		return fmt.Errorf("not so: %+v", record.Status.Conditions)
 	})
 
-	image := []string{"--set", "image.repository=member-agent", "--set", "image.tag=0.1.0"}
-	admin.runs("migrate --from kubefleet cli-theirs "+strings.Join(image, " "), "MemberCluster edge has release fleet-system/member-agent, revision 1, of another chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
+	admin.runs("migrate --from kubefleet cli-theirs", "MemberCluster edge has release fleet-system/member-agent, revision 1, of another chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
 	definition := kube.Metadata(definitions)
 	d.check(d.Get(ctx, client.ObjectKey{Name: "appliedworks.placement.kubernetes-fleet.io"}, definition))
 	if definition.Annotations["helm.sh/resource-policy"] != "keep" {

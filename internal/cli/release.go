@@ -43,7 +43,8 @@ type chartRelease struct{ chart, namespace string }
 type helmOn struct {
 	*action.Configuration
 	chartRelease
-	// replaces says that the release may be of somebody else's chart, takesOver that its objects may be there already as those of no release or of another one.
+	// replaces says that the release may be of somebody else's chart, takesOver that its objects may be there already, of no release or of another one, or as somebody else has
+	// changed them.
 	replaces, takesOver bool
 }
 
@@ -195,12 +196,12 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	if deployed {
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
-		upgrade.TakeOwnership = h.takesOver
+		upgrade.TakeOwnership, upgrade.ForceConflicts = h.takesOver, h.takesOver
 		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
 		install := action.NewInstall(h.Configuration)
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
-		install.TakeOwnership = h.takesOver
+		install.TakeOwnership, install.ForceConflicts = h.takesOver, h.takesOver
 		made, err = install.RunWithContext(ctx, chart, given)
 	}
 	if err != nil {
