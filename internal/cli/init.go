@@ -71,10 +71,7 @@ func (i *initializer) run(ctx context.Context) error {
 	if i.print {
 		return i.printCharts(ctx, cluster)
 	}
-	checks := append(cluster.reachable(), cluster.may("install the hub",
-		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace}, right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
-		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""}))
-	if err := require(ctx, checks); err != nil {
+	if err := i.mayInstall(ctx, cluster); err != nil {
 		return err
 	}
 	for _, r := range hubCharts() {
@@ -92,6 +89,26 @@ func (i *initializer) run(ctx context.Context) error {
 	}
 	p.line("The hub is up. A cluster joins it with: muster join --context CLUSTER --hub-context %s", i.contextName())
 	return p.err
+}
+
+// mayInstall is what keeps the charts from being installed: rights that are missing, or a release of somebody else's.
+func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
+	err := require(ctx, append(cluster.reachable(), cluster.may("install the hub",
+		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace}, right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
+		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})))
+	if err != nil {
+		return err
+	}
+	for _, r := range hubCharts() {
+		helm, err := i.helm(r)
+		if err != nil {
+			return err
+		}
+		if _, _, err := helm.plan(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // install installs one of the charts of the hub, or says what it would do.

@@ -62,6 +62,9 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 		m.progress.line("It would be scaled to 0, and these webhooks deleted.")
 		return errors.Join(m.progress.err, install.run(ctx))
 	}
+	if err := install.mayInstall(ctx, hub); err != nil {
+		return err
+	}
 	if err := m.stop(ctx, hub, theirs); err != nil {
 		return err
 	}

@@ -86,15 +86,28 @@ func (d their) install(files map[string]string, namespace string, values map[str
 	}
 	chart, err := loader.LoadFiles(buffered)
 	d.check(err)
-	kubeconfig := d.cluster.Dir + "/kubeconfig"
-	admin := newAccess()
-	admin.KubeConfig = &kubeconfig
-	helm, err := admin.helm(chartRelease{chart.Name(), namespace})
-	d.check(err)
-	install := action.NewInstall(helm.Configuration)
+	install := action.NewInstall(d.helm(chart.Name(), namespace))
 	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = chart.Name(), namespace, true, helmkube.HookOnlyStrategy
 	_, err = install.Run(chart, values)
 	d.check(err)
+}
+
+func (d their) uninstall(name, namespace string) {
+	d.t.Helper()
+	remove := action.NewUninstall(d.helm(name, namespace))
+	remove.WaitStrategy = helmkube.HookOnlyStrategy
+	_, err := remove.Run(name)
+	d.check(err)
+}
+
+func (d their) helm(name, namespace string) *action.Configuration {
+	d.t.Helper()
+	kubeconfig := d.cluster.Dir + "/kubeconfig"
+	admin := newAccess()
+	admin.KubeConfig = &kubeconfig
+	helm, err := admin.helm(chartRelease{name, namespace})
+	d.check(err)
+	return helm.Configuration
 }
 
 // namespaces makes namespaces that may be there.
@@ -243,6 +256,10 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 
 	admin.runs("migrate --from kubefleet --dry-run", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
 	h.replicas(kubeFleetHub, 1)
+	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n"}, naming.SystemNamespace, nil)
+	admin.refused("migrate --from kubefleet", "release fleet in namespace cattle-fleet-system is of another chart of that name")
+	h.replicas(kubeFleetHub, 1)
+	h.uninstall("fleet", naming.SystemNamespace)
 	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is up.", "The members stay joined")
 	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is up.")
 	h.replicas(kubeFleetHub, 0)

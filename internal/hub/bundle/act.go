@@ -40,7 +40,9 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		}
 	}
 	if len(fresh) > 0 {
-		if gone, err := c.isGone(ctx, o.bundle); gone || err != nil {
+		// After a restore the cache of BundleDeployments may know of it before that of Bundles. A BundleDeployment that is made then is deleted a moment later, and its
+		// agent would take that for the deletion of what it has had all along, which the snapshot does not know.
+		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
 			return 0, err
 		}
 	}
@@ -58,20 +60,6 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		known.recordAnswer(o.targets[i])
 	}
 	return len(fresh), err
-}
-
-// isGone says whether a Bundle that the cache shows is none any more. When the API server was restored from a snapshot, the cache of BundleDeployments may know that
-// before that of Bundles: a BundleDeployment that is made then is deleted a moment later, and its agent would take that for the deletion of what it has
-// had all along, which the snapshot does not know.
-func (c *Controller) isGone(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
-	now := kube.Metadata(fleet.GroupVersion.WithKind("Bundle"))
-	err := c.Live.Get(ctx, client.ObjectKeyFromObject(bundle), now)
-	if apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return true, nil
-	} else if err != nil {
-		return false, fmt.Errorf("reading Bundle %s/%s: %w", bundle.Namespace, bundle.Name, err)
-	}
-	return now.UID != bundle.UID, nil
 }
 
 // forEach does something with each of n objects, so many at once, and returns all errors.

@@ -29,6 +29,15 @@ type failures map[string]error
 
 func (f failures) join() error { return errors.Join(slices.Collect(maps.Values(f))...) }
 
+// isGone says whether a placement that the cache shows is none any more; it asks only before a member gets its first Work. After a restore the cache of Works may know of
+// it before that of placements. A Work that is made then is deleted a moment later, and its agent would take that for the deletion of what it has had all along.
+func (c *Controller) isGone(ctx context.Context, s genericPlacement, o observed, d decision) (bool, error) {
+	if !slices.ContainsFunc(d.plan.write, func(t target) bool { return o.current[t.namespace] == nil || len(o.current[t.namespace].works) == 0 }) {
+		return false, nil
+	}
+	return kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s)
+}
+
 // act writes and deletes Works, those of several members at a time.
 func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d decision) failures {
 	var mu sync.Mutex

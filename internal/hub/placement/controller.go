@@ -189,6 +189,9 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	if early > 0 && d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != "" {
 		return ctrl.Result{RequeueAfter: early}, nil // the selected resources change faster than they are rolled out
 	}
+	if gone, err := c.isGone(ctx, s, o, d); gone || err != nil {
+		return ctrl.Result{}, err
+	}
 	failures := c.act(ctx, s, o, d)
 	next := o.nextReconcile(d, now)
 	if early > 0 {

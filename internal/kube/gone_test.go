@@ -1,4 +1,4 @@
-package bundle
+package kube
 
 import (
 	"context"
@@ -13,11 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/controller"
 )
 
-// TestNothingIsMadeForABundleThatARestoreHasTakenAway has the cache of Bundles know less than the API server.
-func TestNothingIsMadeForABundleThatARestoreHasTakenAway(t *testing.T) {
+// TestAnObjectOfACacheIsGoneIfTheAPIServerHasNoneOfItsUID has a cache that does not know of a restore yet.
+func TestAnObjectOfACacheIsGoneIfTheAPIServerHasNoneOfItsUID(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := fleet.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -37,8 +36,7 @@ func TestNothingIsMadeForABundleThatARestoreHasTakenAway(t *testing.T) {
 		"it is another one of its name": {fake.NewClientBuilder().WithScheme(scheme).WithObjects(bundle("other")).Build(), true, true},
 		"nobody can say":                {fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(down).Build(), false, false},
 	} {
-		hub := &Controller{Deps: Deps{Deps: controller.Deps{Live: c.live}}}
-		if gone, err := hub.isGone(t.Context(), bundle("u")); gone != c.gone || (err == nil) != c.asks {
+		if gone, err := IsGone(t.Context(), c.live, fleet.GroupVersion.WithKind("Bundle"), bundle("u")); gone != c.gone || (err == nil) != c.asks {
 			t.Errorf("%s: gone %t, %v", what, gone, err)
 		}
 	}
