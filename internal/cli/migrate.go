@@ -190,7 +190,7 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	last := agent.revisions[len(agent.revisions)-1]
 	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
 	if !m.back {
-		given, err := m.over(imageOf(chart, last))
+		given, err := m.over(imageOf(chart, agent.revisions))
 		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }}, err
 	}
 	if !isOurs(last, chart) {
@@ -209,10 +209,15 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
 }
 
-// imageOf are the values by which a chart runs its own image, not the one that was set for another chart of its name.
-func imageOf(chart *chartv2.Chart, last *helm.Release) map[string]any {
-	if isOurs(last, chart) {
-		return map[string]any{}
+// imageOf are the values by which a chart runs its own image, where a release would go on with the one that was set for another chart of its name: Helm goes on with the
+// values of the revision that was carried out last.
+func imageOf(chart *chartv2.Chart, revisions []*helm.Release) map[string]any {
+	for _, r := range slices.Backward(revisions) {
+		if carriedOut(r) && isOurs(r, chart) {
+			return map[string]any{}
+		} else if carriedOut(r) {
+			break
+		}
 	}
 	image, _ := chart.Values["image"].(map[string]any)
 	return map[string]any{"image": map[string]any{"repository": image["repository"], "tag": image["tag"]}}

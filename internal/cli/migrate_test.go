@@ -7,22 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	helmkube "helm.sh/helm/v4/pkg/kube"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	wire "github.com/muster-fleet/muster/bench/rig"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -221,104 +221,25 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.runs("leave ranch/"+record.Name+" --delete", " gone")
 }
 
-func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
-	hub, edge := withPods(t, "cli-kubefleet", theirImages...), withPods(t, "cli-theirs", theirImages...)
-	admin := contexts(t, hub, edge)
-	h, d, ctx := their{t, hub, hub.Client(t)}, their{t, edge, edge.Client(t)}, t.Context()
-	admin.refused("migrate --from kubefleet", "there is no Deployment fleet-system/hub-agent on ")
-
-	// What KubeFleet's hub leaves.
-	hub.InstallCRDs(t)
-	h.namespaces(naming.MemberSystemNamespace)
-	h.install(map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: hub-agent\nversion: 0.3.1\n", "templates/all.yaml": deploymentOf("hub-agent", "fleet-system", "app: hub-agent", "kubefleet/hub-agent:v0.3.1"),
-	}, naming.MemberSystemNamespace, nil)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: "edge-access"}}
-	h.check(h.Create(ctx, account))
-	token, err := kube.RequestToken(ctx, h.SubResource("token"), account, 24*time.Hour)
-	h.check(err)
-	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}, Spec: clusterv1beta1.MemberClusterSpec{
-		Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}}
-	h.check(h.Create(ctx, record))
-	guards := func(name, service string) *admissionv1.ValidatingWebhookConfiguration {
-		o := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: name + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone), TimeoutSeconds: new(int32(1)), FailurePolicy: new(admissionv1.Fail),
-			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: naming.MemberSystemNamespace, Name: service, Path: new("/validate")}},
-			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{
-				APIGroups: []string{"cluster.kubernetes-fleet.io"}, APIVersions: []string{"*"}, Resources: []string{service + "s"}}}},
-		}}}
-		o.Webhooks[0].Rules[0].Resources = map[bool][]string{true: {"memberclusters"}, false: {"nobodys"}}[service == "fleetwebhook"]
-		h.check(h.Create(ctx, o))
-		return o
+func TestAChartRunsItsOwnImageUntilItsReleaseWasOnceMusters(t *testing.T) {
+	ours := &chartv2.Chart{Metadata: &chartv2.Metadata{Home: "https://ours"}, Values: map[string]any{"image": map[string]any{"repository": "muster-agent", "tag": ""}}}
+	theirs := &chartv2.Chart{Metadata: &chartv2.Metadata{Home: "https://theirs"}}
+	revision := func(of *chartv2.Chart, status common.Status) *helm.Release {
+		return &helm.Release{Chart: of, Info: &helm.Info{Status: status}}
 	}
-	theirs, others := guards("fleet-validating-webhook-configuration", "fleetwebhook"), guards("fleet-others", "other")
-	h.replicas(kubeFleetHub, 1)
-
-	admin.runs("migrate --from kubefleet --dry-run", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
-	h.replicas(kubeFleetHub, 1)
-	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n"}, naming.SystemNamespace, nil)
-	admin.refused("migrate --from kubefleet", "release fleet in namespace cattle-fleet-system is of another chart of that name")
-	h.replicas(kubeFleetHub, 1)
-	h.uninstall("fleet", naming.SystemNamespace)
-	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is up.", "The members stay joined")
-	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is up.")
-	h.replicas(kubeFleetHub, 0)
-	if err := h.Get(ctx, client.ObjectKeyFromObject(theirs), theirs); !apierrors.IsNotFound(err) {
-		t.Errorf("the webhook that refuses everything: %v", err)
-	}
-	h.check(h.Get(ctx, client.ObjectKeyFromObject(others), others))
-
-	agent, err := h.as(token)
-	h.check(err)
-	beat := func(ctx context.Context) error {
-		report := &clusterv1beta1.InternalMemberCluster{}
-		if err := agent.Get(ctx, types.NamespacedName{Namespace: naming.MemberClusterNamespace("edge"), Name: "edge"}, report); err != nil {
-			return err
+	own := map[string]any{"image": map[string]any{"repository": "muster-agent", "tag": ""}}
+	for name, row := range map[string]struct {
+		revisions []*helm.Release
+		want      map[string]any
+	}{
+		"it is the others'":                             {[]*helm.Release{revision(theirs, common.StatusDeployed)}, own},
+		"to change over failed, and is tried again":     {[]*helm.Release{revision(theirs, common.StatusDeployed), revision(ours, common.StatusFailed)}, own},
+		"it is Muster's, whose image somebody has set":  {[]*helm.Release{revision(theirs, common.StatusSuperseded), revision(ours, common.StatusDeployed)}, map[string]any{}},
+		"it went back":                                  {[]*helm.Release{revision(ours, common.StatusSuperseded), revision(theirs, common.StatusDeployed)}, own},
+		"an upgrade of Muster's failed, and is retried": {[]*helm.Release{revision(ours, common.StatusDeployed), revision(ours, common.StatusFailed)}, map[string]any{}},
+	} {
+		if diff := cmp.Diff(row.want, imageOf(ours, row.revisions)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		now := metav1.Now() // the others know no other field
-		report.Status = clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now, Conditions: []metav1.Condition{
-			{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "InternalMemberClusterJoined", LastTransitionTime: now},
-			{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "InternalMemberClusterHealthy", LastTransitionTime: now}}}}}
-		return agent.Status().Update(ctx, report)
-	}
-	edge.InstallCRDs(t)
-	d.namespaces(naming.MemberSystemNamespace)
-	d.install(kubeFleetChart, naming.MemberSystemNamespace, map[string]any{"config": map[string]any{"hubURL": hub.Config.Host, "hubCA": string(hub.Config.CAData), "memberClusterName": "edge"}, "image": map[string]any{"repository": "kubefleet/member-agent", "tag": "v0.3.1"}})
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "not.a.token"}}
-	d.check(d.Create(ctx, secret))
-	admin.refused("migrate --from kubefleet cli-theirs", "the agent on cluster cli-theirs has no credential that this hub accepts for MemberCluster edge: its hub is at "+hub.Config.Host)
-	secret.StringData = map[string]string{"token": token}
-	d.check(d.Update(ctx, secret))
-	d.plays(memberAgent, "kubefleet/member-agent", beat)
-	testkube.Eventually(t, "it is joined", func() error {
-		if err := h.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil || meta.IsStatusConditionTrue(record.Status.Conditions, clusterv1beta1.ConditionJoined) {
-			return err
-		}
-		return fmt.Errorf("not so: %+v", record.Status.Conditions)
-	})
-
-	admin.runs("migrate --from kubefleet cli-theirs", "MemberCluster edge has release fleet-system/member-agent, revision 1, of another chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
-	definition := kube.Metadata(definitions)
-	d.check(d.Get(ctx, client.ObjectKey{Name: "appliedworks.placement.kubernetes-fleet.io"}, definition))
-	if definition.Annotations["helm.sh/resource-policy"] != "keep" {
-		t.Errorf("Helm may delete the definition of AppliedWorks: %v", definition.Annotations)
-	}
-	admin.refused("migrate --from kubefleet --back", "KubeFleet's hub does not hear Muster's agent, which 1 members have (edge)")
-	admin.runs("migrate --from kubefleet --back cli-theirs", "which becomes again what it was with revision 1", "\nedge MemberCluster ")
-	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment cattle-fleet-system/fleet-controller would be scaled to 0, and fleet-system/hub-agent to 1.")
-	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is stopped", "KubeFleet's hub agent runs")
-	h.replicas(musterHub, 0)
-	h.replicas(kubeFleetHub, 1)
-	admin.runs("migrate --from kubefleet", "The hub is up.")
-	h.replicas(musterHub, 1)
-}
-
-// replicas checks how many a Deployment is to have.
-func (d their) replicas(name types.NamespacedName, want int32) {
-	d.t.Helper()
-	deployment := &appsv1.Deployment{}
-	d.check(d.Get(d.t.Context(), name, deployment))
-	if *deployment.Spec.Replicas != want {
-		d.t.Errorf("%s is scaled to %d instead of %d", name, *deployment.Spec.Replicas, want)
 	}
 }
