@@ -194,7 +194,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	title := "Cluster ranch/" + record.Name
 	admin.runs("migrate --from rancher-fleet --back cli-theirs", title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1 already")
 	admin.runs("migrate --from rancher-fleet --dry-run cli-theirs", title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1, which becomes Muster's 0.1.0")
-	admin.refused("join --context cli-theirs --hub-context cli-init -n ranch", "is of another chart of that name", "muster migrate changes over")
+	admin.refused("join --context cli-theirs --hub-context cli-init -n ranch", "is of another chart of that name", "docs/migration.md says how to change over, and muster migrate does it")
 	for _, revision := range []string{"2", "3"} {
 		admin.runs("migrate --from rancher-fleet cli-theirs", "chart fleet-agent 0.1.0 is installed, revision "+revision, "\nranch/"+record.Name+" Cluster ")
 	}

@@ -141,8 +141,12 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 	if h.replaces {
 		return nil
 	}
-	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: muster migrate changes over", h.chart, h.namespace,
-		last.Chart.Metadata.Home, last.Chart.Metadata.Version)
+	does := ""
+	if h.chart == agentRelease.chart || h.chart == memberAgent.Name {
+		does = ", and muster migrate does it"
+	}
+	return fmt.Errorf("release %s in namespace %s is of another chart of that name, %s %s: docs/migration.md says how to change over%s", h.chart, h.namespace,
+		last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
 }
 
 // values are those that were set when the release was made; none if there is none.
