@@ -181,8 +181,12 @@ func (m Member) madeFor(namespace client.Object) bool {
 }
 
 // CreateNamespace creates the member namespace and returns its state. A namespace that exists is adopted only if KubeFleet's hub created it for this
-// very record.
+// very record. The record has to exist on the API server: after a restore from a snapshot the cache may for a while show one that is no more, and an agent
+// that asked to be that member would get an identity of which nothing is shown anywhere.
 func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (NamespaceState, error) {
+	if err := m.proveRecord(ctx, live); err != nil {
+		return "", err
+	}
 	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: m.meta("", m.Namespace)}, kube.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		state, namespace, err := m.ObserveNamespace(ctx, live)
@@ -195,6 +199,23 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 		return "", fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
 	}
 	return NamespaceOurs, nil
+}
+
+// proveRecord fails if the record of the member is not there any more.
+func (m Member) proveRecord(ctx context.Context, live client.Reader) error {
+	kind := fleet.GroupVersion.WithKind("Cluster")
+	if m.Workspace == "" {
+		kind = clusterv1beta1.GroupVersion.WithKind("MemberCluster")
+	}
+	key, record := types.NamespacedName{Namespace: m.Workspace, Name: m.Name}, kube.Metadata(kind)
+	name := kind.Kind + " " + strings.TrimPrefix(key.String(), "/")
+	if err := live.Get(ctx, key, record); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s, before its namespace is created: %w", name, err)
+	}
+	if record.UID != m.UID {
+		return fmt.Errorf("%s with UID %s is gone, or was replaced a moment ago: its namespace %s is not created", name, m.UID, m.Namespace)
+	}
+	return nil
 }
 
 // adopt labels a namespace that KubeFleet's hub created for this record, if nobody has written to it since it was read.
