@@ -109,11 +109,7 @@ func (in *run) startPod(p *corev1.Pod) *pod {
 		}
 		env = append(env, v.Name+"="+value)
 	}
-	var args []string
-	for _, argument := range container.Args {
-		args = append(args, strings.ReplaceAll(argument, "$(POD_IP)", address))
-	}
-	return &pod{in.run(in.t, agent, "muster-agent", env, args...), address}
+	return &pod{in.run(in.t, agent, "muster-agent", env, container.Args...), address}
 }
 
 // showPod writes whether a Pod is ready, by its own probe, if that has changed.

@@ -59,6 +59,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/hub/unsupported"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/process"
 	"github.com/muster-fleet/muster/internal/servertime"
 )
 
@@ -127,8 +128,8 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 	o := ctrl.Options{
 		Scheme:                        NewScheme(),
 		Cache:                         cacheOptions(options.Namespace, kinds),
-		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
-		HealthProbeBindAddress:        options.ProbeAddress,
+		Metrics:                       metricsserver.Options{BindAddress: process.BindAddress(options.MetricsAddress)},
+		HealthProbeBindAddress:        process.BindAddress(options.ProbeAddress),
 		LeaderElection:                options.LeaderElect,
 		LeaderElectionID:              naming.HubLease,
 		LeaderElectionNamespace:       options.Namespace,

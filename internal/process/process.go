@@ -1,4 +1,4 @@
-// Package process starts programs that end with the one that started them, and says how a program uses memory.
+// Package process starts programs that end with the one that started them, and says how a program uses memory and where it listens.
 //
 // Its invariant: where the kernel can see to that, which is on Linux, no such program outlives its parent, however that ends.
 package process

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/process"
 )
 
 // off is the address that switches an endpoint off.
@@ -42,6 +43,7 @@ func serve(ctx context.Context, address, flag string, handler http.Handler) erro
 	if address == off || address == "" {
 		return nil
 	}
+	address = process.BindAddress(address)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w; choose another address with %s, or switch it off with 0", address, err, flag)
