@@ -17,7 +17,9 @@ import (
 // ran are the pages whose commands are run, in this order, on one hub and two other clusters: each finds what those before it have left.
 var ran = []string{
 	"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md", "docs/how-to/bundles.md", "docs/how-to/inventory.md",
-	"docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md",
+	"docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md", "docs/operations/diagnose.md", "docs/operations/hub-move.md",
+	"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md", "docs/revocation.md", "docs/how-to/member-clusters.md", "docs/how-to/placements.md",
+	"docs/how-to/register-by-kubeconfig.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
 }
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
