@@ -21,7 +21,7 @@ func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 		{e.one, "fleet-system", "member-agent", "Joined: "},
 	} {
 		for _, endpoint := range []struct{ port, path, says string }{{"8081", "/readyz", asked.says}, {"8080", "/metrics", "# HELP "}} {
-			said, err := e.forwarded(ctx, asked.on, asked.namespace, asked.deployment, endpoint.port, endpoint.path)
+			said, err := e.forwarded(ctx, asked.on, asked.namespace, asked.deployment, endpoint.port, endpoint.path, "")
 			if err == nil && !strings.Contains(said, endpoint.says) {
 				err = fmt.Errorf("it does not say %q: %s", endpoint.says, said)
 			}
@@ -33,8 +33,33 @@ func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 	return "", nil
 }
 
-// forwarded is what a port of a Deployment answers through kubectl port-forward.
-func (e *env) forwarded(ctx context.Context, c *cluster, namespace, deployment, port, path string) (string, error) {
+// dashboardIsShown asks the dashboard for its first page as an admin, and as somebody without rights.
+func dashboardIsShown(ctx context.Context, e *env) (string, error) {
+	const namespace, deployment = "cattle-fleet-system", "fleet-dashboard"
+	tokens, err := e.sh(ctx, e.hub, `
+helm -n cattle-fleet-system upgrade --wait --set dashboard.enabled=true --reuse-values fleet fleet/fleet >&2
+kubectl create namespace viewers >&2
+kubectl -n viewers create serviceaccount admin >&2
+kubectl create clusterrolebinding viewers-admin --clusterrole cluster-admin --serviceaccount viewers:admin >&2
+echo "$(kubectl -n viewers create token admin) $(kubectl -n viewers create token default)"`)
+	if err != nil {
+		return "", err
+	}
+	admin, stranger, _ := strings.Cut(tokens, " ")
+	seen, err := e.forwarded(ctx, e.hub, namespace, deployment, "8082", "/", admin)
+	if err == nil && !strings.Contains(seen, "my-cluster") {
+		err = fmt.Errorf("an admin does not see my-cluster: %s", seen)
+	}
+	unseen, refused := e.forwarded(ctx, e.hub, namespace, deployment, "8082", "/", stranger)
+	if refused == nil && (strings.Contains(unseen, "my-cluster") || !strings.Contains(unseen, "There are no members")) {
+		refused = fmt.Errorf("somebody without rights sees %s", unseen)
+	}
+	_, undone := e.sh(ctx, e.hub, "kubectl delete clusterrolebinding viewers-admin && kubectl delete namespace viewers")
+	return "", errors.Join(err, refused, undone, e.oneReplica(ctx))
+}
+
+// forwarded is what a port of a Deployment answers through kubectl port-forward, to somebody with a token if one is given.
+func (e *env) forwarded(ctx context.Context, c *cluster, namespace, deployment, port, path, token string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	kubectl := e.command(ctx, c, "kubectl", "-n", namespace, "port-forward", "deploy/"+deployment, ":"+port)
@@ -49,7 +74,7 @@ func (e *env) forwarded(ctx context.Context, c *cluster, namespace, deployment, 
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n') // Forwarding from 127.0.0.1:40123 -> 8081
 	local, _, _ := strings.Cut(strings.TrimPrefix(line, "Forwarding from "), " ")
-	said, err := get(ctx, "http://"+local+path)
+	said, err := get(ctx, "http://"+local+path, token)
 	cancel()
 	if ended := kubectl.Wait(); err != nil {
 		return "", errors.Join(err, ended, errors.New(complaints.String()))
@@ -57,10 +82,13 @@ func (e *env) forwarded(ctx context.Context, c *cluster, namespace, deployment, 
 	return said, nil
 }
 
-func get(ctx context.Context, url string) (string, error) {
+func get(ctx context.Context, url, token string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -15,6 +15,7 @@ func scenarios() []scenario {
 		{"every member has a ClusterProfile", false, profilesAreShown},
 		{"helm test says of the hub that it leads, and of agents that they have joined", false, chartsAreTested},
 		{"kubectl port-forward reaches the probes and the metrics of the hub and of both agents", false, probesAreForwarded},
+		{"the dashboard runs where Pod Security `restricted` is enforced, and shows by kubectl port-forward what its visitor may see", false, dashboardIsShown},
 		{"a Pod that is not `restricted` is refused beside the agent", false, privilegedPodIsRefused},
 		{"a Bundle brings a Deployment that becomes ready", false, bundleIsDelivered},
 		{"a Bundle whose Deployment does not become ready says so, and is ready when it is corrected", false, unreadyBundleIsReported},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,12 +15,21 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// ran are the pages whose commands are run, in this order, on one hub and two other clusters: each finds what those before it have left.
-var ran = []string{
-	"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md", "docs/how-to/bundles.md", "docs/how-to/inventory.md",
-	"docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md", "docs/operations/diagnose.md", "docs/operations/hub-move.md",
-	"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md", "docs/revocation.md", "docs/how-to/member-clusters.md", "docs/how-to/placements.md",
-	"docs/how-to/register-by-kubeconfig.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
+// A series of pages has its commands run in this order, on clusters of its own: each finds what those before it have left.
+type series struct {
+	// clusters are the names of the contexts; the first is the hub.
+	clusters []string
+	pages    []string
+}
+
+var ran = map[string]series{
+	"pages": {[]string{"hub", "edge-1", "edge-2"}, []string{
+		"docs/quick-start.md", "docs/how-to/register-with-a-token.md", "docs/how-to/limit-a-token.md", "docs/how-to/see-the-fleet.md", "docs/how-to/dashboard.md", "docs/how-to/bundles.md",
+		"docs/how-to/inventory.md", "docs/operations/upgrade.md", "docs/operations/backup.md", "docs/operations/monitoring.md", "docs/operations/diagnose.md", "docs/operations/hub-move.md",
+		"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md", "docs/revocation.md", "docs/how-to/member-clusters.md", "docs/how-to/placements.md",
+		"docs/how-to/register-by-kubeconfig.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
+	}},
+	"trust": {[]string{"hub", "cluster1", "cluster2", "thief"}, []string{"docs/trust.md"}},
 }
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
@@ -29,9 +39,13 @@ func TestEveryPageIsRunOrSaysWhyNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var all []string
+	for _, one := range ran {
+		all = append(all, one.pages...)
+	}
 	for _, source := range s.sources() {
 		p := s.pages[source]
-		runs, why := slices.Contains(ran, source), notRun(p)
+		runs, why := slices.Contains(all, source), notRun(p)
 		if runs == (why != "") && (runs || len(blocks(p)) > 0) {
 			t.Errorf("%s is run: %t; and it says why not: %q", source, runs, why)
 		}
@@ -50,21 +64,26 @@ func TestTheCommandsOfThePagesWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReader(t)
-	for _, source := range ran {
-		if !t.Run(strings.TrimSuffix(strings.TrimPrefix(source, "docs/"), ".md"), func(t *testing.T) { r.read(t, s.pages[source]) }) {
-			return // the next page would find something else
-		}
+	for name, one := range ran {
+		t.Run(name, func(t *testing.T) {
+			r := newReader(t, name, one.clusters...)
+			for _, source := range one.pages {
+				if !t.Run(strings.TrimSuffix(strings.TrimPrefix(source, "docs/"), ".md"), func(t *testing.T) { r.read(t, s.pages[source]) }) {
+					return // the next page would find something else
+				}
+			}
+		})
 	}
 }
 
-// reader is somebody who has the programs, three clusters, a directory with the charts, and variables that the pages take for given.
+// reader is somebody who has the programs, clusters, a directory with the charts, and variables that the pages take for given.
 type reader struct {
 	dir string
 	env []string
 }
 
-func newReader(t *testing.T) *reader {
+// newReader starts clusters that no other test has, of which the first is to be the hub, and has a context for each.
+func newReader(t *testing.T, test string, clusters ...string) *reader {
 	t.Helper()
 	root, err := filepath.Abs(checkout)
 	if err != nil {
@@ -79,14 +98,11 @@ func newReader(t *testing.T) *reader {
 	testkube.Build(t, "muster-deployer") // which the agent starts from its own directory
 	hub := testkube.Build(t, "muster-hub")
 	r := &reader{dir: t.TempDir()}
-	var kubeconfigs []string
-	var address string
-	for _, name := range []string{"hub", "edge-1", "edge-2"} {
-		cluster := testkube.Start(t, name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
+	var kubeconfigs, addresses []string
+	for _, name := range clusters {
+		cluster := testkube.Start(t, test+"-"+name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
 		kubeconfigs = append(kubeconfigs, filepath.Join(cluster.Dir, "kubeconfig"))
-		if name == "hub" {
-			address = cluster.Config.Host
-		}
+		addresses = append(addresses, cluster.Config.Host)
 	}
 	for _, name := range []string{"charts", "fleet"} { // fleet/fleet-agent is a path here, as in the demo
 		if err := os.Symlink(filepath.Join(root, "charts"), filepath.Join(r.dir, name)); err != nil {
@@ -99,9 +115,12 @@ func newReader(t *testing.T) *reader {
 	config := filepath.Join(r.dir, "kubeconfig")
 	r.env = append(os.Environ(), "PATH="+filepath.Dir(muster)+string(os.PathListSeparator)+filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"HOME="+r.dir, "HELM_CACHE_HOME="+filepath.Join(r.dir, "helm"), "HELM_CONFIG_HOME="+filepath.Join(r.dir, "helm"), "HELM_DATA_HOME="+filepath.Join(r.dir, "helm"),
-		"KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)), "API_SERVER_URL="+address)
+		"KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)), "API_SERVER_URL="+addresses[0])
 	r.run(t, "kubectl config view --raw --flatten > kubeconfig")
 	r.env = append(r.env, "KUBECONFIG="+config)
+	for _, name := range clusters {
+		r.run(t, "kubectl config rename-context "+test+"-"+name+" "+name)
+	}
 	return r
 }
 
@@ -126,6 +145,9 @@ func (r *reader) read(t *testing.T, p *page) {
 	r.run(t, script)
 }
 
+// secret is a JSON Web Token, which muster token create prints.
+var secret = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+
 func (r *reader) run(t *testing.T, script string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -133,6 +155,7 @@ func (r *reader) run(t *testing.T, script string) {
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	command.Dir, command.Env, command.WaitDelay = r.dir, r.env, time.Second
 	out, err := command.CombinedOutput()
+	out = secret.ReplaceAll(out, []byte("TOKEN"))
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // lookEvery is how often an object is looked at whose change is awaited: whoever may change it need not have the right to watch it.
@@ -83,7 +84,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 		}
 		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
 		if !gone {
-			now = c.stateOf(o) + c.because(o)
+			now = view.State(o) + because(o)
 		}
 		c.progress.step("%s", now)
 		return is(o, gone)
@@ -93,7 +94,7 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 		return errors.New("interrupted; what was asked for goes on without this command, which can be given again")
 	case wait.Interrupted(err):
 		return fmt.Errorf("%s is not %s after %s; muster explain %s %s says why, and what was asked for goes on meanwhile",
-			c.title(o), what, c.timeout, c.kindOfObject(o), nameOf(o))
+			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))
 	case err != nil:
 		return err
 	}

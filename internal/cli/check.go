@@ -26,6 +26,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 const (
@@ -285,7 +286,7 @@ func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
 		return "", errors.New("no hub leads at the moment; one that runs leads within seconds")
 	}
 	if silent := now.Sub(spec.RenewTime.Time); silent > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		return "", fmt.Errorf("no hub leads since %s: kubectl -n %s get pods -l app=fleet-controller says why", since(spec.RenewTime.Time, now), naming.SystemNamespace)
+		return "", fmt.Errorf("no hub leads since %s: kubectl -n %s get pods -l app=fleet-controller says why", view.Since(spec.RenewTime.Time, now), naming.SystemNamespace)
 	}
 	holder, _, _ := strings.Cut(*spec.HolderIdentity, "_")
 	return holder + " leads", nil

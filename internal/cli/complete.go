@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // completeWithin bounds what the user waits for after a tab.
@@ -52,7 +54,7 @@ func (h *access) names(ctx context.Context, namespace client.InNamespace, lists 
 	}
 	var names []string
 	for _, list := range lists {
-		if err := eachOf(ctx, hub, list, func(o client.Object) { names = append(names, nameOf(o)) }, namespace); err != nil {
+		if err := view.Each(ctx, hub, list, func(o client.Object) { names = append(names, view.NameOf(o)) }, namespace); err != nil {
 			return nil, err
 		}
 	}

@@ -14,13 +14,11 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
-// Reasons of a request that somebody has denied, and of one that was approved before it asked for that.
-const (
-	reasonNotApproved      = "NotApproved"
-	reasonApprovedTooEarly = "ApprovedTooEarly"
-)
+// reasonApprovedTooEarly is that of a request that was approved before it asked for that.
+const reasonApprovedTooEarly = "ApprovedTooEarly"
 
 // kindsNamed are some of the kinds.
 func kindsNamed(names ...string) []kind {
@@ -75,7 +73,7 @@ func (c *changer) untilItAsks(ctx context.Context, hub client.Client, r *fleet.C
 		return r.Status.State == fleet.RegistrationPending && r.Status.Reason != reasonApprovedTooEarly
 	}
 	if c.timeout <= 0 && !asks() {
-		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a --timeout", c.title(r), c.stateOf(r))
+		return false, fmt.Errorf("%s does not ask for approval at the moment, it is %s, and an approval of before does not count: give it a --timeout", c.title(r), view.State(r))
 	}
 	err := c.follow(ctx, hub, r, "waiting for approval", func(_ client.Object, gone bool) (bool, error) {
 		return asks() || r.Status.Granted, c.isOver(r, gone)
@@ -88,7 +86,7 @@ func (c *changer) isOver(r *fleet.ClusterRegistration, gone bool) error {
 	switch state := r.Status.State; {
 	case gone:
 		return fmt.Errorf("%s is gone", c.title(r))
-	case r.Status.Reason == reasonNotApproved: // as it was denied before
+	case r.Status.Reason == fleet.ReasonNotApproved: // as it was denied before
 	case state == fleet.RegistrationDenied, state == fleet.RegistrationConflict:
 		return fmt.Errorf("%s cannot be granted, it is %s: %s", c.title(r), state, r.Status.Message)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // rig is a control plane with a hub that runs with the rights of its chart.
@@ -145,7 +146,7 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	if removed := change.remove(t.Context(), without, web, ""); removed == nil || !strings.Contains(removed.Error(), "deleting Cluster team/web") {
 		t.Errorf("to remove: %v", removed)
 	}
-	if shown := absent(err); shown != "its kind is not served" {
+	if shown := view.Absent(err); shown != "its kind is not served" {
 		t.Errorf("a tree shows %q", shown)
 	}
 }
@@ -187,11 +188,11 @@ func TestWordsForAShellAreQuoted(t *testing.T) {
 	for value, want := range map[string]string{
 		"https://hub:6443": "https://hub:6443", "a b": "'a b'", "it's": `'it'\''s'`, "a,b": `'a,b'`, `a\b`: `'a\b'`, "$(rm)": "'$(rm)'", "": "''",
 	} {
-		if got := quoted(value); got != want {
+		if got := view.Quoted(value); got != want {
 			t.Errorf("%q: %s, not %s", value, got, want)
 		}
 	}
-	if got, want := quoted(escaped(`a,b\c`)), `'a\,b\\c'`; got != want {
+	if got, want := view.Quoted(escaped(`a,b\c`)), `'a\,b\\c'`; got != want {
 		t.Errorf("for Helm: %s, not %s", got, want)
 	}
 }

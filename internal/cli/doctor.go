@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/rollout"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // doctor is the command muster doctor.
@@ -99,15 +102,27 @@ func (c *checked) agentRuns() []check {
 	}}}
 }
 
+// saysJoined is how an agent begins that has joined, although the Pod that it has replaced may still end.
+const saysJoined = "joined as "
+
 func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says string, found bool, err error) {
-	cause, ready, err := c.causeOf(ctx, agent.Namespace, agent.Name)
+	var cause *rollout.Cause
+	ready := false
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, startsWithin, true, func(ctx context.Context) (bool, error) { // it may be replaced at the moment, by another version
+		cause, ready, err = c.causeOf(ctx, agent.Namespace, agent.Name)
+		return ready || cause != nil && cause.Reason == rollout.Gone, err
+	})
+	said := ""
+	if err == nil && !ready && cause == nil {
+		said = view.Or(c.agentSays(ctx, agent))
+	}
 	switch {
 	case err != nil:
 		return "", false, notAsked{fmt.Errorf("whether an agent runs cannot be seen: %w", err)}
-	case ready:
+	case ready, strings.HasPrefix(said, saysJoined):
 		return fmt.Sprintf("Deployment %s runs%s", agent, c.agentsHub(ctx)), true, nil
 	case cause == nil:
-		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, or(c.agentSays(ctx, agent)))
+		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, said)
 	case cause.Reason == rollout.Gone:
 		return "", false, nil
 	}

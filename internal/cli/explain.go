@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // shownFindings is how many findings about one object are shown as text.
@@ -78,7 +79,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	related, unseen := relatedTo(ctx, c, subject)
+	related, unseen := view.Related(ctx, c, subject)
 	findings := explain.Of(append([]client.Object{subject}, related...)...)
 	if e.format == "json" {
 		return e.printJSON(findings, unseen)
@@ -128,7 +129,7 @@ func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error 
 func (e *explainer) print(subject client.Object, findings []explain.Finding, unseen []error) error {
 	p := &prose{out: e.Out}
 	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
-	p.line("%s is %s.", e.title(subject), e.stateOf(subject))
+	p.line("%s is %s.", e.title(subject), view.State(subject))
 	if !wrong {
 		p.line("Nothing is wrong with it.")
 	}

@@ -1,25 +1,18 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // shownMembers is how many members are named for each cause.
 const shownMembers = 5
-
-// trouble is what several members have.
-type trouble struct {
-	first   explain.Finding
-	members []string
-}
 
 // fleet says what keeps members from being ready, each cause once, what most have first.
 func (e *explainer) fleet(ctx context.Context) error {
@@ -28,7 +21,7 @@ func (e *explainer) fleet(ctx context.Context) error {
 		return err
 	}
 	count := 0
-	of := map[string]*trouble{}
+	troubles := view.Troubles{}
 	var all []explain.Finding
 	_, refused, err := e.eachOfKind(ctx, c, server, kinds[0], func(o client.Object) {
 		count++
@@ -36,13 +29,8 @@ func (e *explainer) fleet(ctx context.Context) error {
 		if len(findings) == 0 || findings[0].Aside {
 			return
 		}
-		first := findings[0]
 		all = append(all, findings...)
-		key := first.Kind + " " + first.Reason
-		if of[key] == nil {
-			of[key] = &trouble{first: first}
-		}
-		of[key].members = append(of[key].members, nameOf(o))
+		troubles.Add(view.NameOf(o), findings[0])
 	}, client.InNamespace(*e.Namespace))
 	if err != nil {
 		return err
@@ -50,19 +38,14 @@ func (e *explainer) fleet(ctx context.Context) error {
 	if e.format == "json" {
 		return e.printJSON(all, refused)
 	}
-	return e.printFleet(count, of, refused)
+	return e.printFleet(count, troubles.Sorted(), refused)
 }
 
-func (e *explainer) printFleet(count int, of map[string]*trouble, unseen []error) error {
-	troubles := make([]*trouble, 0, len(of))
+func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []error) error {
 	sick := 0
-	for _, t := range of {
-		troubles = append(troubles, t)
-		sick += len(t.members)
+	for _, t := range troubles {
+		sick += len(t.Names)
 	}
-	slices.SortFunc(troubles, func(a, b *trouble) int {
-		return cmp.Or(len(b.members)-len(a.members), strings.Compare(a.first.Kind+a.first.Reason, b.first.Kind+b.first.Reason))
-	})
 	p := &prose{out: e.Out}
 	switch {
 	case count == 0:
@@ -73,20 +56,20 @@ func (e *explainer) printFleet(count int, of map[string]*trouble, unseen []error
 		p.line("Something is wrong with %d of %d members.", sick, count)
 	}
 	for _, t := range troubles {
-		named := strings.Join(t.members[:min(shownMembers, len(t.members))], ", ")
-		if more := len(t.members) - shownMembers; more > 0 {
+		named := strings.Join(t.Names[:min(shownMembers, len(t.Names))], ", ")
+		if more := len(t.Names) - shownMembers; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)
 		}
 		p.line("")
-		p.line("%s, %d %s: %s", t.first.Reason, len(t.members), plural(t.first.Kind, len(t.members)), named)
-		if said := why(false, t.first.Message); said != nothing {
-			p.line("  %s: %s", t.members[0], said)
+		p.line("%s, %d %s: %s", t.First.Reason, len(t.Names), plural(t.First.Kind, len(t.Names)), named)
+		if said := view.Why(false, t.First.Message); said != view.Nothing {
+			p.line("  %s: %s", t.Names[0], said)
 		}
 		one := ""
-		if len(t.members) > 1 {
-			one = t.members[0]
+		if len(t.Names) > 1 {
+			one = t.Names[0]
 		}
-		p.advice(t.first, one)
+		p.advice(t.First, one)
 	}
 	if sick > 0 {
 		p.line("")

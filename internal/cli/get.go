@@ -17,6 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // formatWide shows all columns.
@@ -116,7 +118,7 @@ func (g *get) output(k kind) (func(found) error, error) {
 			t := newTable(g.Out, k, g.wide())
 			t.printHeader()
 			for _, o := range f.objects {
-				t.print(rowOf(o, time.Now()))
+				t.print(view.Row(o, time.Now()))
 			}
 			return t.flush()
 		}, nil
@@ -178,7 +180,7 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 	var every []string
 	meant := map[string]bool{}
 	listed, refused, err := g.eachOfKind(ctx, hub, server, k, func(o client.Object) {
-		every = append(every, nameOf(o))
+		every = append(every, view.NameOf(o))
 		if called := calledBy(o, names); len(names) == 0 || called != "" {
 			meant[called] = true
 			f.objects = append(f.objects, o)
@@ -198,7 +200,7 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 		fmt.Fprintf(g.ErrOut, "Not shown: %s\n", err)
 	}
 	f.one = len(names) == 1 && len(f.objects) == 1
-	slices.SortStableFunc(f.objects, func(a, b client.Object) int { return strings.Compare(nameOf(a), nameOf(b)) })
+	slices.SortStableFunc(f.objects, func(a, b client.Object) int { return strings.Compare(view.NameOf(a), view.NameOf(b)) })
 	return f, nil
 }
 
@@ -214,7 +216,7 @@ func (g *get) options() ([]client.ListOption, error) {
 // calledBy returns by which of these names an object is meant; "" by none.
 func calledBy(o client.Object, names []string) string {
 	for _, name := range names {
-		if name == o.GetName() || name == nameOf(o) {
+		if name == o.GetName() || name == view.NameOf(o) {
 			return name
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // settlesWithin is how long a member that has joined is given to be ready, too.
@@ -182,7 +183,7 @@ func (j *joiner) settled(state string) bool {
 	if j.joined.IsZero() {
 		j.joined = time.Now()
 	}
-	return state == stateReady || time.Since(j.joined) > settlesWithin
+	return state == view.StateReady || time.Since(j.joined) > settlesWithin
 }
 
 // show prints the row of a member, which has joined, and gives it the labels that it has not got by that.
@@ -202,7 +203,7 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 	k, _ := kindOf(j.kindOfObject(o))
 	t := newTable(j.Out, k, false)
 	t.printHeader()
-	t.print(rowOf(o, time.Now()))
+	t.print(view.Row(o, time.Now()))
 	return errors.Join(j.progress.err, t.flush())
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // joinTokenLife is how long a token that join makes can be used, should the command be killed before it deletes the token.
@@ -214,11 +215,11 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 			j.progress.hindrance("the agent", cause)
 			return false, nil
 		case request.Name == "":
-			j.progress.step("the agent runs, and has not asked yet: %s", or(cluster.agentSays(ctx, clusterAgent)))
+			j.progress.step("the agent runs, and has not asked yet: %s", view.Or(cluster.agentSays(ctx, clusterAgent)))
 			return false, nil
 		case !request.Status.Granted:
-			j.progress.step("the request to register is %s%s", j.stateOf(request), j.because(request))
-			if request.Status.State == fleet.RegistrationDenied {
+			j.progress.step("the request to register is %s%s", view.State(request), because(request))
+			if request.Status.State == fleet.RegistrationDenied && request.Status.Reason != reasonSuperseded {
 				return false, errors.New("the hub denies the request to register")
 			}
 			return false, nil
@@ -227,11 +228,11 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		if err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		j.progress.step("%s is %s%s", j.title(record), j.stateOf(record), j.because(record))
+		j.progress.step("%s is %s%s", j.title(record), view.State(record), because(record))
 		if joined := ready && !record.Status.Agent.LastSeen.IsZero(); !joined {
 			return false, nil
 		}
-		return j.settled(j.stateOf(record)), nil
+		return j.settled(view.State(record)), nil
 	})
 	if err == nil {
 		if j.former != "" {
@@ -257,7 +258,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 // hub deletes those that are superseded.
 func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken, into *fleet.ClusterRegistration) error {
 	var requests []fleet.ClusterRegistration
-	err := eachOf(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
+	err := view.Each(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
 		requests = append(requests, *o.(*fleet.ClusterRegistration).DeepCopy())
 	}, client.InNamespace(token.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: token.Name})
 	if err != nil {
@@ -267,10 +268,17 @@ func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.Clust
 	return nil
 }
 
-// newestRequest is the one that was made last, and one that was granted before another of the same second. It has no name if there is none.
+// reasonSuperseded is that of a request which a newer one of the same cluster has replaced.
+const reasonSuperseded = "Superseded"
+
+// newestRequest is the one that was made last; of several of the same second none that is superseded, and one that was granted before the others. It has no name if
+// there is none.
 func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRegistration) {
 	for _, r := range requests {
-		if newest.Name == "" || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
+		if r.Status.Reason == reasonSuperseded && newest.Name != "" {
+			continue
+		}
+		if newest.Name == "" || newest.Status.Reason == reasonSuperseded || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
 			newest = r
 		}
 	}

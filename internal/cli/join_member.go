@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // memberTokenLife is how long the token lives with which the agent of a MemberCluster begins: it gets a credential of its own for it, which is renewed.
@@ -156,11 +157,11 @@ func (j *joiner) followMember(ctx context.Context, cluster, hub *checked) error 
 			j.progress.hindrance("the agent", cause)
 			return false, nil
 		}
-		j.progress.step("MemberCluster %s is %s%s", j.name, j.stateOf(record), j.because(record))
+		j.progress.step("MemberCluster %s is %s%s", j.name, view.State(record), because(record))
 		if joined := ready && meta.IsStatusConditionTrue(record.Status.Conditions, clusterv1beta1.ConditionJoined); !joined {
 			return false, nil
 		}
-		return j.settled(j.stateOf(record)), nil
+		return j.settled(view.State(record)), nil
 	})
 	switch {
 	case err == nil:

@@ -152,10 +152,15 @@ func TestARequestThatIsGoneIsNotAwaited(t *testing.T) {
 	at := func(name string, second int64, granted bool) fleet.ClusterRegistration {
 		return fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)}, Status: fleet.ClusterRegistrationStatus{Granted: granted}}
 	}
+	superseded := at("b", 1, false)
+	superseded.Status.Reason = reasonSuperseded
 	for name, row := range map[string]struct {
 		requests []fleet.ClusterRegistration
 		want     string
 	}{
+		"of the same second none that is superseded":           {[]fleet.ClusterRegistration{at("a", 1, false), superseded}, "a"},
+		"of the same second none that is, in another order":    {[]fleet.ClusterRegistration{superseded, at("a", 1, false)}, "a"},
+		"one that is superseded, as long as there is no other": {[]fleet.ClusterRegistration{superseded}, "b"},
 		"nobody has asked":                             {nil, ""},
 		"the newest counts":                            {[]fleet.ClusterRegistration{at("a", 2, false), at("b", 1, true)}, "a"},
 		"of the same second the one that is granted":   {[]fleet.ClusterRegistration{at("a", 1, true), at("b", 1, false)}, "a"},

@@ -1,16 +1,15 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // kind is something that can be shown as a table.
@@ -27,35 +26,35 @@ type kind struct {
 // kinds are what can be shown; the first one if the user does not say what.
 var kinds = []kind{
 	{
-		name: "members", aliases: []string{"member"}, columns: memberColumns, wide: memberWide,
+		name: "members", aliases: []string{"member"}, columns: view.MemberColumns, wide: view.MemberWide,
 		namespaced: []client.ObjectList{&fleet.ClusterList{}}, global: []client.ObjectList{&clusterv1beta1.MemberClusterList{}},
 	},
 	{
-		name: "clusters", aliases: []string{"cluster"}, columns: memberColumns, wide: memberWide,
+		name: "clusters", aliases: []string{"cluster"}, columns: view.MemberColumns, wide: view.MemberWide,
 		namespaced: []client.ObjectList{&fleet.ClusterList{}},
 	},
 	{
-		name: "memberclusters", aliases: []string{"membercluster", "mc"}, columns: memberColumns, wide: memberWide,
+		name: "memberclusters", aliases: []string{"membercluster", "mc"}, columns: view.MemberColumns, wide: view.MemberWide,
 		global: []client.ObjectList{&clusterv1beta1.MemberClusterList{}},
 	},
 	{
 		name: "tokens", aliases: []string{"token", "clusterregistrationtokens", "clusterregistrationtoken"},
-		columns:    []string{"NAME", "STATE", "EXPIRES", "REGISTRATIONS", "LAST-USED", "AGE", "WHY"},
+		columns:    view.TokenColumns,
 		namespaced: []client.ObjectList{&fleet.ClusterRegistrationTokenList{}},
 	},
 	{
 		name: "requests", aliases: []string{"request", "clusterregistrations", "clusterregistration"},
-		columns:    []string{"NAME", "STATE", "CLUSTER", "CLIENT-ID", "AGE", "WHY"},
+		columns:    view.RequestColumns,
 		namespaced: []client.ObjectList{&fleet.ClusterRegistrationList{}},
 	},
 	{
 		name: "bundles", aliases: []string{"bundle"},
-		columns:    []string{"NAME", "STATE", "READY", "AGE", "WHY"},
+		columns:    view.BundleColumns,
 		namespaced: []client.ObjectList{&fleet.BundleList{}},
 	},
 	{
 		name: "placements", aliases: []string{"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp"},
-		columns:    []string{"NAME", "KIND", "STATE", "MEMBERS", "AGE", "WHY"},
+		columns:    view.PlacementColumns,
 		namespaced: []client.ObjectList{&placement.ResourcePlacementList{}}, global: []client.ObjectList{&placement.ClusterResourcePlacementList{}},
 	},
 }
@@ -76,25 +75,4 @@ func kindOf(said string) (kind, bool) {
 		return kind{}, false
 	}
 	return kinds[i], true
-}
-
-// rowOf is the line of an object, with all columns of its kind.
-func rowOf(o client.Object, now time.Time) []string {
-	switch o := o.(type) {
-	case *fleet.Cluster:
-		return clusterRow(o, now)
-	case *clusterv1beta1.MemberCluster:
-		return memberClusterRow(o, now)
-	case *fleet.ClusterRegistrationToken:
-		return tokenRow(o, now)
-	case *fleet.ClusterRegistration:
-		return requestRow(o, now)
-	case *fleet.Bundle:
-		return bundleRow(o, now)
-	case *placement.ClusterResourcePlacement:
-		return placementRow(o, "ClusterResourcePlacement", &o.Status, now)
-	case *placement.ResourcePlacement:
-		return placementRow(o, "ResourcePlacement", &o.Status, now)
-	}
-	panic(fmt.Sprintf("no table shows a %T", o)) // a mistake in kinds
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 func newLabel(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -43,7 +45,7 @@ A label that a registration token has stamped is set again when the member regis
 			for _, key := range slices.Sorted(maps.Keys(o.GetLabels())) {
 				has = append(has, key+"="+o.GetLabels()[key])
 			}
-			return c.line("%s has the labels %s", h.title(o), or(strings.Join(has, ", ")))
+			return c.line("%s has the labels %s", h.title(o), view.Or(strings.Join(has, ", ")))
 		},
 	}
 }

@@ -8,31 +8,17 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/view"
 )
-
-// eachOf calls a function with each object of a kind.
-func eachOf(ctx context.Context, c client.Reader, kind client.ObjectList, do func(client.Object), options ...client.ListOption) error {
-	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
-		list := kind.DeepCopyObject().(client.ObjectList)
-		return list, c.List(ctx, list, append(slices.Clone(options), &client.ListOptions{Limit: page.Limit, Continue: page.Continue})...)
-	})
-	return pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		do(o.(client.Object))
-		return nil
-	})
-}
 
 // eachOfKind calls a function with each object of a kind. It returns the lists that the user may see, and why not the others; an error if that is none.
 func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
 	lists := k.lists(*h.Namespace)
 	for _, list := range lists {
-		err := eachOf(ctx, c, list, do, options...)
+		err := view.Each(ctx, c, list, do, options...)
 		if err == nil {
 			seen = append(seen, list)
 			continue

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // lookedFor says what a name may be of, and for which command.
@@ -70,7 +71,7 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 	var forbidden []string
 	for _, k := range looked.among {
 		for _, list := range k.lists(namespace) {
-			err := eachOf(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
+			err := view.Each(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
 			if apierrors.IsForbidden(err) {
 				forbidden = append(forbidden, h.nameOfKind(list))
 			} else if err != nil {
@@ -102,7 +103,7 @@ func (h *access) lookUp(ctx context.Context, c client.Client, server string, loo
 func (h *access) choices(command string, objects []client.Object) []string {
 	var commands []string
 	for _, o := range objects {
-		commands = append(commands, fmt.Sprintf("  %s %s %s", command, h.kindOfObject(o), nameOf(o)))
+		commands = append(commands, fmt.Sprintf("  %s %s %s", command, h.kindOfObject(o), view.NameOf(o)))
 	}
 	return commands
 }
@@ -132,26 +133,14 @@ func namesOf(among []kind) []string {
 func (h *access) title(o client.Object) string {
 	gvk, err := h.gvkOf(o)
 	if err != nil {
-		return nameOf(o)
+		return view.NameOf(o)
 	}
-	return gvk.Kind + " " + nameOf(o)
-}
-
-// stateOf is what the column STATE says of an object.
-func (h *access) stateOf(o client.Object) string { return h.column(o, "STATE") }
-
-// column is what a column of the table of its kind says of an object.
-func (h *access) column(o client.Object, name string) string {
-	k, _ := kindOf(h.kindOfObject(o))
-	if i := slices.Index(k.columns, name); i >= 0 {
-		return rowOf(o, time.Now())[i]
-	}
-	return nothing
+	return gvk.Kind + " " + view.NameOf(o)
 }
 
 // because is why an object is not well, for the end of a sentence.
-func (h *access) because(o client.Object) string {
-	if said := h.column(o, "WHY"); said != nothing {
+func because(o client.Object) string {
+	if said := view.Because(o); said != view.Nothing {
 		return ": " + said
 	}
 	return ""

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // What members and hubs can change over from.
@@ -170,7 +172,7 @@ func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migrate
 		return native != m.back, err
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("the hub has not heard of the agent of %s within %s: muster explain %s says what it knows; the command can be given again", m.title(agent.record), m.timeout, nameOf(agent.record))
+		return fmt.Errorf("the hub has not heard of the agent of %s within %s: muster explain %s says what it knows; the command can be given again", m.title(agent.record), m.timeout, view.NameOf(agent.record))
 	}
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // replicasBefore is on a Deployment that migrate has stopped, and says what it is scaled to when it goes back.
@@ -50,7 +51,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 		return err
 	}
 	members := 0
-	if err := eachOf(ctx, hub, &clusterv1beta1.MemberClusterList{}, func(client.Object) { members++ }); err != nil && !kube.NotServed(err) {
+	if err := view.Each(ctx, hub, &clusterv1beta1.MemberClusterList{}, func(client.Object) { members++ }); err != nil && !kube.NotServed(err) {
 		return fmt.Errorf("counting the MemberClusters: %w", err)
 	}
 	m.progress.step("KubeFleet's hub agent %s is scaled to %d, with %d MemberClusters", kubeFleetHub, ptr.Deref(theirs.Spec.Replicas, 1), members)
@@ -84,7 +85,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 // hubBack starts KubeFleet's hub agent again. Members have to have KubeFleet's agent by then, which Muster's does not heed.
 func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Deployment) error {
 	var native []string
-	err := eachOf(ctx, hub, &clusterv1beta1.InternalMemberClusterList{}, func(o client.Object) {
+	err := view.Each(ctx, hub, &clusterv1beta1.InternalMemberClusterList{}, func(o client.Object) {
 		report := o.(*clusterv1beta1.InternalMemberCluster)
 		if strings.HasPrefix(report.Namespace, naming.MemberClusterNamespace("")) && report.Status.AgentVersion != "" {
 			native = append(native, report.Name)

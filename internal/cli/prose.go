@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/rollout"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // prose prints sentences and commands. Members and tenants write some of it, which may not command a terminal.
@@ -65,10 +66,10 @@ func (p *prose) finding(f explain.Finding, named bool) {
 		words = append(words, "of "+f.Object())
 	}
 	if !f.Since.IsZero() {
-		words = append(words, "for "+since(f.Since, time.Now()))
+		words = append(words, "for "+view.Since(f.Since, time.Now()))
 	}
 	text := strings.Join(words, ", ")
-	if said := why(false, f.Message); said != nothing {
+	if said := view.Why(false, f.Message); said != view.Nothing {
 		text += ": " + said
 	}
 	p.line("%s", text)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/version"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 const (
@@ -181,7 +182,7 @@ func (g *gatherer) objects(ctx context.Context, kind schema.GroupVersionKind, op
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	var failed error
-	err := eachOf(ctx, g, list, func(o client.Object) {
+	err := view.Each(ctx, g, list, func(o client.Object) {
 		object := o.(*unstructured.Unstructured)
 		redact(object)
 		text, err := yaml.Marshal(object)

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +23,14 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // issuedWithin is how long a token may take until its values are there, which takes the hub a moment.
 const issuedWithin = 30 * time.Second
+
+// reasonFailed is that of a token for which the hub could not write something, and tries again.
+const reasonFailed = "Failed"
 
 // What muster token create prints.
 const (
@@ -140,7 +143,7 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 			return err
 		}
 		if !equality.Semantic.DeepEqual(token.Spec, want) {
-			return fmt.Errorf("%s exists and is another one than these flags ask for: choose another name, or look at it with muster get tokens %s -o yaml", i.title(token), nameOf(token))
+			return fmt.Errorf("%s exists and is another one than these flags ask for: choose another name, or look at it with muster get tokens %s -o yaml", i.title(token), view.NameOf(token))
 		}
 		return nil
 	case kube.NotServed(err):
@@ -156,12 +159,17 @@ func (i *issuer) ensure(ctx context.Context, hub client.Client, server string, t
 // issued waits for the Secret with the values of a token.
 func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.ClusterRegistrationToken) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
+	var failed error // the hub tries again
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, issuedWithin, true, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 			return false, err
 		}
 		if ready := kube.FindCondition(token.Status.Conditions, fleet.ConditionReady); ready != nil && ready.Status == corev1.ConditionFalse {
-			return false, fmt.Errorf("%s cannot be used (%s): %s", h.title(token), ready.Reason, ready.Message)
+			err := fmt.Errorf("%s cannot be used (%s): %s", h.title(token), ready.Reason, ready.Message)
+			if ready.Reason != reasonFailed {
+				return false, err
+			}
+			failed = err
 		}
 		if token.Status.SecretName == "" {
 			return false, nil
@@ -170,7 +178,10 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 		return err == nil, client.IgnoreNotFound(err)
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = fmt.Errorf("%s has no values after %s: does a hub run? muster explain tokens %s says more", h.title(token), issuedWithin, nameOf(token))
+		if failed != nil {
+			return nil, failed
+		}
+		err = fmt.Errorf("%s has no values after %s: does a hub run? muster explain tokens %s says more", h.title(token), issuedWithin, view.NameOf(token))
 	}
 	return secret, err
 }
@@ -208,37 +219,11 @@ func (i *issuer) line(values agentchart.Bootstrap, server string) string {
 	}
 	encoded := base64.StdEncoding.EncodeToString(ca)
 	if i.format == formatCommand {
-		return strings.Join(words("muster join", "--token", values.Token, "--hub-url", url, "--hub-ca", encoded, "--client-id", i.id), " ")
+		return view.JoinCommand(values.Token, url, ca, i.id)
 	}
-	return strings.Join(words("helm -n "+naming.SystemNamespace+" install --create-namespace --wait fleet-agent fleet/fleet-agent",
-		"--set token=", values.Token, "--set apiServerURL=", escaped(url), "--set apiServerCA=", encoded, "--set-string clientID=", escaped(i.id)), " ")
-}
-
-// words are those of a command with the flags that have a value.
-func words(command string, flags ...string) []string {
-	all := []string{command}
-	for ; len(flags) > 0; flags = flags[2:] {
-		switch flag, value := flags[0], flags[1]; {
-		case value == "":
-		case strings.HasSuffix(flag, "="):
-			all = append(all, flag+quoted(value))
-		default:
-			all = append(all, flag, quoted(value))
-		}
-	}
-	return all
+	return view.CommandLine("helm -n "+naming.SystemNamespace+" install --create-namespace --wait fleet-agent fleet/fleet-agent",
+		"--set token=", values.Token, "--set apiServerURL=", escaped(url), "--set apiServerCA=", encoded, "--set-string clientID=", escaped(i.id))
 }
 
 // escaped is a value as Helm's --set takes it for one.
 func escaped(value string) string { return strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(value) }
-
-// plain is what a shell takes as it is.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
-
-// quoted is a value as a shell takes it for one word.
-func quoted(value string) string {
-	if plain.MatchString(value) {
-		return value
-	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 const (
@@ -128,7 +130,7 @@ func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan
 			if len(names) > 0 && calledBy(c.object, names) == "" {
 				continue
 			}
-			row := rowOf(c.object, time.Now())
+			row := view.Row(c.object, time.Now())
 			if c.gone {
 				row[slices.Index(k.columns, "STATE")] = "Gone"
 			}
@@ -140,8 +142,8 @@ func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan
 	}
 }
 
-// view is what a terminal shows.
-type view struct {
+// screen is what a terminal shows.
+type screen struct {
 	kind
 	wide    bool
 	names   []string
@@ -153,7 +155,7 @@ type view struct {
 
 // redraw draws the table again and again.
 func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan change, terminal *os.File) error {
-	v := &view{kind: k, wide: g.wide(), names: names, objects: map[string]client.Object{}}
+	v := &screen{kind: k, wide: g.wide(), names: names, objects: map[string]client.Object{}}
 	pace := time.NewTicker(redrawn)
 	defer pace.Stop()
 	for {
@@ -167,7 +169,7 @@ func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan
 			if err != nil {
 				width, height = 80, 24
 			}
-			if _, err := terminal.WriteString(v.screen(width, height, now)); err != nil {
+			if _, err := terminal.WriteString(v.draw(width, height, now)); err != nil {
 				return err
 			}
 		}
@@ -175,29 +177,29 @@ func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan
 }
 
 // take takes a change. A change shows that changes are seen again.
-func (v *view) take(c change, now time.Time) {
+func (v *screen) take(c change, now time.Time) {
 	v.problem, v.since = c.err, now
 	if c.err != nil || len(v.names) > 0 && calledBy(c.object, v.names) == "" {
 		return
 	}
-	key := fmt.Sprintf("%s %T", nameOf(c.object), c.object)
+	key := fmt.Sprintf("%s %T", view.NameOf(c.object), c.object)
 	if delete(v.objects, key); !c.gone {
 		v.objects[key] = c.object
 	}
 }
 
-// screen is what is written to a terminal of a size to show the table in the place of the one before.
-func (v *view) screen(width, height int, now time.Time) string {
+// draw is what is written to a terminal of a size to show the table in the place of the one before.
+func (v *screen) draw(width, height int, now time.Time) string {
 	var text bytes.Buffer
 	t := newTable(&text, v.kind, v.wide)
 	t.printHeader()
 	for _, key := range slices.Sorted(maps.Keys(v.objects)) {
-		t.print(rowOf(v.objects[key], now))
+		t.print(view.Row(v.objects[key], now))
 	}
 	_ = t.flush() // a buffer takes everything
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	if v.problem != nil && now.Sub(v.since) < problemLasts {
-		lines = append([]string{fmt.Sprintf("Not live for %s: ", since(v.since, now)) + v.problem.Error()}, lines...)
+		lines = append([]string{fmt.Sprintf("Not live for %s: ", view.Since(v.since, now)) + v.problem.Error()}, lines...)
 	}
 	if hidden := len(lines) - (height - 2); hidden > 0 && height > 4 {
 		lines = append(lines[:len(lines)-hidden], fmt.Sprintf("and %d more", hidden))

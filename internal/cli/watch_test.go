@@ -17,6 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 func TestGetGoesOnToShowWhatChanges(t *testing.T) {
@@ -86,7 +87,7 @@ func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
 	}}
 	var text strings.Builder
 	table := newTable(&text, members, true)
-	table.print(rowOf(record, time.Now()))
+	table.print(view.Row(record, time.Now()))
 	if err := table.flush(); err != nil || strings.ContainsAny(text.String(), "\x1b") || !strings.Contains(text.String(), "gone") {
 		t.Errorf("it prints %q, %v", text.String(), err)
 	}
@@ -95,13 +96,13 @@ func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
 func TestATerminalShowsWhatFits(t *testing.T) {
 	now := time.Now()
 	members, _ := kindOf("members")
-	v := &view{kind: members, objects: map[string]client.Object{}}
+	v := &screen{kind: members, objects: map[string]client.Object{}}
 	record := func(name string) client.Object {
 		return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 	shows := func(when string, width, height int, want ...string) {
 		t.Helper()
-		screen := v.screen(width, height, now)
+		screen := v.draw(width, height, now)
 		text, home := strings.CutPrefix(screen, "\033[H")
 		text, rest := strings.CutSuffix(text, "\033[J")
 		if !home || !rest {

@@ -107,8 +107,11 @@ var requestCauses = []cause{
 	{
 		kinds: ofRequests, reasons: []string{"NotApproved"},
 		means:  "Somebody has denied the request.",
-		remedy: "If that was a mistake delete the request, and its agent asks again.",
-		onHub:  []string{"kubectl -n NAMESPACE delete clusterregistration NAME"},
+		remedy: "If that was a mistake take the denial back and approve it, as muster approve does: its agent waits for that as long as the request is there. After that give the cluster a registration token again.",
+		onHub: []string{
+			"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved-",
+			"kubectl -n NAMESPACE annotate clusterregistration NAME muster/approved=true",
+		},
 	},
 	{
 		kinds: ofRequests, reasons: []string{"Superseded"},

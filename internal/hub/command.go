@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/muster-fleet/muster/internal/dashboard"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/process"
@@ -67,7 +68,7 @@ The charts fleet-crd and fleet install what it needs.`,
 			return Run(logr.NewContext(command.Context(), log), config, options)
 		},
 	}
-	command.AddCommand(newCheck(configure, &options.Namespace))
+	command.AddCommand(newCheck(configure, &options.Namespace), dashboard.NewCommand(configure))
 	command.CompletionOptions.DisableDefaultCmd = true
 	common := command.PersistentFlags()
 	common.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")

@@ -55,6 +55,22 @@ func TestTokenWithoutAnEndHasACredentialThatLasts(t *testing.T) {
 	}
 }
 
+func TestTokenThatIsMadeAnewUnderItsNameIsIssuedAtOnce(t *testing.T) {
+	f := newFixture(t)
+	before := ""
+	for range 5 {
+		token, values := f.token("again", "240h")
+		if values["token"] == before {
+			t.Error("the credential is that of the token before")
+		}
+		before = values["token"]
+		f.check(f.Delete(context.Background(), &token)) // its Secret goes a moment later
+	}
+	if failed := logged.lines("writing Secret " + f.workspace + "/again"); failed != "" {
+		t.Errorf("the hub could not write the Secret: %s", failed)
+	}
+}
+
 func TestMalformedTTLIsRefusedWithASentence(t *testing.T) {
 	f := newFixture(t)
 	for _, ttl := range []string{"1d", "10", "abc", "", "-", "99999999h", "1h1d"} {

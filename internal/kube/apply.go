@@ -23,14 +23,19 @@ import (
 const FieldOwner = client.FieldOwner("muster-hub")
 
 // Ensure makes each object exist as given. A new object costs one write, because it is created first. An object that exists and is the hub's for
-// the same owner is applied server-side; another's of that name is left alone, and IsTaken is true for the error. On return the objects are as the
-// server answered.
+// the same owner is applied server-side; one of an earlier owner of the same name, which is about to go with that, is made anew; another's of that name is
+// left alone, and IsTaken is true for the error. On return the objects are as the server answered.
 func Ensure(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
 		desired := object.DeepCopyObject().(client.Object)
 		err := c.Create(ctx, object, FieldOwner)
 		if apierrors.IsAlreadyExists(err) {
-			if _, err = mine(ctx, c, desired); err == nil {
+			var have client.Object
+			if have, err = mine(ctx, c, desired); err == nil && isOfEarlierOwner(have, desired) {
+				if err = DeleteByUID(ctx, c, have); err == nil {
+					err = c.Create(ctx, object, FieldOwner)
+				}
+			} else if err == nil {
 				err = apply(ctx, c, desired, object)
 			}
 		}
@@ -93,15 +98,15 @@ func apply(ctx context.Context, c client.Client, desired, result client.Object) 
 // name is left alone.
 func Delete(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
-		uid, err := mine(ctx, c, object)
+		have, err := mine(ctx, c, object)
 		if apierrors.IsNotFound(err) || IsTaken(err) {
 			continue
 		}
-		if err == nil {
-			err = c.Delete(ctx, object, client.Preconditions{UID: &uid})
-		}
-		if client.IgnoreNotFound(err) != nil {
+		if err != nil {
 			return fmt.Errorf("deleting %s: %w", Describe(c.Scheme(), object), err)
+		}
+		if err := DeleteByUID(ctx, c, have); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -28,22 +27,22 @@ func IsTaken(err error) bool {
 	return errors.As(err, &t)
 }
 
-// mine returns the UID of the object that has the name of the desired one, if the hub created that object for the same owner. The object is
+// mine returns the object that has the name of the desired one, if the hub created that object for the same owner. The object is
 // unstructured, so that it is read from the API server and not from a cache.
-func mine(ctx context.Context, c client.Client, desired client.Object) (types.UID, error) {
+func mine(ctx context.Context, c client.Client, desired client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(desired, c.Scheme())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	have := &unstructured.Unstructured{}
 	have.SetGroupVersionKind(gvk)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(desired), have); err != nil {
-		return "", err
+		return nil, err
 	}
 	if why := foreign(have, desired); why != "" {
-		return "", &taken{Describe(c.Scheme(), desired), why}
+		return nil, &taken{Describe(c.Scheme(), desired), why}
 	}
-	return have.GetUID(), nil
+	return have, nil
 }
 
 // foreign returns why an existing object is not the desired one, or "" if the hub created it earlier. An owner reference with the desired UID
@@ -76,4 +75,11 @@ func foreign(have, desired client.Object) string {
 		}
 	}
 	return ""
+}
+
+// isOfEarlierOwner says whether an existing object belongs to an owner that was deleted and made anew under its name, in whose place the desired one's owner is.
+// An object has one owner that controls it, so it cannot be handed on.
+func isOfEarlierOwner(have, desired client.Object) bool {
+	is, wanted := metav1.GetControllerOf(have), metav1.GetControllerOf(desired)
+	return is != nil && wanted != nil && is.Kind == wanted.Kind && is.Name == wanted.Name && is.UID != wanted.UID
 }

@@ -47,3 +47,23 @@ func TestWhatIsSomebodyElsesIsForeign(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAnEarlierOwnerOfTheNameControlsIsItsOwn(t *testing.T) {
+	owned := func(kind, name, uid string, controls bool) *rbacv1.Role {
+		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(uid), Controller: &controls}}}}
+	}
+	for what, c := range map[string]struct {
+		have *rbacv1.Role
+		want bool
+	}{
+		"of the same owner":                       {owned("Cluster", "one", "1", true), false},
+		"of an earlier one":                       {owned("Cluster", "one", "0", true), true},
+		"of another one":                          {owned("Cluster", "two", "0", true), false},
+		"of an earlier one that does not control": {owned("Cluster", "one", "0", false), false},
+		"of nobody":                               {&rbacv1.Role{}, false},
+	} {
+		if got := isOfEarlierOwner(c.have, owned("Cluster", "one", "1", true)); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}

@@ -1,5 +1,5 @@
 // Package kubeclient is how an agent reaches an API server, the member's or the hub's: typed access to single resources, and watches that keep
-// a copy of them.
+// a copy of them. The dashboard keeps its copy of the fleet by the same watches.
 //
 // Its invariant: a client costs what is used. There is no discovery, no full clientset and no shared cache; the scheme has only the kinds that
 // an agent touches, so that an idle agent stays within 35 MiB.

@@ -27,7 +27,7 @@ func Follow[T Object, L runtime.Object](
 	ctx context.Context, resource *Resource[T, L], selector string, store cache.ReflectorStore, outcome func(error),
 ) {
 	var example T
-	follow(ctx, restore.ListWatch(resource, func(options *metav1.ListOptions) { options.FieldSelector = selector }), example, store, outcome)
+	FollowBy(ctx, restore.ListWatch(resource, func(options *metav1.ListOptions) { options.FieldSelector = selector }), example, store, outcome)
 }
 
 // FollowMetadata does so for the metadata of all objects of a kind in a namespace, whatever else they hold.
@@ -39,11 +39,12 @@ func FollowMetadata(
 		return fmt.Errorf("preparing the metadata client of %s: %w", c.config.Host, err)
 	}
 	objects := all.Resource(resource).Namespace(namespace)
-	follow(ctx, restore.ListWatch(objects, func(*metav1.ListOptions) {}), &metav1.PartialObjectMetadata{}, store, outcome)
+	FollowBy(ctx, restore.ListWatch(objects, func(*metav1.ListOptions) {}), &metav1.PartialObjectMetadata{}, store, outcome)
 	return nil
 }
 
-func follow(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
+// FollowBy does so for what a ListWatch selects; example is an object of its kind.
+func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
 	begin := listWatch.WatchFuncWithContext
 	listWatch.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		w, err := begin(ctx, options)

@@ -41,7 +41,7 @@ func TestServerThatWasAwayIsListedAnewInsteadOfWatchedFromTheLastVersion(t *test
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		follow(ctx, listWatch, &corev1.ConfigMap{}, cache.NewStore(cache.MetaNamespaceKeyFunc), func(error) {})
+		FollowBy(ctx, listWatch, &corev1.ConfigMap{}, cache.NewStore(cache.MetaNamespaceKeyFunc), func(error) {})
 	}()
 	if version := <-listed; version != "800" {
 		t.Errorf("it is watched from %s", version)

@@ -81,11 +81,14 @@ const (
 	RegistrationPending RegistrationState = "Pending"
 	// RegistrationConflict: the request collides with another Cluster; a person has to resolve it.
 	RegistrationConflict RegistrationState = "Conflict"
-	// RegistrationDenied: final; the message says why and what to do.
+	// RegistrationDenied: final, but for the reason NotApproved; the message says why and what to do.
 	RegistrationDenied RegistrationState = "Denied"
 	// RegistrationGranted: final; the credential has been issued.
 	RegistrationGranted RegistrationState = "Granted"
 )
+
+// ReasonNotApproved is that of a request which somebody has denied: it may be approved after all as long as it is there, and its agent waits for that.
+const ReasonNotApproved = "NotApproved"
 
 // ClusterRegistrationStatus is written by the hub only.
 type ClusterRegistrationStatus struct {

@@ -3,6 +3,7 @@ package join
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,10 +30,20 @@ type waiter struct {
 	request       *fleet.ClusterRegistration
 	// dropped are the labels that the hub did not take, with the reasons.
 	dropped []string
+	// denied is that somebody has denied the request, who may think better of it as long as the request is there.
+	denied *Refusal
 }
 
 // wait returns the sealed answer.
 func (w *waiter) wait(ctx context.Context) ([]byte, error) {
+	sealed, err := w.answered(ctx)
+	if errors.Is(err, errGone) && w.denied != nil {
+		return nil, w.denied
+	}
+	return sealed, err
+}
+
+func (w *waiter) answered(ctx context.Context) ([]byte, error) {
 	for backoff := retry.Soon(); ; {
 		found, err := w.read(ctx)
 		if err != nil {
@@ -155,11 +166,18 @@ func (w *waiter) sameRequest(found *fleet.ClusterRegistration) (*fleet.ClusterRe
 
 // answer reads the hub's answer; done is false as long as there is none.
 func (w *waiter) answer(status fleet.ClusterRegistrationStatus) (sealed []byte, done bool, err error) {
+	w.denied = nil
 	switch {
 	case status.State == fleet.RegistrationDenied:
-		return nil, true, &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; "+
+		refusal := &Refusal{Message: fmt.Sprintf("the hub denied request %s (%s): %s; "+
 			"this agent asks again when secret %s or configmap %s changes",
 			w.name(), status.Reason, cmp.Or(status.Message, "the hub says no more"), w.secret(), w.Member.Namespace+"/"+naming.AgentConfigMap), Final: true}
+		if status.Reason != fleet.ReasonNotApproved {
+			return nil, true, refusal
+		}
+		w.denied = refusal
+		w.Progress(refusal.Message + ", or when the request is approved after all")
+		return nil, false, nil
 	case len(status.Answer) > 0:
 		w.dropped = status.DroppedLabels
 		return status.Answer, true, nil

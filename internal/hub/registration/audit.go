@@ -102,7 +102,7 @@ func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistrat
 	case needed != "" && !covers(o.approvedFor, needed) && o.isApproved(needed):
 		fact = c.fact(r, o, muster.AuditApproved, needed, strconv.FormatInt(r.Generation, 10))
 		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was approved", r.Name, needed)
-	case d.state == fleet.RegistrationDenied && d.reason == reasonNotApproved && o.reason != reasonNotApproved:
+	case d.state == fleet.RegistrationDenied && d.reason == fleet.ReasonNotApproved && o.reason != fleet.ReasonNotApproved:
 		fact = c.fact(r, o, muster.AuditDenied)
 		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited (%s), was denied", r.Name, cmp.Or(o.reason, "unseen"))
 	default:

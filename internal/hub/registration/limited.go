@@ -21,7 +21,6 @@ const approvalLife = 7 * 24 * time.Hour
 const (
 	reasonApprovalRequired = "ApprovalRequired"
 	reasonApprovedTooEarly = "ApprovedTooEarly"
-	reasonNotApproved      = "NotApproved"
 )
 
 // tokenLimits are what a token allows its requests, apart from labels and time.

@@ -231,7 +231,7 @@ func refusal(o observed) (decision, bool) {
 	case o.newer != "":
 		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
 	case o.approved == "false": // whatever becomes of the agent that had the Cluster
-		return denied(reasonNotApproved, "somebody who may approve requests has denied this one"), true
+		return denied(fleet.ReasonNotApproved, "somebody who may approve requests has denied this one"), true
 	case o.clientID == "":
 		return denied("ClientIDMissing", "spec.clientID is empty: set clientID in the values of the agent's chart, or leave it to the agent, which then uses the UID of its kube-system namespace"), true
 	case len(o.clientID) > maxClientID:

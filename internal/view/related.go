@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"context"
@@ -25,9 +25,9 @@ type gathering struct {
 	unseen  []error
 }
 
-// relatedTo returns what belongs to an object, and what could not be looked at. It reads what is of that object only, however large the fleet is; but for the
+// Related returns what belongs to an object, and what could not be looked at. It reads what is of that object only, however large the fleet is; but for the
 // requests of a workspace, while a Cluster has no agent.
-func relatedTo(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
+func Related(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
 	g := &gathering{Client: c, ctx: ctx}
 	switch o := subject.(type) {
 	case *fleet.Cluster:
@@ -57,7 +57,7 @@ func relatedTo(ctx context.Context, c client.Client, subject client.Object) (obj
 
 // each gathers the objects of a kind.
 func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
-	g.note(eachOf(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
+	g.note(Each(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
 }
 
 // note notes what could not be looked at. What does not exist is no reason, but a kind that is not served.
@@ -69,7 +69,7 @@ func (g *gathering) note(err error) {
 
 // requestsOf gathers the requests to register as a Cluster.
 func (g *gathering) requestsOf(cluster *fleet.Cluster) {
-	err := eachOf(g.ctx, g, &fleet.ClusterRegistrationList{}, func(o client.Object) {
+	err := Each(g.ctx, g, &fleet.ClusterRegistrationList{}, func(o client.Object) {
 		r := o.(*fleet.ClusterRegistration)
 		if id := membership.ClientID(cluster); r.Status.ClusterName == cluster.Name || id != "" && r.Spec.ClientID == id {
 			g.objects = append(g.objects, r)

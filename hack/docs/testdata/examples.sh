@@ -1,0 +1,82 @@
+# The examples of the help of muster, each a line of its own, in an order in which they work: on clusters hub, edge-1 and new-hub, of which none is a hub yet.
+# What stands for something in them becomes that here.
+muster() {
+  echo "=== muster $*" >&2
+  local words=("${@//request-x7k2p/${request-}}")
+  words=("${words[@]/%TOKEN/${token-}}")
+  words=("${words[@]/%BASE64/${ca-}}")
+  local as=command
+  [ $BASHPID = $$ ] || as=exec # in the background, so that it is what a signal is sent to
+  $as muster "${words[@]//https:\/\/hub.example.com:6443/$API_SERVER_URL}"
+}
+delete_token() { kubectl -n clusters delete clusterregistrationtokens.fleet.cattle.io web; }
+
+muster init --context hub --dry-run
+muster init --context hub --print > hub.yaml
+muster init --context hub
+muster init --context hub --hub-url https://hub.example.com:6443 --set controller.replicas=2
+muster doctor --hub-context hub
+kubectl create namespace clusters
+kubectl label namespace clusters muster/approve-members=true
+
+muster token create web --ttl 24h --max 1
+delete_token
+muster token create web --ttl 24h --output values > values.yaml
+delete_token
+muster token create web --ttl 24h --cluster web --label stamped.muster/env=prod --approve
+token=$(muster token create web --ttl 24h --cluster web --label stamped.muster/env=prod --approve --output token)
+ca=$(kubectl config view --raw --minify --flatten -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
+muster doctor --context edge-1 --hub-context hub
+muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64 &
+joining=$!
+until request=$(kubectl -n clusters get clusterregistrations -o 'jsonpath={.items[?(@.status.state=="Pending")].metadata.name}') && [ -n "$request" ]; do sleep 1; done
+muster get requests
+muster explain requests clusters/request-x7k2p
+muster deny request-x7k2p
+muster approve request-x7k2p
+wait $joining
+
+muster approve clusters clusters/web
+muster label clusters/web env=prod region=eu
+muster get
+muster get clusters --namespace clusters --selector env=prod --output wide
+muster get clusters --namespace clusters --watch &
+watching=$!
+sleep 3
+kill $watching
+muster dashboard --context hub &
+showing=$!
+muster dashboard --namespace clusters --port 8800 --no-browser &
+showing="$showing $!"
+sleep 3
+kill $showing
+muster explain
+delete_token
+muster explain clusters/web
+muster explain web
+muster explain web --output json
+muster explain web --member-context edge-1
+muster tree clusters/web
+muster support-bundle --context edge-1 --file edge-1.tar.gz
+muster support-bundle --context hub
+muster support-bundle --file - | tar tz
+muster revoke clusters/web
+muster revoke clusters/web --undo
+
+helm --kube-context edge-1 -n cattle-fleet-system uninstall --wait fleet-agent
+kubectl --context edge-1 delete namespace cattle-fleet-system
+muster join --context edge-1 --hub-context hub --member --name edge-1
+muster get members clusters/web edge-1 --output json
+muster tree edge-1
+muster label edge-1 region-
+muster leave edge-1 --delete
+helm --kube-context edge-1 -n default uninstall --wait member-agent
+muster leave clusters/web --orphan
+
+kubectl label namespace clusters muster/approve-members-
+muster join --context edge-1 --hub-context hub --namespace clusters --name edge-1 --labels env=prod,region=eu
+muster join --context edge-1 --hub-context hub
+kubectl create namespace retail
+muster move --context edge-1 --hub-context hub --namespace retail
+command muster init --context new-hub
+muster move --context edge-1 --hub-context new-hub

@@ -1,0 +1,199 @@
+// Package dashboard shows the fleet as pages of a browser: who is in it and how they are, what is delivered to them, and who asks to be let in.
+//
+// Its invariant: it shows and does nothing that the visitor may not. What it keeps of the fleet it has read with its own credential, and shows of that what the
+// visitor may list, as the API server says; all else is read, and everything is changed, with the visitor's credential. It asks no other host than the API server.
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Options of a dashboard.
+type Options struct {
+	// Config reaches the hub, with the credential by which the fleet is read.
+	Config *rest.Config
+	// Namespace is the workspace whose objects are shown; empty for all.
+	Namespace string
+}
+
+// Server is a dashboard.
+type Server struct {
+	options Options
+	roll    *roll
+	reader  client.WithWatch
+	door    door
+	ctx     context.Context // ends the streams
+	streams atomic.Int64
+}
+
+// NewOwned is a dashboard for the one user whose credential the config has. Whoever knows the path that Entrance returns is that user.
+func NewOwned(ctx context.Context, options Options) (*Server, error) {
+	s, err := newServer(ctx, &options)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := newVisitor(ctx, options.Config, s.reader.RESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	s.door = newOwnersDoor(owner)
+	return s, nil
+}
+
+// NewShared is a dashboard for many users, each of whom shows a token that the API server knows.
+func NewShared(ctx context.Context, options Options) (*Server, error) {
+	s, err := newServer(ctx, &options)
+	if err != nil {
+		return nil, err
+	}
+	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper())}
+	return s, nil
+}
+
+func newServer(ctx context.Context, options *Options) (*Server, error) {
+	options.Config = rest.CopyConfig(options.Config)
+	options.Config.QPS, options.Config.WarningHandlerWithContext = -1, rest.NoWarnings{}
+	calls, err := rest.HTTPClientFor(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(options.Config, calls)
+	if err != nil {
+		return nil, fmt.Errorf("asking the hub at %s for its kinds: %w", options.Config.Host, err)
+	}
+	reader, err := client.NewWithWatch(options.Config, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: calls})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{options: *options, roll: newRoll(), reader: reader, ctx: ctx}, nil
+}
+
+// Serve keeps what is shown up to date, and serves it, until the context ends.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	go s.roll.keep(ctx, s.reader, s.options.Namespace)
+	serving := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = serving.Close() }) // nobody waits for pages that are being sent
+	defer stop()
+	if err := serving.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Entrance is the path by which the owner enters; empty for a dashboard that is shared.
+func (s *Server) Entrance() string { return s.door.entrance() }
+
+// Handler serves the pages.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle("GET /assets/", cached(http.FileServerFS(assets)))
+	s.door.register(mux)
+	for pattern, show := range map[string]pageFunc{
+		"GET /{$}":                                      s.fleet,
+		"GET /members/{name}":                           s.member,
+		"GET /members/{namespace}/{name}":               s.member,
+		"GET /deliveries":                               s.deliveries,
+		"GET /deliveries/{resource}/{name}":             s.delivery,
+		"GET /deliveries/{resource}/{namespace}/{name}": s.delivery,
+		"GET /registration":                             s.registration,
+		"POST /requests/{namespace}/{name}":             s.decide,
+		"POST /tokens":                                  s.createToken,
+		"GET /tokens/{namespace}/{name}":                s.token,
+		"GET /live":                                     s.live,
+	} {
+		mux.HandleFunc(pattern, s.forVisitors(show))
+	}
+	return http.NewCrossOriginProtection().Handler(secured(mux))
+}
+
+// ready says whether the fleet has been read.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	for resource := range kinds {
+		if !s.roll.isListed(resource) {
+			http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
+			return
+		}
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// pageFunc answers a visitor.
+type pageFunc func(w http.ResponseWriter, r *http.Request, v *visitor) error
+
+// forVisitors lets visitors see a view, and sends everybody else to the door.
+func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.door.visitor(r)
+		switch {
+		case errors.Is(err, errNobody), apierrors.IsUnauthorized(err):
+			s.door.refuse(w, r)
+			return
+		case errors.Is(err, errTooMany):
+			w.Header().Set("Retry-After", "5")
+			s.problem(w, r, nil, http.StatusTooManyRequests, err)
+			return
+		case err == nil:
+			err = show(w, r, v)
+		}
+		if err != nil && r.Context().Err() == nil {
+			status := statusOf(err)
+			logr.FromContextOrDiscard(s.ctx).V(1).Info("view failed", "path", r.URL.Path, "status", status, "error", err.Error())
+			s.problem(w, r, v, status, err)
+		}
+	}
+}
+
+// statusOf is how HTTP says what kind of error it is: what does not exist, may not be, or cannot be asked, are three answers.
+func statusOf(err error) int {
+	var input *inputError
+	switch {
+	case errors.As(err, &input), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return http.StatusBadRequest
+	case apierrors.IsNotFound(err):
+		return http.StatusNotFound
+	case apierrors.IsForbidden(err):
+		return http.StatusForbidden
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return http.StatusConflict
+	}
+	return http.StatusBadGateway
+}
+
+// inputError is what is wrong with what the visitor has asked for.
+type inputError struct{ error }
+
+// secured has browsers load nothing but what the dashboard serves itself, and show it in no page of another site.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// cached is what changes with the program only.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=300")
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,109 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+// mostTargets is how many members of a delivery are shown.
+const mostTargets = 200
+
+// shownDelivery is the view of a Bundle or a placement.
+type shownDelivery struct {
+	Title, State string
+	Findings     []explain.Finding
+	Partitions   []partition
+	Targets      []target
+	// More is of how many more members something is said.
+	More   int
+	Unseen []string
+}
+
+// partition is a step of the rollout of a Bundle.
+type partition struct {
+	Name          string
+	Ready, All    int
+	Mode, Verdict string
+}
+
+// target is a member to which something is delivered, with what keeps it from being ready there.
+type target struct {
+	Name, State, Text string
+}
+
+// delivery is the view of one Bundle or placement, which is read as the visitor.
+func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	resource := r.PathValue("resource")
+	if resource != bundles && resource != clusterPlacements && resource != placements {
+		return &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
+	}
+	o := kinds[resource].example.DeepCopyObject().(client.Object)
+	if err := v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o); err != nil {
+		return err
+	}
+	related, unseen := view.Related(r.Context(), v, o)
+	shown := &shownDelivery{Title: view.Title(o), State: view.State(o), Findings: explain.Of(append([]client.Object{o}, related...)...)}
+	for _, err := range unseen {
+		shown.Unseen = append(shown.Unseen, err.Error())
+	}
+	switch o := o.(type) {
+	case *fleet.Bundle:
+		shown.ofBundle(&o.Status)
+	case *placement.ClusterResourcePlacement:
+		shown.ofPlacement(o.Status.PlacementStatuses)
+	case *placement.ResourcePlacement:
+		shown.ofPlacement(o.Status.PlacementStatuses)
+	}
+	shown.More = max(0, len(shown.Targets)-mostTargets)
+	shown.Targets = shown.Targets[:min(mostTargets, len(shown.Targets))]
+	all, stale, err := s.entriesNamed(r.Context(), v, view.NameOf(o), resource)
+	if err != nil {
+		return err
+	}
+	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+}
+
+// ofBundle adds the steps of a rollout, which begin one after the other, and the members that are not ready.
+func (d *shownDelivery) ofBundle(status *fleet.BundleStatus) {
+	bad := 0
+	for _, p := range status.PartitionStatus {
+		one := partition{Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable), Verdict: "goes on"}
+		switch {
+		case bad > status.MaxUnavailablePartitions:
+			one.Verdict = "waits for those before"
+		case p.Unavailable > p.MaxUnavailable:
+			one.Verdict = fmt.Sprintf("%d are unavailable: those behind it wait", p.Unavailable)
+			bad++
+		}
+		d.Partitions = append(d.Partitions, one)
+	}
+	for _, not := range status.Summary.NonReadyResources {
+		d.Targets = append(d.Targets, target{not.Name, string(not.State), not.Message})
+	}
+}
+
+// ofPlacement adds the members that were picked, and why one is not ready.
+func (d *shownDelivery) ofPlacement(members []placement.PerClusterStatus) {
+	for _, member := range members {
+		one := target{Name: member.ClusterName, State: view.StateNew}
+		for _, condition := range member.Conditions {
+			one.State = view.StateReady
+			if condition.Status != metav1.ConditionTrue {
+				one.State, one.Text = view.StateNotReady, said(condition.Reason, condition.Message)
+				break
+			}
+		}
+		for _, failed := range member.FailedPlacements {
+			one.Text += fmt.Sprintf(" %s %s/%s: %s", failed.Kind, failed.Namespace, failed.Name, failed.Condition.Message)
+		}
+		d.Targets = append(d.Targets, one)
+	}
+}

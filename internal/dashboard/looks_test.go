@@ -1,0 +1,174 @@
+package dashboard
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+// looking is a fleet with everything that a page may have, some of it long, and the pages by name.
+func looking(r rig) map[string]string {
+	workspace := r.workspace("a-workspace-with-a-rather-long-name")
+	long := strings.Repeat("a-long-name-", 12) + "x"
+	r.cluster(workspace, long, "NotReady", strings.Repeat("ErrApplied(1) ", 40), map[string]string{"env": "prod"})
+	for i := range 40 {
+		reason := []string{"", "", "", "AgentLost", "NotReady", "WaitCheckIn"}[i%6]
+		r.cluster(workspace, fmt.Sprintf("edge-%02d", i), reason, "because", nil)
+	}
+	create := func(o client.Object) { r.check(client.IgnoreAlreadyExists(r.Create(r.t.Context(), o))) }
+	create(&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "east"}}})
+	create(&fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "token"}})
+	create(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"}})
+	shop := &fleet.Bundle{}
+	r.check(r.Get(r.t.Context(), client.ObjectKey{Namespace: workspace, Name: "shop"}, shop))
+	shop.Status = fleet.BundleStatus{Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: "False", Reason: "NotReady", Message: "ErrApplied(2)"}},
+		Display: fleet.BundleDisplay{ReadyClusters: "3/5", State: "ErrApplied"}, PartitionStatus: []fleet.PartitionStatus{{Name: "canary", Count: 2, Unavailable: 2}, {Name: "others", Count: 3}},
+		Summary: fleet.BundleSummary{NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}}}}
+	r.check(r.Status().Update(r.t.Context(), shop))
+	r.asking(workspace)
+	return map[string]string{"fleet": "/", "states": "/?group=state", "member": "/members/" + workspace + "/" + long, "membercluster": "/members/east",
+		"deliveries": "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration", "problem": "/members/nobody"}
+}
+
+// looksAt opens a page in a window of a width, in light or dark colours.
+func (b *browser) looksAt(address, scheme string, width int64) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	b.check(err)
+	b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("h1"))
+}
+
+// TestNoPageIsWiderThanItsWindow looks at all pages on a telephone and on a screen, and keeps pictures of them if MUSTER_SCREENSHOTS names a directory.
+func TestNoPageIsWiderThanItsWindow(t *testing.T) {
+	r := newRig(t)
+	pages := looking(r)
+	b := r.browser()
+	b.mayFail = true // the page of a member that there is not
+	b.do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	origin, pictures := b.js("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
+	for name, path := range pages {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{360, 1280} {
+				b.looksAt(origin+path, scheme, width)
+				if wide := b.js("document.documentElement.scrollWidth"); wide != fmt.Sprint(width) {
+					t.Errorf("%s in a window of %d is %s wide; too wide are %s", path, width, wide, b.js(
+						`[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide")).map(e => e.tagName + "." + e.className).slice(0, 5)`))
+				}
+				if pictures != "" {
+					image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+					r.check(err)
+					r.check(os.WriteFile(filepath.Join(pictures, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), image, 0o644))
+				}
+			}
+		}
+	}
+}
+
+// TestThePagesAreAccessible has axe look for what WCAG 2.2 asks for at the levels A and AA, as far as a program can.
+func TestThePagesAreAccessible(t *testing.T) {
+	r := newRig(t)
+	axe := axeOf(t)
+	pages := looking(r)
+	b := r.browser()
+	b.mayFail = true // the page of a member that there is not
+	b.do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	origin := b.js("location.origin")
+	for name, path := range pages {
+		for _, scheme := range []string{"light", "dark"} {
+			b.looksAt(origin+path, scheme, 1280)
+			b.js(`document.querySelectorAll("details").forEach(d => d.open = true)`)
+			b.do(chromedp.Evaluate[chromedp.Void](axe))
+			ctx, end := context.WithTimeout(b.ctx, time.Minute)
+			found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
+				r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
+				chromedp.EvalAwaitPromise))
+			end()
+			r.check(err)
+			if found != "" {
+				t.Errorf("%s, %s: %s", name, scheme, found)
+			}
+		}
+	}
+}
+
+// The package of axe, and its digest as the registry has it.
+const (
+	axePackage = "axe-core@4.14.1"
+	axeDigest  = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+)
+
+// axeOf is the script of axe, which npm gets once.
+func axeOf(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = t.TempDir()
+	}
+	dir := filepath.Join(cache, "muster-tests")
+	path := filepath.Join(dir, strings.ReplaceAll(axePackage, "@", "-")+".tgz")
+	if _, err := os.Stat(path); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		if out, err := exec.CommandContext(ctx, "npm", "pack", axePackage, "--pack-destination", dir).CombinedOutput(); err != nil {
+			t.Skipf("npm cannot get %s, which looks whether the pages are accessible: %v %s", axePackage, err, out)
+		}
+	}
+	packed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha512.Sum512(packed); base64.StdEncoding.EncodeToString(sum[:]) != axeDigest {
+		t.Fatalf("%s is not %s: delete it", path, axePackage)
+	}
+	script, err := fileOf(string(packed), "package/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+// fileOf is a file of a compressed archive.
+func fileOf(packed, name string) (string, error) {
+	plain, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		return "", err
+	}
+	archive := tar.NewReader(plain)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("there is no %s in it", name)
+		}
+		if err != nil {
+			return "", err
+		}
+		if header.Name == name {
+			text, err := io.ReadAll(archive)
+			return string(text), err
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+// mostMoments is how many moments of a member's life are shown.
+const mostMoments = 50
+
+// shownMember is the view of one member.
+type shownMember struct {
+	Title, Name, State string
+	Labels             map[string]string
+	Facts              []fact
+	Findings           []explain.Finding
+	Life               []moment
+	Usage              []usage
+	Tree               *view.Node
+	// Unseen is what could not be looked at, and why.
+	Unseen []string
+}
+
+// fact is a column of the table of members.
+type fact struct{ Name, Value string }
+
+// moment is something that happened to a member.
+type moment struct {
+	At         time.Time
+	What, Text string
+	Bad        bool
+}
+
+// usage is how much of a resource is requested on the member's nodes.
+type usage struct {
+	Name, Used, Of string
+	Share          float64
+}
+
+// member is the view of one member, which is read as the visitor.
+func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	var record client.Object = &clusterv1beta1.MemberCluster{}
+	if key.Namespace != "" {
+		record = &fleet.Cluster{}
+	}
+	if err := v.Get(r.Context(), key, record); err != nil {
+		return err
+	}
+	m := &shownMember{Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels()}
+	row := view.Row(record, time.Now())
+	for i, name := range view.MemberColumns {
+		if i > 2 && name != "WHY" && row[i] != view.Nothing { // the rest is in the heading and the explanation
+			m.Facts = append(m.Facts, fact{name, row[i]})
+		}
+	}
+	related, unseen := view.Related(r.Context(), v, record)
+	m.Findings = explain.Of(append([]client.Object{record}, related...)...)
+	m.note(unseen...)
+	m.Tree = view.Tree(r.Context(), v, record)
+	m.Life = momentsOf(record)
+	m.readEvents(r.Context(), v, record)
+	m.readAudit(r.Context(), v, record)
+	slices.SortStableFunc(m.Life, func(a, b moment) int { return b.At.Compare(a.At) })
+	m.Life = m.Life[:min(mostMoments, len(m.Life))]
+	m.readUsage(r.Context(), v, record)
+	all, stale, err := s.entriesNamed(r.Context(), v, m.Name, clusters, memberClusters)
+	if err != nil {
+		return err
+	}
+	return s.show(w, r, v, "member", page{Title: m.Name, View: "fleet", Stale: stale, Live: liveOf(r, digestOf(all)), Body: m})
+}
+
+func (m *shownMember) note(errs ...error) {
+	for _, err := range errs {
+		if err != nil {
+			m.Unseen = append(m.Unseen, err.Error())
+		}
+	}
+}
+
+// momentsOf are when a record was made, and when its conditions became what they are.
+func momentsOf(record client.Object) []moment {
+	life := []moment{{At: record.GetCreationTimestamp().Time, What: "Made", Text: "The record was made."}}
+	if at := record.GetDeletionTimestamp(); at != nil {
+		life = append(life, moment{At: at.Time, What: "Leaving", Text: "The record is being deleted."})
+	}
+	switch o := record.(type) {
+	case *fleet.Cluster:
+		for _, c := range o.Status.Conditions {
+			if at, err := time.Parse(time.RFC3339, c.LastTransitionTime); err == nil {
+				life = append(life, moment{at, c.Type + "=" + string(c.Status), said(c.Reason, c.Message), isBad(o, c.Type)})
+			}
+		}
+	case *clusterv1beta1.MemberCluster:
+		for _, c := range o.Status.Conditions {
+			life = append(life, moment{c.LastTransitionTime.Time, c.Type + "=" + string(c.Status), said(c.Reason, c.Message), isBad(o, c.Type)})
+		}
+	}
+	return life
+}
+
+// isBad says whether what a condition of an object says is not as it should be.
+func isBad(o client.Object, condition string) bool {
+	return slices.ContainsFunc(explain.Of(o), func(f explain.Finding) bool { return f.Condition == condition && !f.Aside })
+}
+
+func said(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}
+
+// readEvents adds the events about a record, with which those without a namespace are in the namespace default.
+func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.Object) {
+	namespace := record.GetNamespace()
+	if namespace == "" {
+		namespace = corev1.NamespaceDefault
+	}
+	m.note(view.Each(ctx, v, &corev1.EventList{}, func(o client.Object) {
+		e := o.(*corev1.Event)
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		m.Life = append(m.Life, moment{at, e.Reason, e.Message, e.Type == corev1.EventTypeWarning})
+	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(record.GetUID())}))
+}
+
+// readAudit adds what the hub wrote about a Cluster, which few may read.
+func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.Object) {
+	if record.GetNamespace() == "" {
+		return // in the hub's namespace, which the dashboard does not know
+	}
+	m.note(view.Each(ctx, v, &musterv1alpha1.AuditEntryList{}, func(o client.Object) {
+		e := o.(*musterv1alpha1.AuditEntry)
+		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: e.Spec.Message})
+	}, client.InNamespace(record.GetNamespace()), client.MatchingFields{"spec.object.name": record.GetName()}))
+}
+
+// readUsage reads from the report what the member's nodes have.
+func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.Object) {
+	of := membership.Of(record)
+	var report clusterv1beta1.InternalMemberCluster
+	if err := v.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, &report); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			m.note(fmt.Errorf("the nodes: %w", err))
+		}
+		return
+	}
+	if nodes := report.Status.Nodes; nodes != nil && nodes.Total > 0 {
+		m.Usage = append(m.Usage, usage{"nodes ready", strconv.Itoa(int(nodes.Ready)), strconv.Itoa(int(nodes.Total)), float64(nodes.Ready) / float64(nodes.Total)})
+	}
+	has := report.Status.ResourceUsage
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		all, free := has.Allocatable[name], has.Available[name]
+		if all.IsZero() {
+			continue
+		}
+		used := all.DeepCopy()
+		used.Sub(free)
+		m.Usage = append(m.Usage, usage{string(name) + " requested", readable(used), readable(all), used.AsApproximateFloat64() / all.AsApproximateFloat64()})
+	}
+}
+
+// readable is a quantity of memory in GiB, and any other as it is.
+func readable(q resource.Quantity) string {
+	if q.Format == resource.BinarySI {
+		return fmt.Sprintf("%.1f GiB", q.AsApproximateFloat64()/(1<<30))
+	}
+	return q.String()
+}

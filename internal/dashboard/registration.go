@@ -1,0 +1,163 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+// registering is the view of who may be let in, and who asks for that.
+type registering struct {
+	Requests []request
+	Tokens   []token
+	// Workspaces are those in which the visitor may make tokens, as far as something is in them that he sees.
+	Workspaces []string
+}
+
+// request is a request to register.
+type request struct {
+	*entry
+	// Waits says that somebody has to decide, Again that a decision of before has to be taken back first, and Decides that the visitor may.
+	Waits, Again, Decides bool
+	UID                   types.UID
+}
+
+func (r request) Path() string      { return "/requests/" + r.name }
+func (r request) Cluster() string   { return r.object.(*fleet.ClusterRegistration).Status.ClusterName }
+func (r request) ClientID() string  { return r.object.(*fleet.ClusterRegistration).Spec.ClientID }
+func (r request) Since() time.Time  { return r.object.GetCreationTimestamp().Time }
+func (r request) Why() string       { return r.object.(*fleet.ClusterRegistration).Status.Message }
+func (r request) TokenName() string { return r.labels[fleet.LabelRegistrationToken] }
+
+// token is a registration token.
+type token struct {
+	*entry
+	columns []string
+}
+
+func (t token) Column(name string) string { return t.columns[slices.Index(view.TokenColumns, name)] }
+
+// Left is which part of its life a token has before it; -1 if it has no end.
+func (t token) Left() float64 {
+	ends, made := t.object.(*fleet.ClusterRegistrationToken).Status.Expires, t.object.GetCreationTimestamp()
+	if ends == nil || !ends.After(made.Time) {
+		return -1
+	}
+	return max(0, time.Until(ends.Time).Seconds()/ends.Sub(made.Time).Seconds())
+}
+
+// registration is the view of tokens and requests. What waits for somebody is first.
+func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	all, stale, err := s.entries(r.Context(), v, tokens, requests)
+	if err != nil {
+		return err
+	}
+	var shown registering
+	for _, e := range all {
+		o, ok := e.object.(*fleet.ClusterRegistration)
+		if !ok {
+			shown.Tokens = append(shown.Tokens, token{e, view.Row(e.object, time.Now())})
+			continue
+		}
+		_, said := o.Annotations[fleet.AnnotationApproved]
+		one := request{entry: e, UID: o.UID, Waits: o.Status.State == fleet.RegistrationPending, Again: said && !o.Status.Granted}
+		if one.Waits || one.Again {
+			if one.Decides, err = s.mayDecide(r.Context(), v, o.Namespace); err != nil {
+				return err
+			}
+		}
+		shown.Requests = append(shown.Requests, one)
+	}
+	slices.SortStableFunc(shown.Requests, func(a, b request) int { return cmp.Or(first(a.Waits, b.Waits), b.Since().Compare(a.Since())) })
+	if shown.Workspaces, err = s.issuesIn(r.Context(), v); err != nil {
+		return err
+	}
+	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+}
+
+// issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which he may make tokens.
+func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string, err error) {
+	all, _, err := s.entries(ctx, v, clusters, tokens)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[string]bool{}
+	for _, e := range all {
+		if asked[e.namespace] {
+			continue
+		}
+		asked[e.namespace] = true
+		may, err := v.may(ctx, "create", tokens, e.namespace)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			workspaces = append(workspaces, e.namespace)
+		}
+	}
+	slices.Sort(workspaces)
+	return workspaces, nil
+}
+
+// first orders what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// mayDecide says whether a visitor may approve and deny requests of a workspace: that takes the verb approve, besides the right to edit them.
+func (s *Server) mayDecide(ctx context.Context, v *visitor, namespace string) (bool, error) {
+	approve, err := v.may(ctx, "approve", requests, namespace)
+	if err != nil || !approve {
+		return false, err
+	}
+	return v.may(ctx, "patch", requests, namespace)
+}
+
+// decide approves or denies a request, as the visitor, if it is still the one that he saw.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	var value any
+	switch r.PostFormValue("decision") {
+	case "approve":
+		value = "true"
+	case "deny":
+		value = "false"
+	case "reconsider":
+		value = nil // it asks again
+	default:
+		return &inputError{errors.New("the decision about a request is approve, deny or reconsider")}
+	}
+	o := &fleet.ClusterRegistration{}
+	if err := v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o); err != nil {
+		return err
+	}
+	if uid := types.UID(r.PostFormValue("uid")); o.UID != uid {
+		return &inputError{fmt.Errorf("request %s is another one than you have seen: look at it, and decide again", view.NameOf(o))}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.UID, "annotations": map[string]any{fleet.AnnotationApproved: value}}})
+	if err != nil {
+		return err
+	}
+	if err := v.Patch(r.Context(), o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/registration", http.StatusSeeOther)
+	return nil
+}

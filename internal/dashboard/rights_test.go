@@ -1,0 +1,264 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// reads are the rights to list and get some resources.
+func reads(resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: resources, Verbs: []string{"get", "list"}}
+}
+
+func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
+	r := newRig(t)
+	mine, other := r.workspace("mine"), r.workspace("others")
+	r.cluster(mine, "near", "", "", nil)
+	r.cluster(other, "far", "", "", nil)
+	r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "hidden-token"}})))
+	shop := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "shop"}}
+	r.check(r.Create(t.Context(), shop))
+	shop.Status.PartitionStatus = []fleet.PartitionStatus{{Name: "canary", Count: 2, Unavailable: 2}, {Name: "rest", Count: 3}}
+	r.check(r.Status().Update(t.Context(), shop))
+	address, tenant := r.shared(), r.tenant("tenant", mine, reads("clusters"))
+	admin := r.Account(t, "dashboard-admin", "cluster-admin")
+	for _, row := range []struct {
+		path, token string
+		status      int
+		shows       []string
+		hides       []string
+	}{
+		{"/", tenant, 200, []string{"mine/near"}, []string{"far", "others"}},
+		{"/?name=far", tenant, 200, []string{"There are no members that match"}, []string{"others"}},
+		{"/", admin, 200, []string{"mine/near", "others/far"}, nil},
+		{"/members/mine/near", tenant, 200, []string{"Cluster mine/near", "you may not see it"}, nil},
+		{"/members/others/far", tenant, 403, []string{"cannot get resource"}, []string{"v1.36.3"}},
+		{"/members/mine/nowhere", tenant, 404, []string{"not found"}, nil},
+		{"/registration", tenant, 200, []string{"There are no tokens"}, []string{"hidden-token"}},
+		{"/registration", admin, 200, []string{"hidden-token"}, nil},
+		{"/deliveries", tenant, 200, []string{"Nothing is delivered"}, nil},
+		{"/?selector=%3D%3D", admin, 400, []string{"it is one as in kubectl"}, nil},
+		{"/?group=colour", admin, 400, []string{"cannot be grouped by"}, nil},
+		{"/deliveries/bundles/others/shop", tenant, 403, []string{"cannot get resource"}, []string{"canary"}},
+		{"/deliveries/bundles/others/shop", admin, 200, []string{"Bundle others/shop", "canary", "2 are unavailable: those behind it wait", "waits for those before"}, nil},
+		{"/deliveries/secrets/others/shop", admin, 400, []string{"nothing that is delivered"}, nil},
+		{"/nothing", admin, 404, nil, nil},
+		{"/live?page=/deliveries/secrets/others/shop", admin, 400, nil, nil},
+		{"/live?page=/nothing", admin, 400, nil, nil},
+	} {
+		got := r.ask(http.MethodGet, address+row.path, row.token, "")
+		if got.status != row.status {
+			t.Errorf("%s: %d, want %d: %s", row.path, got.status, row.status, got.text)
+		}
+		for _, text := range row.shows {
+			if !strings.Contains(got.text, text) {
+				t.Errorf("%s does not show %q:\n%s", row.path, text, got.text)
+			}
+		}
+		for _, text := range row.hides {
+			if strings.Contains(got.text, text) {
+				t.Errorf("%s shows %q:\n%s", row.path, text, got.text)
+			}
+		}
+	}
+}
+
+func TestStrangersAreSentToTheDoor(t *testing.T) {
+	r := newRig(t)
+	shared := r.shared()
+	for _, path := range []string{"/", "/deliveries", "/registration", "/members/mine/near"} {
+		if got := r.ask(http.MethodGet, shared+path, "", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "/sign-in?to="+url.QueryEscape(path) {
+			t.Errorf("%s without a token: %d %s", path, got.status, got.header.Get("Location"))
+		}
+		if got := r.ask(http.MethodGet, shared+path, "rubbish", ""); got.status != http.StatusSeeOther {
+			t.Errorf("%s with rubbish: %d %s", path, got.status, got.text)
+		}
+	}
+	for _, path := range []string{"/live?page=/", "/requests/a/b"} {
+		method := http.MethodGet
+		if !strings.HasPrefix(path, "/live") {
+			method = http.MethodPost
+		}
+		if got := r.ask(method, shared+path, "", ""); got.status != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %d", path, got.status)
+		}
+	}
+	owned := r.owned()
+	base := owned[:strings.Index(owned, "/enter")]
+	for _, path := range []string{"/", "/enter", "/enter?key=wrong", "/members/mine/near"} {
+		if got := r.ask(http.MethodGet, base+path, "", ""); got.status != http.StatusUnauthorized || strings.Contains(got.text, owned) {
+			t.Errorf("%s of somebody's own dashboard: %d", path, got.status)
+		}
+	}
+	entered := r.ask(http.MethodGet, owned, "", "")
+	if cookie := entered.header.Get("Set-Cookie"); !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") {
+		t.Errorf("the cookie is %s", strings.Split(cookie, "=")[0])
+	}
+}
+
+func TestSigningIn(t *testing.T) {
+	r := newRig(t)
+	address, admin := r.shared(), r.Account(t, "dashboard-admin", "cluster-admin")
+	form := func(token, to string) string { return url.Values{"token": {token}, "to": {to}}.Encode() }
+	if got := r.ask(http.MethodPost, address+"/sign-in", "", form("rubbish", "/")); got.status != http.StatusUnauthorized || !strings.Contains(got.text, "does not accept this token") ||
+		got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, "rubbish") {
+		t.Errorf("with rubbish: %d %s", got.status, got.text)
+	}
+	for to, want := range map[string]string{"/deliveries": "/deliveries", "https://evil.example.com/": "/", "//evil.example.com/": "/", `/\evil.example.com`: "/", "": "/"} {
+		got := r.ask(http.MethodPost, address+"/sign-in", "", form(admin, to))
+		if got.status != http.StatusSeeOther || got.header.Get("Location") != want {
+			t.Errorf("to %q: %d %s", to, got.status, got.header.Get("Location"))
+		}
+		cookie := got.header.Get("Set-Cookie")
+		if !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Lax") {
+			t.Error("the cookie can be read by scripts or is sent to by other sites")
+		}
+		pair, _, _ := strings.Cut(cookie, ";")
+		if got := r.ask(http.MethodGet, address+"/", "", "", "Cookie", pair); got.status != http.StatusOK || !strings.Contains(got.text, "dashboard-admin") {
+			t.Errorf("who has signed in: %d", got.status)
+		}
+	}
+	if got := r.ask(http.MethodPost, address+"/sign-out", "", "x=y"); !strings.Contains(got.header.Get("Set-Cookie"), "Max-Age=0") {
+		t.Error("signing out leaves the cookie")
+	}
+}
+
+func TestPagesAreShownInNoOtherSiteAndLoadNothingFromOne(t *testing.T) {
+	r := newRig(t)
+	address, admin := r.shared(), r.Account(t, "dashboard-admin", "cluster-admin")
+	for _, path := range []string{"/", "/sign-in", "/nothing", "/assets/live.js"} {
+		header := r.ask(http.MethodGet, address+path, admin, "").header
+		policy := header.Get("Content-Security-Policy")
+		for _, rule := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+			if !strings.Contains(policy, rule) {
+				t.Errorf("%s: the policy lacks %s: %s", path, rule, policy)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, header)
+		}
+	}
+}
+
+func TestWhoMayNotApproveCannot(t *testing.T) {
+	r := newRig(t)
+	ctx, workspace := context.Background(), r.workspace("asked")
+	request := r.asking(workspace)
+	edits := rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{requests}, Verbs: []string{"get", "list", "patch"}}
+	approves := rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{requests}, Verbs: []string{"approve"}}
+	address := r.shared()
+	reader, approver := r.tenant("reader", workspace, reads(requests)), r.tenant("approver", workspace, edits, approves)
+	path := address + "/requests/" + workspace + "/" + request.Name
+	approve := url.Values{"decision": {"approve"}, "uid": {string(request.UID)}}.Encode()
+
+	if got := r.ask(http.MethodGet, address+"/registration", reader, ""); !strings.Contains(got.text, request.Name) || strings.Contains(got.text, "Approve") {
+		t.Errorf("who may only read is offered to approve:\n%s", got.text)
+	}
+	if got := r.ask(http.MethodGet, address+"/registration", approver, ""); !strings.Contains(got.text, "Approve") {
+		t.Errorf("who may approve is not offered to:\n%s", got.text)
+	}
+	for what, got := range map[string]answer{
+		"403 who may only read":           r.ask(http.MethodPost, path, reader, approve),
+		"401 nobody":                      r.ask(http.MethodPost, path, "", approve),
+		"403 a page of another site":      r.ask(http.MethodPost, path, approver, approve, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example.com"),
+		"403 one of an old browser":       r.ask(http.MethodPost, path, approver, approve, "Origin", "https://evil.example.com"),
+		"400 another request of its name": r.ask(http.MethodPost, path, approver, "decision=approve&uid=another"),
+		"400 another decision":            r.ask(http.MethodPost, path, approver, "decision=perhaps&uid="+string(request.UID)),
+		"404 a request that is gone":      r.ask(http.MethodPost, path+"x", approver, approve),
+		"405 a link":                      r.ask(http.MethodGet, path+"?"+approve, approver, ""),
+	} {
+		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
+			t.Errorf("%s: %d", what, got.status)
+		}
+	}
+	r.check(r.Get(ctx, client.ObjectKeyFromObject(request), request))
+	if said := request.Annotations[fleet.AnnotationApproved]; said != "" {
+		t.Fatalf("it was decided: %s", said)
+	}
+	if got := r.ask(http.MethodPost, path, approver, approve, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusSeeOther {
+		t.Errorf("the approver: %d %s", got.status, got.text)
+	}
+	r.check(r.Get(ctx, client.ObjectKeyFromObject(request), request))
+	if said := request.Annotations[fleet.AnnotationApproved]; said != "true" {
+		t.Errorf("it is approved: %q", said)
+	}
+}
+
+func TestATokenIsMadeByWhoMayAndShownToWhoMay(t *testing.T) {
+	r := newRig(t)
+	ctx, workspace := context.Background(), r.workspace("tokens")
+	r.cluster(workspace, "web", "", "", nil)
+	all := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters, tokens}, Verbs: verbs}
+	}
+	address, reader, issuer := r.shared(), r.tenant("token-reader", workspace, all("get", "list")), r.tenant("token-issuer", workspace, all("get", "list", "create"))
+	for token, offered := range map[string]bool{reader: false, issuer: true} {
+		if got := r.ask(http.MethodGet, address+"/registration", token, ""); strings.Contains(got.text, "Make a token") != offered {
+			t.Errorf("to make a token is offered: %t", !offered)
+		}
+	}
+	form := func(name, ttl, most string) string {
+		return url.Values{"namespace": {workspace}, "name": {name}, "ttl": {ttl}, "max": {most}}.Encode()
+	}
+	for what, got := range map[string]answer{
+		"403 who may only read":     r.ask(http.MethodPost, address+"/tokens", reader, form("no", "1h", "1")),
+		"403 a page of another":     r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "1h", "1"), "Sec-Fetch-Site", "cross-site"),
+		"400 no time":               r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "for ever", "1")),
+		"400 no number":             r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "1h", "none")),
+		"400 no name":               r.ask(http.MethodPost, address+"/tokens", issuer, form("", "1h", "1")),
+		"400 a name that cannot be": r.ask(http.MethodPost, address+"/tokens", issuer, form("Not/This", "1h", "1")),
+		"303 who may":               r.ask(http.MethodPost, address+"/tokens", issuer, form("yes", "1h", "2")),
+	} {
+		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
+			t.Errorf("%s: %d %s", what, got.status, got.text)
+		}
+	}
+	if got := r.ask(http.MethodPost, address+"/tokens", issuer, form("yes", "1h", "2")); got.status != http.StatusConflict {
+		t.Errorf("once more: %d", got.status)
+	}
+	made := &fleet.ClusterRegistrationToken{}
+	r.check(r.Get(ctx, client.ObjectKey{Namespace: workspace, Name: "yes"}, made))
+	r.check(r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "yes"}, Data: map[string][]byte{"values": []byte("token: the-secret-itself\n")}}))
+	made.Status.SecretName = "yes"
+	r.check(r.Status().Update(ctx, made))
+	for token, shown := range map[string]bool{issuer: false, r.Account(t, "dashboard-admin", "cluster-admin"): true} {
+		got := r.ask(http.MethodGet, address+"/tokens/tokens/yes", token, "")
+		if strings.Contains(got.text, "the-secret-itself") != shown || got.status != http.StatusOK || !shown && !strings.Contains(got.text, "cannot get resource") {
+			t.Errorf("the line is shown: %t: %d", !shown, got.status)
+		}
+	}
+}
+
+func TestTheChartsRightsSufficeAndArePassedOnToNobody(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("charted")
+	r.cluster(workspace, "web", "", "", nil)
+	r.workspace(naming.SystemNamespace)
+	r.InstallTemplate(t, "fleet/templates/dashboard-rbac.yaml")
+	stranger := r.Account(t, "without-rights", "")
+	r.Config = rest.CopyConfig(r.Config)
+	r.Config.Impersonate.UserName = "system:serviceaccount:" + naming.SystemNamespace + ":fleet-dashboard"
+	address := r.shared() // which waits until it has read all kinds
+	if got := r.ask(http.MethodGet, address+"/", stranger, ""); got.status != http.StatusOK || strings.Contains(got.text, "charted") {
+		t.Errorf("who has no rights: %d\n%s", got.status, got.text)
+	}
+	if got := r.ask(http.MethodGet, address+"/members/charted/web", stranger, ""); got.status != http.StatusForbidden {
+		t.Errorf("who has no rights: %d", got.status)
+	}
+	if got := r.ask(http.MethodGet, address+"/", r.Account(t, "dashboard-admin", "cluster-admin"), ""); !strings.Contains(got.text, "charted/web") {
+		t.Errorf("an admin: %d\n%s", got.status, got.text)
+	}
+}

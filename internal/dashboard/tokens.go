@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+// shownToken is the view of one token.
+type shownToken struct {
+	Name, State, Why string
+	// Line registers a cluster; empty while there is none, or if the visitor may not see it, which Unseen says.
+	Line, Unseen string
+}
+
+// createToken makes a token, as the visitor.
+func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	field := func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) }
+	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")}}
+	if made.Namespace == "" || made.Name == "" {
+		return &inputError{errors.New("a token has a workspace and a name")}
+	}
+	if ttl, err := time.ParseDuration(field("ttl")); err == nil && ttl > 0 {
+		made.Spec.TTL = &metav1.Duration{Duration: ttl}
+	} else {
+		return &inputError{fmt.Errorf("%q is no time for which a token can be used, such as 24h", field("ttl"))}
+	}
+	if text := field("max"); text != "" {
+		most, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || most < 1 {
+			return &inputError{fmt.Errorf("%q is no number of clusters; leave it out for any number", text)}
+		}
+		made.Spec.MaxRegistrations = new(int32(most))
+	}
+	if r.PostFormValue("approve") != "" {
+		made.Spec.Approval = fleet.ApprovalManual
+	}
+	if err := v.Create(r.Context(), made); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/tokens/"+url.PathEscape(made.Namespace)+"/"+url.PathEscape(made.Name), http.StatusSeeOther)
+	return nil
+}
+
+// token is the view of one token, which is read as the visitor.
+func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	o := &fleet.ClusterRegistrationToken{}
+	if err := v.Get(r.Context(), key, o); err != nil {
+		return err
+	}
+	shown := shownToken{Name: view.NameOf(o), State: view.State(o), Why: view.Because(o)}
+	if o.Status.SecretName != "" {
+		secret := &corev1.Secret{}
+		if err := v.Get(r.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Status.SecretName}, secret); err != nil {
+			shown.Unseen = err.Error()
+		} else {
+			values := agentchart.ReadBootstrap(secret)
+			shown.Line = view.JoinCommand(values.Token, values.APIServerURL, []byte(values.APIServerCA), "")
+			if values.APIServerURL == "" {
+				shown.Unseen = "The hub does not know its own address: add --hub-url with it, or set the value apiServerURL of the chart fleet."
+			}
+		}
+	}
+	all, stale, err := s.entriesNamed(r.Context(), v, shown.Name, tokens)
+	if err != nil {
+		return err
+	}
+	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+}

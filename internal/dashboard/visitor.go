@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	// believed is how long an answer about a visitor's rights is believed: somebody whose rights end sees for so long what he saw.
+	believed = 30 * time.Second
+	// mostVisitors is of how many visitors the rights are remembered.
+	mostVisitors = 1000
+)
+
+// visitor is somebody who looks at the dashboard. What he sees and does is within his own rights, about which the API server is asked as him.
+type visitor struct {
+	name string
+	// Client acts as him.
+	client.Client
+
+	mu      sync.Mutex
+	rights  map[authorizationv1.ResourceAttributes]bool
+	renewed time.Time
+}
+
+// newVisitor is the user whose credential a config has. The error is that of the API server if it does not know him.
+func newVisitor(ctx context.Context, config *rest.Config, mapper meta.RESTMapper) (*visitor, error) {
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{Client: c, name: "you", rights: map[authorizationv1.ResourceAttributes]bool{}}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err == nil {
+		v.name = review.Status.UserInfo.Username
+	} else if !kube.NotServed(err) && !apierrors.IsForbidden(err) { // before Kubernetes 1.28 nobody says who one is
+		return nil, fmt.Errorf("asking the API server who you are: %w", err)
+	}
+	return v, nil
+}
+
+// may says whether the visitor has a right; an error if that cannot be asked.
+func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bool, error) {
+	of := authorizationv1.ResourceAttributes{Verb: verb, Group: kinds[resource].group, Resource: resource, Namespace: namespace}
+	v.mu.Lock()
+	if time.Since(v.renewed) > believed {
+		clear(v.rights)
+		v.renewed = time.Now()
+	}
+	allowed, known := v.rights[of]
+	v.mu.Unlock()
+	if known {
+		return allowed, nil
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &of}}
+	if err := v.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking the API server whether you may %s %s: %w", verb, resource, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.rights[of] = review.Status.Allowed
+	return review.Status.Allowed, nil
+}
+
+// seen are those of some entries that the visitor may list: all of them, or those of the workspaces of which he may. The error says that it cannot be asked.
+func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) ([]*entry, error) {
+	every, err := v.may(ctx, "list", resource, "")
+	if err != nil || every {
+		return entries, err
+	}
+	var seen []*entry
+	for _, e := range entries {
+		if e.namespace == "" {
+			continue
+		}
+		allowed, err := v.may(ctx, "list", resource, e.namespace)
+		if err != nil {
+			return nil, err
+		}
+		if allowed {
+			seen = append(seen, e)
+		}
+	}
+	return seen, nil
+}
+
+// errTooMany says that more tokens are shown than the API server is asked about.
+var errTooMany = errors.New("too many visitors at once: try again in a moment")
+
+// visitors are those of whom a token is known.
+type visitors struct {
+	config *rest.Config // with the address and the CA, and no credential
+	mapper meta.RESTMapper
+	// limit is how often the API server is asked about a token that is new: strangers cannot make the dashboard flood it.
+	limit flowcontrol.RateLimiter
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]*welcomed
+}
+
+// welcomed is a visitor whose token the API server accepted at some time.
+type welcomed struct {
+	*visitor
+	at time.Time
+}
+
+func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
+	return &visitors{config: rest.AnonymousClientConfig(config), mapper: mapper, limit: flowcontrol.NewTokenBucketRateLimiter(20, 100), known: map[[sha256.Size]byte]*welcomed{}}
+}
+
+// by is the visitor who has a token, which the API server is asked about now and then.
+func (all *visitors) by(ctx context.Context, token string) (*visitor, error) {
+	key := sha256.Sum256([]byte(token))
+	all.mu.Lock()
+	have := all.known[key]
+	all.mu.Unlock()
+	if have != nil && time.Since(have.at) < believed {
+		return have.visitor, nil
+	}
+	if have == nil && !all.limit.TryAccept() {
+		return nil, errTooMany
+	}
+	config := rest.CopyConfig(all.config)
+	config.BearerToken, config.QPS = token, -1
+	v, err := newVisitor(ctx, config, all.mapper)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if err != nil {
+		delete(all.known, key)
+		return nil, err
+	}
+	if len(all.known) >= mostVisitors {
+		clear(all.known) // each is asked about again
+	}
+	all.known[key] = &welcomed{v, time.Now()}
+	return v, nil
+}

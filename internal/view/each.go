@@ -1,0 +1,23 @@
+package view
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Each calls a function with each object of a kind, which it reads page by page.
+func Each(ctx context.Context, c client.Reader, kind client.ObjectList, do func(client.Object), options ...client.ListOption) error {
+	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+		list := kind.DeepCopyObject().(client.ObjectList)
+		return list, c.List(ctx, list, append(slices.Clone(options), &client.ListOptions{Limit: page.Limit, Continue: page.Continue})...)
+	})
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		do(o.(client.Object))
+		return nil
+	})
+}
