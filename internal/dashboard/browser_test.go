@@ -251,4 +251,6 @@ func TestAPageSaysSoWhenItIsNotLive(t *testing.T) {
 	link.Become(testkube.Quality{})
 	b.becomes("what changed meanwhile", tilesShown, "cut-off/web s-notready")
 	b.becomes("it is live again", `document.querySelector("#view .stale") === null`, "true")
+	b.js(`warn("as the stream did that broke"), listen()`)
+	b.becomes("what another stream warned of is asked again", `document.querySelector("#view .stale") === null`, "true")
 }

@@ -40,7 +40,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) 
 		d.Ready, d.All = share(view.Column(e.object, column, time.Now()))
 		shown = append(shown, d)
 	}
-	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
 }
 
 // share reads a part and a whole, such as 2/3; zeroes if they are none.

@@ -68,7 +68,7 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
 }
 
 // ofBundle adds the steps of a rollout, which begin one after the other, and the members that are not ready.

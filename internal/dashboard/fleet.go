@@ -273,5 +273,5 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error
 		return err
 	}
 	f := q.show(all, time.Now())
-	return s.show(w, r, v, "fleet", page{Title: "Fleet", View: "fleet", Stale: stale, Live: liveOf(r, digestOf(f.tiles)), Body: f})
+	return s.show(w, r, v, "fleet", page{Title: "Fleet", View: "fleet", Stale: stale, Live: liveOf(r, digestOf(f.tiles, stale)), Body: f})
 }

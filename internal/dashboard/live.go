@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,9 +36,10 @@ func liveOf(r *http.Request, digest string) string {
 	return "/live?" + url.Values{"page": {r.URL.RequestURI()}, "have": {digest}}.Encode()
 }
 
-// digestOf is another one if anything else is shown of some entries.
-func digestOf(entries []*entry) string {
+// digestOf is another one if anything else is shown of some entries, or of why they may not be what is so now.
+func digestOf(entries []*entry, stale []string) string {
 	sum := fnv.New64a()
+	fmt.Fprintf(sum, "%q\n", stale)
 	for _, e := range entries {
 		fmt.Fprintf(sum, "%s\n%s\n%s\n%v\n", e.name, e.state, e.why, e.labels)
 	}
@@ -88,11 +90,11 @@ func (s *Server) lookAt(have string, v *visitor, name string, resources ...strin
 		if name != "" {
 			read = func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }
 		}
-		all, _, err := seenBy(ctx, v, read, resources)
+		all, stale, err := seenBy(ctx, v, read, resources)
 		if err != nil {
 			return nil, err
 		}
-		now := digestOf(all)
+		now := digestOf(all, stale)
 		if now == have {
 			return nil, nil
 		}
@@ -117,20 +119,20 @@ type tileChange struct {
 // lookAtTiles looks at the members that match a query.
 func (s *Server) lookAtTiles(q query, have string, v *visitor) looker {
 	var before []*entry
-	first, stale := true, ""
+	var said []string
+	first := true
 	return func(ctx context.Context) (*change, error) {
-		all, problems, err := s.entries(ctx, v, clusters, memberClusters)
+		all, stale, err := s.entries(ctx, v, clusters, memberClusters)
 		if err != nil {
 			return nil, err
 		}
-		now, was, said := q.pick(all), before, strings.Join(problems, "\n")
-		changed := said != stale || first && digestOf(now) != have
-		looked := first
-		before, stale, first = now, said, false
+		now, was, looked := q.pick(all), before, !first
+		changed := looked && !slices.Equal(stale, said) || !looked && digestOf(now, stale) != have
+		before, said, first = now, stale, false
 		switch {
 		case changed:
 			return reload, nil
-		case looked:
+		case !looked:
 			return nil, nil
 		}
 		return q.changes(was, now, all)

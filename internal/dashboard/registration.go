@@ -83,7 +83,7 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	if shown.Workspaces, err = s.issuesIn(r.Context(), v); err != nil {
 		return err
 	}
-	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
 }
 
 // issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which he may make tokens.

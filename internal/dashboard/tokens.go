@@ -79,5 +79,5 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: liveOf(r, digestOf(all)), Body: shown})
+	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
 }

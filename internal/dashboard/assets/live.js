@@ -4,6 +4,7 @@
 
 let source;
 let loading;
+let warned; // the view on which a warning stands that the server did not render
 
 function say(live) {
   const at = document.getElementById("liveness");
@@ -20,6 +21,7 @@ function warn(text) {
   at.className = "stale";
   at.setAttribute("role", "alert");
   at.textContent = "This may not be what is so now: " + text;
+  warned = view;
 }
 
 function listen() {
@@ -27,7 +29,10 @@ function listen() {
   const to = document.getElementById("view").dataset.live;
   if (!to) return;
   source = new EventSource(to);
-  source.onopen = () => say(true);
+  source.onopen = () => {
+    say(true);
+    if (warned === document.getElementById("view")) load(location.href); // a new stream does not know what the one before it warned of
+  };
   source.onerror = () => {
     say(false);
     if (source.readyState === EventSource.CLOSED) setTimeout(() => load(location.href), 5000);
