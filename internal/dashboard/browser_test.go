@@ -12,9 +12,11 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -218,11 +220,16 @@ func TestMakingATokenInTheBrowser(t *testing.T) {
 	b.do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	b.do(chromedp.Navigate(b.js("location.origin")+"/registration"), chromedp.Click("details.make summary"), chromedp.WaitVisible(".make [name=name]"))
 	b.js(`document.querySelector(".make [name=namespace]").value = "issuing"`)
-	b.do(chromedp.SendKeys(".make [name=name]", "paste"), chromedp.Click(".make button"), chromedp.WaitVisible("h1 .state"))
+	for name, text := range map[string]string{"name": "paste", "labels": "env=prod,stamped.muster/team=web", "cluster": "shop", "client-id": "shop-1", "description": "for the shop"} {
+		b.do(chromedp.SendKeys(".make [name="+name+"]", text))
+	}
+	b.do(chromedp.Click(".make button"), chromedp.WaitVisible("h1 .state"))
 	token := &fleet.ClusterRegistrationToken{}
 	r.check(r.Get(t.Context(), client.ObjectKey{Namespace: workspace, Name: "paste"}, token))
-	if token.Spec.TTL == nil || token.Spec.TTL.Duration != 24*time.Hour || token.Spec.MaxRegistrations == nil || *token.Spec.MaxRegistrations != 1 {
-		t.Errorf("the token is %+v", token.Spec)
+	want := fleet.ClusterRegistrationTokenSpec{TTL: &metav1.Duration{Duration: 24 * time.Hour}, MaxRegistrations: ptr.To[int32](1), ClusterName: "shop", ClientID: "shop-1", Description: "for the shop",
+		Labels: map[string]string{"env": "prod", "stamped.muster/team": "web"}}
+	if diff := cmp.Diff(want, token.Spec); diff != "" {
+		t.Error(diff)
 	}
 	b.becomes("it is live", liveness, "live")
 	r.check(r.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "paste"},

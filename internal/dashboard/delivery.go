@@ -23,8 +23,13 @@ type shownDelivery struct {
 	Partitions   []partition
 	Targets      []target
 	// More is of how many more members something is said.
-	More   int
-	Unseen []string
+	More int
+	// Selections are whom it selects, of which PickN picks Number; Restrictions are of whom one has to select a member besides.
+	Selections, Restrictions []selection
+	// MoreSelections is how many more of them there are.
+	MoreSelections int
+	Number         *int32
+	Unseen         []string
 }
 
 // partition is a step of the rollout of a Bundle.
@@ -56,14 +61,14 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	}
 	switch o := o.(type) {
 	case *fleet.Bundle:
-		shown.ofBundle(&o.Status)
+		shown.ofBundle(o)
 	case *placement.ClusterResourcePlacement:
-		shown.ofPlacement(o.Status.PlacementStatuses)
+		shown.ofPlacement(o.Spec.Policy, o.Status.PlacementStatuses)
 	case *placement.ResourcePlacement:
-		shown.ofPlacement(o.Status.PlacementStatuses)
+		shown.ofPlacement(o.Spec.Policy, o.Status.PlacementStatuses)
 	}
-	shown.More = max(0, len(shown.Targets)-mostTargets)
-	shown.Targets = shown.Targets[:min(mostTargets, len(shown.Targets))]
+	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
+	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
 	all, stale, err := s.entriesNamed(r.Context(), v, view.NameOf(o), resource)
 	if err != nil {
 		return err
@@ -71,9 +76,15 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
 }
 
-// ofBundle adds the steps of a rollout, which begin one after the other, and the members that are not ready.
-func (d *shownDelivery) ofBundle(status *fleet.BundleStatus) {
-	bad := 0
+// atMost are the first of all, and how many more there are.
+func atMost[T any](n int, all []T) (first []T, more int) {
+	return all[:min(n, len(all))], max(0, len(all)-n)
+}
+
+// ofBundle adds whom it selects, the steps of its rollout, which begin one after the other, and the members that are not ready.
+func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
+	d.Selections, d.Restrictions = targetsOf(b)
+	status, bad := &b.Status, 0
 	for _, p := range status.PartitionStatus {
 		one := partition{Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable), Verdict: "goes on"}
 		switch {
@@ -90,8 +101,12 @@ func (d *shownDelivery) ofBundle(status *fleet.BundleStatus) {
 	}
 }
 
-// ofPlacement adds the members that were picked, and why one is not ready.
-func (d *shownDelivery) ofPlacement(members []placement.PerClusterStatus) {
+// ofPlacement adds whom it selects, the members that were picked, and why one is not ready.
+func (d *shownDelivery) ofPlacement(policy *placement.PlacementPolicy, members []placement.PerClusterStatus) {
+	d.Selections = picksOf(policy)
+	if policy != nil {
+		d.Number = policy.NumberOfClusters
+	}
 	for _, member := range members {
 		one := target{Name: member.ClusterName, State: view.StateNew}
 		for _, condition := range member.Conditions {

@@ -39,7 +39,8 @@ func looking(r rig) map[string]string {
 	create(&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"},
 		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: "east"}}})
 	create(&fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "token"}})
-	create(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"}})
+	create(&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: "shop"}, Spec: fleet.BundleSpec{
+		Targets: []fleet.BundleTarget{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}, {ClusterName: long}}}})
 	shop := &fleet.Bundle{}
 	r.check(r.Get(r.t.Context(), client.ObjectKey{Namespace: workspace, Name: "shop"}, shop))
 	shop.Status = fleet.BundleStatus{Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: "False", Reason: "NotReady", Message: "ErrApplied(2)"}},
@@ -59,8 +60,39 @@ func (b *browser) looksAt(address, scheme string, width int64) {
 	b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("h1"))
 }
 
-// TestNoPageIsWiderThanItsWindow looks at all pages on a telephone and on a screen, and keeps pictures of them if MUSTER_SCREENSHOTS names a directory.
-func TestNoPageIsWiderThanItsWindow(t *testing.T) {
+const (
+	// tooWide are elements that go beyond the window.
+	tooWide = `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide")).map(e => e.tagName + "." + e.className).slice(0, 5)`
+	// unfolded shows all that a page has.
+	unfolded = `document.querySelectorAll("details").forEach(d => d.open = true), document.querySelectorAll(".group").forEach(g => g.style.contentVisibility = "visible")`
+	// boxes are the lines of text of a page, and where they are.
+	boxes = `(() => {
+		const lines = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+		for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+			if (!text.data.trim() || text.parentElement.closest(".skip, option, script, #liveness")) continue;
+			range.selectNodeContents(text);
+			for (const box of range.getClientRects()) lines.push({text: text.data.trim().slice(0, 40), box});
+		}
+		return lines;
+	})()`
+	// broken is text that covers other text, and text that is cut off.
+	broken = `(() => {
+		const lines = ` + boxes + `, found = [];
+		lines.forEach((a, i) => lines.slice(i + 1).forEach(b => {
+			const across = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left), down = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+			if (across > 2 && down > 6) found.push("'" + a.text + "' covers '" + b.text + "'");
+		}));
+		for (const e of document.querySelectorAll("body *"))
+			if (!["visible", "auto", "scroll"].includes(getComputedStyle(e).overflowX) && e.matches(":not(input, select)") && e.scrollWidth > e.clientWidth + 1) found.push("'" + e.textContent.trim().slice(0, 40) + "' is cut off");
+		return lines.length < 5 ? "there is nothing on it" : found.slice(0, 5).join("; ");
+	})()`
+	// places is where the lines of text are, whatever their colours.
+	places = `JSON.stringify(` + boxes + `.map(l => [l.box.x, l.box.y, l.box.width].map(Math.round)))`
+)
+
+// TestNoPageBreaks looks at all pages on a telephone and on a screen, in both colours, and keeps pictures of them if MUSTER_SCREENSHOTS names a directory. It compares no pictures with those
+// of before, which are other ones with the fonts of another machine: no page is wider than its window, no text covers another or is cut off, and text has its place in both colours.
+func TestNoPageBreaks(t *testing.T) {
 	r := newRig(t)
 	pages := looking(r)
 	b := r.browser()
@@ -68,19 +100,37 @@ func TestNoPageIsWiderThanItsWindow(t *testing.T) {
 	b.do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	origin, pictures := b.js("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
 	for name, path := range pages {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{360, 1280} {
+		for _, width := range []int64{360, 1280} {
+			in := map[string]string{}
+			for _, scheme := range []string{"light", "dark"} {
 				b.looksAt(origin+path, scheme, width)
 				if wide := b.js("document.documentElement.scrollWidth"); wide != fmt.Sprint(width) {
-					t.Errorf("%s in a window of %d is %s wide; too wide are %s", path, width, wide, b.js(
-						`[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide")).map(e => e.tagName + "." + e.className).slice(0, 5)`))
+					t.Errorf("%s in a window of %d is %s wide; too wide are %s", path, width, wide, b.js(tooWide))
 				}
 				if pictures != "" {
 					image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 					r.check(err)
 					r.check(os.WriteFile(filepath.Join(pictures, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), image, 0o644))
 				}
+				b.js(unfolded)
+				if bad := b.js(broken); bad != "" {
+					t.Errorf("%s in a window of %d: %s", path, width, bad)
+				}
+				in[scheme] = b.js(places)
 			}
+			if in["light"] != in["dark"] {
+				t.Errorf("%s in a window of %d is another one in dark colours:\n%s\n%s", path, width, in["light"], in["dark"])
+			}
+		}
+	}
+	for spoiled, want := range map[string]string{
+		`document.querySelectorAll("#view *").forEach(e => e.style.lineHeight = "3px")`:                               " covers ",
+		`Object.assign(document.querySelector("h1").style, {overflow: "hidden", width: "2ch", whiteSpace: "nowrap"})`: " is cut off",
+	} {
+		b.looksAt(origin+pages["member"], "light", 1280)
+		b.js(spoiled)
+		if bad := b.js(broken); !strings.Contains(bad, want) {
+			t.Errorf("after %s it finds %q", spoiled, bad)
 		}
 	}
 }
@@ -97,7 +147,7 @@ func TestThePagesAreAccessible(t *testing.T) {
 	for name, path := range pages {
 		for _, scheme := range []string{"light", "dark"} {
 			b.looksAt(origin+path, scheme, 1280)
-			b.js(`document.querySelectorAll("details").forEach(d => d.open = true)`)
+			b.js(unfolded)
 			b.do(chromedp.Evaluate[chromedp.Void](axe))
 			ctx, end := context.WithTimeout(b.ctx, time.Minute)
 			found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>

@@ -218,6 +218,7 @@ func TestATokenIsMadeByWhoMayAndShownToWhoMay(t *testing.T) {
 		"403 a page of another":     r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "1h", "1"), "Sec-Fetch-Site", "cross-site"),
 		"400 no time":               r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "for ever", "1")),
 		"400 no number":             r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "1h", "none")),
+		"400 no labels":             r.ask(http.MethodPost, address+"/tokens", issuer, form("no", "1h", "1")+"&labels=env"),
 		"400 no name":               r.ask(http.MethodPost, address+"/tokens", issuer, form("", "1h", "1")),
 		"400 a name that cannot be": r.ask(http.MethodPost, address+"/tokens", issuer, form("Not/This", "1h", "1")),
 		"303 who may":               r.ask(http.MethodPost, address+"/tokens", issuer, form("yes", "1h", "2")),

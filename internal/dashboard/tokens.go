@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -28,31 +29,45 @@ type shownToken struct {
 // createToken makes a token, as the visitor.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
-	field := func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) }
-	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")}}
-	if made.Namespace == "" || made.Name == "" {
-		return &inputError{errors.New("a token has a workspace and a name")}
-	}
-	if ttl, err := time.ParseDuration(field("ttl")); err == nil && ttl > 0 {
-		made.Spec.TTL = &metav1.Duration{Duration: ttl}
-	} else {
-		return &inputError{fmt.Errorf("%q is no time for which a token can be used, such as 24h", field("ttl"))}
-	}
-	if text := field("max"); text != "" {
-		most, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || most < 1 {
-			return &inputError{fmt.Errorf("%q is no number of clusters; leave it out for any number", text)}
-		}
-		made.Spec.MaxRegistrations = new(int32(most))
-	}
-	if r.PostFormValue("approve") != "" {
-		made.Spec.Approval = fleet.ApprovalManual
+	made, err := tokenOf(func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) })
+	if err != nil {
+		return &inputError{err}
 	}
 	if err := v.Create(r.Context(), made); err != nil {
 		return err
 	}
 	http.Redirect(w, r, "/tokens/"+url.PathEscape(made.Namespace)+"/"+url.PathEscape(made.Name), http.StatusSeeOther)
 	return nil
+}
+
+// tokenOf is the token that the fields of the form ask for. Like the flags of muster token create they all may be empty, but for those that say which token it is and for how long.
+func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, error) {
+	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
+		Spec: fleet.ClusterRegistrationTokenSpec{ClusterName: field("cluster"), ClientID: field("client-id"), Description: field("description")}}
+	if made.Namespace == "" || made.Name == "" {
+		return nil, errors.New("a token has a workspace and a name")
+	}
+	ttl, err := time.ParseDuration(field("ttl"))
+	if err != nil || ttl <= 0 {
+		return nil, fmt.Errorf("%q is no time for which a token can be used, such as 24h", field("ttl"))
+	}
+	made.Spec.TTL = &metav1.Duration{Duration: ttl}
+	if text := field("max"); text != "" {
+		most, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || most < 1 {
+			return nil, fmt.Errorf("%q is no number of clusters; leave it out for any number", text)
+		}
+		made.Spec.MaxRegistrations = new(int32(most))
+	}
+	if text := field("labels"); text != "" {
+		if made.Spec.Labels, err = labels.ConvertSelectorToLabelsMap(text); err != nil {
+			return nil, fmt.Errorf("the labels %q: %w; they are some such as env=prod,region=eu", text, err)
+		}
+	}
+	if field("approve") != "" {
+		made.Spec.Approval = fleet.ApprovalManual
+	}
+	return made, nil
 }
 
 // token is the view of one token, which is read as the visitor.
