@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	muster "github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/hub/census"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/placement"
 )
@@ -123,7 +124,7 @@ var targetLabels = []string{"job", "instance", "namespace", "pod", "le"}
 func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
-		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}), muster.Metrics(),
+		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}), census.Census{}, muster.Metrics(),
 	} {
 		collector.Describe(described)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +23,6 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -37,6 +35,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/bundle"
+	"github.com/muster-fleet/muster/internal/hub/census"
 	"github.com/muster-fleet/muster/internal/hub/cluster"
 	"github.com/muster-fleet/muster/internal/hub/clusterapi"
 	"github.com/muster-fleet/muster/internal/hub/config"
@@ -175,7 +174,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
-		func() error { return mgr.Add(serve(deps.Liveness)) },
+		func() error { return mgr.Add(serve(deps.Liveness, census.Census{Reader: deps.Client})) },
 		func() error { return addBeats(ctx, mgr, deps.Liveness) },
 		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
@@ -334,16 +333,4 @@ func addProbes(mgr manager.Manager) error {
 		}
 		return nil
 	})
-}
-
-// serve registers metrics until the hub ends.
-func serve(collector prometheus.Collector) manager.RunnableFunc {
-	return func(ctx context.Context) error {
-		if err := metrics.Registry.Register(collector); err != nil {
-			return err
-		}
-		defer metrics.Registry.Unregister(collector)
-		<-ctx.Done()
-		return nil
-	}
 }

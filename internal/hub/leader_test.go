@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -70,7 +72,8 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 
 	as("second")
 	began = time.Now()
-	testkube.RunWith(t, "muster-hub", hub.Env, append(hub.Arguments("--kubeconfig", "--namespace"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+	metrics := free(t)
+	testkube.RunWith(t, "muster-hub", hub.Env, append(hub.Arguments("--kubeconfig", "--namespace"), "--metrics-bind-address", metrics, "--health-probe-bind-address", "0",
 		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")...)
 	f.led("hub-0_second", began)
 	if took := time.Since(began); took < 10*time.Second {
@@ -81,6 +84,31 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 	if next := *lease.Spec.LeaseDurationSeconds; next != 4 {
 		t.Errorf("the next may lead after %d s", next)
 	}
+	f.eventually("who leads serves what it counts", func() error {
+		response, err := http.Get("http://" + metrics + "/metrics")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		for _, want := range []string{`muster_hub_members{state="Lost"} 0`, `muster_hub_requests{state="Pending"} 0`, `muster_hub_bundles{state="ErrApplied"} 0`, "muster_hub_placements{"} {
+			if err == nil && !strings.Contains(string(text), want) {
+				err = fmt.Errorf("there is no %s", want)
+			}
+		}
+		return err
+	})
+}
+
+// free is an address of this machine that nothing has taken yet.
+func free(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 func TestTimesByWhichTwoHubsWouldLeadAreRefused(t *testing.T) {

@@ -1,0 +1,61 @@
+// Package census counts requests and Bundles, for metrics, by the states that muster get shows: who runs the fleet is told what waits for somebody, and what fails.
+//
+// It counts what the hub's cache has when it is asked, and writes nothing.
+package census
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+var (
+	requestsMetric = prometheus.NewDesc("muster_hub_requests", "ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
+	bundlesMetric  = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"}, nil)
+)
+
+// Census is a collector of Prometheus.
+type Census struct{ client.Reader }
+
+// Describe implements prometheus.Collector.
+func (c Census) Describe(into chan<- *prometheus.Desc) {
+	into <- requestsMetric
+	into <- bundlesMetric
+}
+
+// Collect implements prometheus.Collector.
+func (c Census) Collect(into chan<- prometheus.Metric) {
+	c.count(into, requestsMetric, &fleet.ClusterRegistrationList{}, view.StateNew, string(fleet.RegistrationWaiting), string(fleet.RegistrationPending),
+		string(fleet.RegistrationConflict), string(fleet.RegistrationDenied), string(fleet.RegistrationGranted))
+	c.count(into, bundlesMetric, &fleet.BundleList{}, view.StateNew, string(fleet.StateErrApplied), string(fleet.StateWaitApplied), string(fleet.StateModified),
+		string(fleet.StateOutOfSync), string(fleet.StatePending), string(fleet.StateNotReady), string(fleet.StateReady))
+}
+
+// count counts objects by state: also the states in which there are none, so that alerts see them end.
+func (c Census) count(into chan<- prometheus.Metric, metric *prometheus.Desc, list client.ObjectList, states ...string) {
+	counts := map[string]int{}
+	for _, state := range states {
+		counts[state] = 0
+	}
+	err := c.List(context.Background(), list, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			counts[view.State(o.(client.Object))]++
+			return nil
+		})
+	}
+	if err != nil {
+		into <- prometheus.NewInvalidMetric(metric, fmt.Errorf("listing what is counted: %w", err))
+		return
+	}
+	for state, n := range counts {
+		into <- prometheus.MustNewConstMetric(metric, prometheus.GaugeValue, float64(n), state)
+	}
+}

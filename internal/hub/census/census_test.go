@@ -1,0 +1,61 @@
+package census
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+func TestRequestsAndBundlesAreCountedByState(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := fleet.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	request := func(name string, state fleet.RegistrationState) client.Object {
+		return &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Status: fleet.ClusterRegistrationStatus{State: state}}
+	}
+	bundle := func(name string, state fleet.BundleState) client.Object {
+		ready := fleet.Condition{Type: fleet.ConditionReady, Status: "True"}
+		if state != fleet.StateReady {
+			ready.Status, ready.Reason = "False", string(state)
+		}
+		return &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name},
+			Status: fleet.BundleStatus{Conditions: []fleet.Condition{ready}, Display: fleet.BundleDisplay{State: string(state)}}}
+	}
+	c := Census{fake.NewClientBuilder().WithScheme(scheme).WithObjects(request("a", fleet.RegistrationPending), request("b", fleet.RegistrationPending),
+		request("c", fleet.RegistrationGranted), request("d", ""), bundle("failing", fleet.StateErrApplied), bundle("fine", fleet.StateReady),
+		&fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new"}}).Build()}
+	want := `
+# HELP muster_hub_bundles Bundles by the worst state that they have on a Cluster.
+# TYPE muster_hub_bundles gauge
+muster_hub_bundles{state="ErrApplied"} 1
+muster_hub_bundles{state="Modified"} 0
+muster_hub_bundles{state="New"} 1
+muster_hub_bundles{state="NotReady"} 0
+muster_hub_bundles{state="OutOfSync"} 0
+muster_hub_bundles{state="Pending"} 0
+muster_hub_bundles{state="Ready"} 1
+muster_hub_bundles{state="WaitApplied"} 0
+# HELP muster_hub_requests ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.
+# TYPE muster_hub_requests gauge
+muster_hub_requests{state="Conflict"} 0
+muster_hub_requests{state="Denied"} 0
+muster_hub_requests{state="Granted"} 1
+muster_hub_requests{state="New"} 1
+muster_hub_requests{state="Pending"} 2
+muster_hub_requests{state="Waiting"} 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
+		t.Error(problems, err)
+	}
+}
