@@ -24,6 +24,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
 // looking is a fleet with everything that a page may have, some of it long, and the pages by name.
@@ -53,11 +54,13 @@ func looking(r rig) map[string]string {
 }
 
 // looksAt opens a page in a window of a width, in light or dark colours.
-func (b *browser) looksAt(address, scheme string, width int64) {
-	b.t.Helper()
-	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-	b.check(err)
-	b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("h1"))
+func looksAt(b *testbrowser.Browser, address, scheme string, width int64) {
+	b.Helper()
+	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(address), chromedp.WaitVisible("h1"))
 }
 
 const (
@@ -95,28 +98,28 @@ const (
 func TestNoPageBreaks(t *testing.T) {
 	r := newRig(t)
 	pages := looking(r)
-	b := r.browser()
-	b.mayFail = true // the page of a member that there is not
-	b.do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	origin, pictures := b.js("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
+	b := testbrowser.New(t)
+	b.MayFail = true // the page of a member that there is not
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	origin, pictures := b.JS("location.origin"), os.Getenv("MUSTER_SCREENSHOTS")
 	for name, path := range pages {
 		for _, width := range []int64{360, 1280} {
 			in := map[string]string{}
 			for _, scheme := range []string{"light", "dark"} {
-				b.looksAt(origin+path, scheme, width)
-				if wide := b.js("document.documentElement.scrollWidth"); wide != fmt.Sprint(width) {
-					t.Errorf("%s in a window of %d is %s wide; too wide are %s", path, width, wide, b.js(tooWide))
+				looksAt(b, origin+path, scheme, width)
+				if wide := b.JS("document.documentElement.scrollWidth"); wide != fmt.Sprint(width) {
+					t.Errorf("%s in a window of %d is %s wide; too wide are %s", path, width, wide, b.JS(tooWide))
 				}
 				if pictures != "" {
-					image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+					image, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
 					r.check(err)
 					r.check(os.WriteFile(filepath.Join(pictures, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), image, 0o644))
 				}
-				b.js(unfolded)
-				if bad := b.js(broken); bad != "" {
+				b.JS(unfolded)
+				if bad := b.JS(broken); bad != "" {
 					t.Errorf("%s in a window of %d: %s", path, width, bad)
 				}
-				in[scheme] = b.js(places)
+				in[scheme] = b.JS(places)
 			}
 			if in["light"] != in["dark"] {
 				t.Errorf("%s in a window of %d is another one in dark colours:\n%s\n%s", path, width, in["light"], in["dark"])
@@ -127,9 +130,9 @@ func TestNoPageBreaks(t *testing.T) {
 		`document.querySelectorAll("#view *").forEach(e => e.style.lineHeight = "3px")`:                               " covers ",
 		`Object.assign(document.querySelector("h1").style, {overflow: "hidden", width: "2ch", whiteSpace: "nowrap"})`: " is cut off",
 	} {
-		b.looksAt(origin+pages["member"], "light", 1280)
-		b.js(spoiled)
-		if bad := b.js(broken); !strings.Contains(bad, want) {
+		looksAt(b, origin+pages["member"], "light", 1280)
+		b.JS(spoiled)
+		if bad := b.JS(broken); !strings.Contains(bad, want) {
 			t.Errorf("after %s it finds %q", spoiled, bad)
 		}
 	}
@@ -140,16 +143,16 @@ func TestThePagesAreAccessible(t *testing.T) {
 	r := newRig(t)
 	axe := axeOf(t)
 	pages := looking(r)
-	b := r.browser()
-	b.mayFail = true // the page of a member that there is not
-	b.do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
-	origin := b.js("location.origin")
+	b := testbrowser.New(t)
+	b.MayFail = true // the page of a member that there is not
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	origin := b.JS("location.origin")
 	for name, path := range pages {
 		for _, scheme := range []string{"light", "dark"} {
-			b.looksAt(origin+path, scheme, 1280)
-			b.js(unfolded)
-			b.do(chromedp.Evaluate[chromedp.Void](axe))
-			ctx, end := context.WithTimeout(b.ctx, time.Minute)
+			looksAt(b, origin+path, scheme, 1280)
+			b.JS(unfolded)
+			b.Do(chromedp.Evaluate[chromedp.Void](axe))
+			ctx, end := context.WithTimeout(b.Context, time.Minute)
 			found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r =>
 				r.passes.length < 5 ? "it has looked at nothing" : r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
 				chromedp.EvalAwaitPromise))

@@ -25,7 +25,7 @@
     document.head.appendChild(script);
   }
   function score(part, words) {
-    var title = (part.p + " " + part.t).toLowerCase(), text = part.x.toLowerCase(), sum = 0;
+    var title = (part.p + " " + part.t).toLowerCase(), text = part.x.toLowerCase(), sum = part.t.toLowerCase() === words.join(" ") ? 50 : 0;
     for (var i = 0; i < words.length; i++) {
       var inTitle = title.indexOf(words[i]) >= 0, at = text.indexOf(words[i]);
       if (!inTitle && at < 0) return 0;

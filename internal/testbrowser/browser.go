@@ -1,0 +1,119 @@
+// Package testbrowser looks at pages in a Chromium without a window, in which nothing may go wrong that it tells of.
+package testbrowser
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// step is how long a browser may take for one step.
+const step = 30 * time.Second
+
+// Browser is one window.
+type Browser struct {
+	testing.TB
+	// Context is that of chromedp.
+	Context context.Context
+	// MayFail says that a server may answer that something does not exist.
+	MayFail bool
+}
+
+// New opens a browser, and skips the test if there is none on this machine.
+func New(t testing.TB) *Browser {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("there is no Chromium on this machine: install the package chromium to have the pages looked at in a browser")
+	}
+	ctx, end := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 900))...)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	b := &Browser{TB: t, Context: ctx}
+	b.heed()
+	return b
+}
+
+// heed fails the test for what the browser complains about.
+func (b *Browser) heed() {
+	var mu sync.Mutex
+	var said []string
+	if err := chromedp.Listen(b.Context, func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch event := event.(type) {
+		case *runtime.EventExceptionThrown:
+			said = append(said, fmt.Sprintf("%+v", *event.ExceptionDetails))
+		case *log.EventEntryAdded:
+			if event.Entry.Level == log.EntryLevelError && (!b.MayFail || event.Entry.Source != log.EntrySourceNetwork) {
+				said = append(said, event.Entry.Text+" "+event.Entry.URL)
+			}
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(said) > 0 {
+			b.Errorf("the browser says:\n%s", strings.Join(said, "\n"))
+		}
+	})
+}
+
+// Do takes some steps.
+func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, end := context.WithTimeout(b.Context, step)
+	defer end()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		text, _ := chromedp.Run(b.Context, chromedp.Evaluate[string]("document.body.innerText")) // as far as there is one
+		b.Fatalf("%v; the page is:\n%s", err, text)
+	}
+}
+
+// JS is the value of an expression in the page.
+func (b *Browser) JS(expression string) string {
+	b.Helper()
+	value, err := b.eval(expression)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return value
+}
+
+func (b *Browser) eval(expression string) (string, error) {
+	ctx, end := context.WithTimeout(b.Context, step)
+	defer end()
+	return chromedp.Run(ctx, chromedp.Evaluate[string]("String("+expression+")"))
+}
+
+// Becomes waits until an expression has a value.
+func (b *Browser) Becomes(what, expression, want string) {
+	b.Helper()
+	testkube.Eventually(b.TB, what, func() error {
+		got, err := b.eval(expression) // which throws while another page is being loaded
+		if err == nil && got != want {
+			err = fmt.Errorf("%s is %q, not %q", expression, got, want)
+		}
+		return err
+	})
+}
