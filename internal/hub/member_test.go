@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -88,6 +89,26 @@ func TestSilentMemberIsShownAsLostAndComesBackWithOneBeat(t *testing.T) {
 	m.start()
 	f.untilReady(name, "Ready")
 	f.eventually("an event says so", func() error { return f.event("AgentOnline", name, "") })
+}
+
+func TestAnUpgradeOfTheAgentOrOfKubernetesIsAnEvent(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "upgraded"})
+	cluster := f.untilReady(naming.Cluster("upgraded"), "Ready")
+	m.stop()
+	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: cluster.Name}}
+	f.check(f.Status().Patch(context.Background(), report, client.RawPatch(types.MergePatchType, []byte(`{"status":{"agentVersion":"v0.0.1","kubernetesVersion":"v1.30.0"}}`))))
+	f.eventually("the Cluster shows it", func() error {
+		f.check(f.get(&cluster, f.workspace, cluster.Name))
+		if is := cluster.Status.Agent; is.Version != "v0.0.1" || is.KubernetesVersion != "v1.30.0" {
+			return fmt.Errorf("it shows %s and %s", is.Version, is.KubernetesVersion)
+		}
+		return nil
+	})
+	m.start()
+	f.eventually("an event tells of the agent's", func() error { return f.event("AgentVersionChanged", cluster.Name, "now, after v0.0.1") })
+	f.eventually("an event tells of Kubernetes'", func() error { return f.event("KubernetesVersionChanged", cluster.Name, "now, after v1.30.0") })
 }
 
 func TestReportOfAClusterEditedByHandIsHealed(t *testing.T) {
