@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/kube"
@@ -22,6 +25,8 @@ import (
 const (
 	// believed is how long an answer about a visitor's rights is believed: somebody whose rights end sees for so long what he saw.
 	believed = 30 * time.Second
+	// askedAtOnce is about how many workspaces the API server is asked at once, for one page of a visitor who may not list in all.
+	askedAtOnce = 16
 	// mostVisitors is of how many visitors the rights are remembered.
 	mostVisitors = 1000
 )
@@ -82,20 +87,34 @@ func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) (
 	if err != nil || every {
 		return entries, err
 	}
+	allowed, err := v.mayListIn(ctx, resource, entries)
+	if err != nil {
+		return nil, err
+	}
 	var seen []*entry
 	for _, e := range entries {
-		if e.namespace == "" {
-			continue
-		}
-		allowed, err := v.may(ctx, "list", resource, e.namespace)
-		if err != nil {
-			return nil, err
-		}
-		if allowed {
+		if allowed[e.namespace] {
 			seen = append(seen, e)
 		}
 	}
 	return seen, nil
+}
+
+// mayListIn says in which of the namespaces of some entries the visitor may list them. Of those that are not known yet, some are asked about at once.
+func (v *visitor) mayListIn(ctx context.Context, resource string, entries []*entry) (map[string]bool, error) {
+	allowed := map[string]bool{}
+	for _, e := range entries {
+		if e.namespace != "" {
+			allowed[e.namespace] = false
+		}
+	}
+	namespaces := slices.Collect(maps.Keys(allowed))
+	answers, problems := make([]bool, len(namespaces)), make([]error, len(namespaces))
+	workqueue.ParallelizeUntil(ctx, askedAtOnce, len(namespaces), func(i int) { answers[i], problems[i] = v.may(ctx, "list", resource, namespaces[i]) })
+	for i, namespace := range namespaces {
+		allowed[namespace] = answers[i]
+	}
+	return allowed, errors.Join(append(problems, ctx.Err())...)
 }
 
 // errTooMany says that more tokens are shown than the API server is asked about.
