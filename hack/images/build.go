@@ -102,7 +102,8 @@ func (o options) build(name string, programs []string) (v1.ImageIndex, map[strin
 		boms[platform.Architecture] = bom
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
-	return index, boms, nil
+	plain, err := plainly(index)
+	return plain, boms, err
 }
 
 func (o options) buildFor(platform v1.Platform, name string, programs []string) (v1.Image, []byte, error) {

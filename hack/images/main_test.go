@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/opencontainers/go-digest"
+	oci "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // built is the image of the agent for one platform.
@@ -140,5 +143,26 @@ func readArchive(t *testing.T, path string) map[string]string {
 			}
 			files[header.Name] = string(text)
 		}
+	}
+}
+
+// TestACopyOfAnIndexHasItsDigest: skopeo writes what it reads, with OCI's own types, and the signature is that of the text before.
+func TestACopyOfAnIndexHasItsDigest(t *testing.T) {
+	_, index, _ := built(t)
+	text, err := index.RawManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read oci.Index
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := json.Marshal(read)
+	if err != nil || string(copied) != string(text) {
+		t.Errorf("%s\nbecomes %s (%v)", text, copied, err)
+	}
+	hash, err := index.Digest()
+	if sum := digest.FromBytes(text); err != nil || hash.String() != sum.String() {
+		t.Errorf("its digest is %s, not %s (%v)", hash, sum, err)
 	}
 }
