@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +25,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/bench/rig"
+	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
 // BenchmarkDashboard: what somebody waits for who looks at a fleet of 1,000 and of 10,000 Clusters, what is sent to his browser, how soon a change reaches 50 browsers, and
@@ -135,9 +135,9 @@ func (r *testRig) page(address, token string) (text string, sent int) {
 
 // firstPaint is after how many milliseconds a browser shows something of the fleet: the median of five; 0 without a browser.
 func (r *testRig) firstPaint(address, token string) float64 {
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		r.b.Logf("there is no Chromium on this machine, so nothing is painted: %v", err)
+	program := testbrowser.Program()
+	if program == "" {
+		r.b.Log("there is no Chromium on this machine, so nothing is painted")
 		return 0
 	}
 	ctx, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox)...)

@@ -51,7 +51,9 @@ func TestDeniedAgentWaitsForAnotherTokenAndThenJoins(t *testing.T) {
 	agent.untilJoined()
 }
 
-func TestADenialCanBeTakenBackWhileTheRequestIsThere(t *testing.T) {
+// deniedBySomebody is an agent whose request a person has denied, and that request.
+func deniedBySomebody(t *testing.T) (*testHub, *running, *fleet.ClusterRegistration) {
+	t.Helper()
 	hub, member := newCluster(t)
 	hub.serve(func(*fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
 		return state("Denied", fleet.ReasonNotApproved, "somebody has denied it")
@@ -59,26 +61,20 @@ func TestADenialCanBeTakenBackWhileTheRequestIsThere(t *testing.T) {
 	member.bootstrap(hub.values())
 	agent := member.start()
 	agent.untilState(Joining, "somebody has denied it", "or when the request is approved after all")
-	registrations := hub.registrations()
-	list, err := registrations.List(t.Context(), metav1.ListOptions{})
+	list, err := hub.registrations().List(t.Context(), metav1.ListOptions{})
 	check(t, err)
-	request := &list.Items[0]
-	hub.set(registrations, request, hub.grant(request))
+	return hub, agent, &list.Items[0]
+}
+
+func TestADenialCanBeTakenBackWhileTheRequestIsThere(t *testing.T) {
+	hub, agent, request := deniedBySomebody(t)
+	hub.set(hub.registrations(), request, hub.grant(request))
 	agent.untilJoined()
 }
 
 func TestADenialIsFinalWhenItsRequestIsGone(t *testing.T) {
-	hub, member := newCluster(t)
-	hub.serve(func(*fleet.ClusterRegistration) fleet.ClusterRegistrationStatus {
-		return state("Denied", fleet.ReasonNotApproved, "somebody has denied it")
-	})
-	member.bootstrap(hub.values())
-	agent := member.start()
-	agent.untilState(Joining, "or when the request is approved after all")
-	registrations := hub.registrations()
-	list, err := registrations.List(t.Context(), metav1.ListOptions{})
-	check(t, err)
-	check(t, registrations.Delete(t.Context(), list.Items[0].Name, metav1.DeleteOptions{}))
+	hub, agent, request := deniedBySomebody(t)
+	check(t, hub.registrations().Delete(t.Context(), request.Name, metav1.DeleteOptions{}))
 	agent.untilState(Denied, "somebody has denied it")
 	hub.requested(1)
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/testbrowser"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -66,15 +68,23 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	r := newRig(t)
 	workspace := r.workspace("single")
 	web := r.cluster(workspace, "web", "AgentLost", "no heartbeat since noon", map[string]string{"env": "prod"})
+	for uid, said := range map[types.UID]string{web.UID: "it got this identity", "another": "what had the name before"} {
+		r.check(r.Create(t.Context(), &musterv1alpha1.AuditEntry{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "web-"},
+			Spec: musterv1alpha1.AuditEntrySpec{Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said,
+				Object: musterv1alpha1.AuditObject{Kind: "Cluster", Namespace: workspace, Name: web.Name, UID: uid}}}))
+	}
 	b := testbrowser.New(t)
 	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
 	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/single/web"), chromedp.WaitVisible("h1"))
 	b.Becomes("it is live", liveness, "live")
 	text := b.JS(`document.getElementById("view").textContent`)
-	for _, want := range []string{"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Its life", "2026-11-24 10:00:00Z", "Namespace "} {
+	for _, want := range []string{"Cluster single/web", "Lost", "env=prod", "no heartbeat since noon", "What to do:", "Its life", "2026-11-24 10:00:00Z", "Namespace ", "it got this identity"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "what had the name before") {
+		t.Error("the life of another is shown as its own")
 	}
 	r.says(web, "", "")
 	b.Becomes("it is well again", `document.querySelector("h1 .state").textContent`, "Ready")

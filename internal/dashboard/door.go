@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // errNobody says that a request does not say whom it is from.
@@ -104,11 +106,14 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		token, to := strings.TrimSpace(r.PostFormValue("token")), local(r.PostFormValue("to"))
 		if _, err := d.by(r.Context(), token); err != nil || token == "" {
-			said := "The API server of the hub does not accept this token: it is another cluster's, or has expired."
-			if errors.Is(err, errTooMany) {
-				said = err.Error()
+			status, said := http.StatusUnauthorized, "The API server of the hub does not accept this token: it is another cluster's, or has expired."
+			switch {
+			case errors.Is(err, errTooMany):
+				status, said = http.StatusTooManyRequests, err.Error()
+			case err != nil && !apierrors.IsUnauthorized(err):
+				status, said = http.StatusBadGateway, err.Error() // the token may be a good one
 			}
-			render(w, r, http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: said}})
+			render(w, r, status, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: said}})
 			return
 		}
 		setCookie(w, r, token, 0)

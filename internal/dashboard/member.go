@@ -150,6 +150,9 @@ func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.O
 	}
 	m.note(view.Each(ctx, v, &musterv1alpha1.AuditEntryList{}, func(o client.Object) {
 		e := o.(*musterv1alpha1.AuditEntry)
+		if of := e.Spec.Object.UID; of != "" && of != record.GetUID() {
+			return // of one that had the name before
+		}
 		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: e.Spec.Message})
 	}, client.InNamespace(record.GetNamespace()), client.MatchingFields{"spec.object.name": record.GetName()}))
 }

@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // reads are the rights to list and get some resources.
@@ -106,6 +107,20 @@ func TestStrangersAreSentToTheDoor(t *testing.T) {
 	entered := r.ask(http.MethodGet, owned, "", "")
 	if cookie := entered.header.Get("Set-Cookie"); !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") {
 		t.Errorf("the cookie is %s", strings.Split(cookie, "=")[0])
+	}
+}
+
+func TestATokenIsNotBlamedForAnAPIServerThatIsAway(t *testing.T) {
+	r := newRig(t)
+	admin := r.Account(t, "dashboard-admin", "cluster-admin")
+	link := testkube.NewLink(t, r.Config.Host)
+	r.Config = rest.CopyConfig(r.Config)
+	r.Config.Host = link.URL
+	address := r.shared()
+	link.Become(testkube.Quality{Cut: true})
+	got := r.ask(http.MethodPost, address+"/sign-in", "", url.Values{"token": {admin}, "to": {"/"}}.Encode())
+	if got.status != http.StatusBadGateway || !strings.Contains(got.text, "asking the API server who you are") || got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, admin) {
+		t.Errorf("it says %d %s", got.status, got.text)
 	}
 }
 

@@ -29,16 +29,20 @@ type Browser struct {
 	MayFail bool
 }
 
+// Program is the path of the browser on this machine; empty if there is none.
+func Program() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
 // New opens a browser, and skips the test if there is none on this machine.
 func New(t testing.TB) *Browser {
 	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
+	program := Program()
 	if program == "" {
 		t.Skip("there is no Chromium on this machine: install the package chromium to have the pages looked at in a browser")
 	}
