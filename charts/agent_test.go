@@ -322,6 +322,7 @@ disableSecurityContext: true
 	container := pod["containers"].([]any)[0].(map[string]any)
 	delete(pod, "containers")
 	want := map[string]any{
+		"serviceAccount":               "fleet-agent",
 		"serviceAccountName":           "fleet-agent",
 		"automountServiceAccountToken": true,
 		"imagePullSecrets":             []any{map[string]any{"name": "one"}, map[string]any{"name": "two"}},

@@ -106,6 +106,11 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	}
 	admin.refused("migrate --from kubefleet --back", "KubeFleet's hub does not hear Muster's agent, which 1 members have (edge)")
 	admin.runs("migrate --from kubefleet --back cli-theirs", "which becomes again what it was with revision 1", "\nedge MemberCluster ")
+	theirDeployment := &appsv1.Deployment{}
+	d.check(d.Get(ctx, memberAgent, theirDeployment))
+	if account := theirDeployment.Spec.Template.Spec.ServiceAccountName; account != "" {
+		t.Errorf("their agent, whose chart names no account, is to run with %s, which is gone with Muster's chart", account)
+	}
 	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment cattle-fleet-system/fleet-controller would be scaled to 0, and fleet-system/hub-agent to 1.")
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is stopped", "KubeFleet's hub agent runs")
 	h.replicas(musterHub, 0)

@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
 var (
@@ -39,9 +40,10 @@ func newScheme() *runtime.Scheme {
 	s.AddKnownTypes(fleet.GroupVersion, &fleet.ClusterRegistration{}, &fleet.ClusterRegistrationList{},
 		&fleet.BundleDeployment{}, &fleet.BundleDeploymentList{}, &fleet.Content{}, &fleet.ContentList{})
 	s.AddKnownTypes(clusterv1beta1.GroupVersion, &clusterv1beta1.InternalMemberCluster{}, &clusterv1beta1.InternalMemberClusterList{})
+	s.AddKnownTypes(placement.GroupVersion, &placement.AppliedWork{}, &placement.AppliedWorkList{})
 	for _, version := range []schema.GroupVersion{
 		corev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion,
-		fleet.GroupVersion, clusterv1beta1.GroupVersion, {Version: "v1"},
+		fleet.GroupVersion, clusterv1beta1.GroupVersion, placement.GroupVersion, {Version: "v1"},
 	} {
 		metav1.AddToGroupVersion(s, version)
 	}

@@ -62,9 +62,15 @@ func CauseOf(deployment *appsv1.Deployment, pods []corev1.Pod) (*Cause, *corev1.
 	if replicas := deployment.Spec.Replicas; replicas != nil && *replicas == 0 {
 		return cause(SwitchedOff, "its Deployment is scaled to 0 replicas: somebody has switched it off"), nil
 	}
+	// A Pod of the version before may run on while the cluster refuses the one that is to replace it.
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return cause(Refused, "the cluster refuses its Pod: %s", kube.Clip(condition.Message, maxQuoted)), nil
+		}
+	}
 	pod := newest(pods)
 	if pod == nil {
-		return causeOfNone(deployment), nil
+		return cause(NotStarted, "its Deployment has no Pod: do the cluster's own controllers run?"), nil
 	}
 	return causeOfPod(pod), pod
 }
@@ -87,16 +93,6 @@ func causeOfPod(pod *corev1.Pod) *Cause {
 		return cause(NotStarted, "its Pod %s is on node %s, which has not started it: is its kubelet well?", pod.Name, pod.Spec.NodeName)
 	}
 	return nil
-}
-
-// causeOfNone says why a Deployment has no Pod.
-func causeOfNone(deployment *appsv1.Deployment) *Cause {
-	for _, condition := range deployment.Status.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return cause(Refused, "the cluster refuses its Pod: %s", kube.Clip(condition.Message, maxQuoted))
-		}
-	}
-	return cause(NotStarted, "its Deployment has no Pod: do the cluster's own controllers run?")
 }
 
 // causeOfContainer says what keeps a container from running; nil if nothing does.

@@ -3,7 +3,9 @@ package rollout
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,5 +27,20 @@ func TestARolloutIsDoneWhenNoPodOfTheVersionBeforeIsLeft(t *testing.T) {
 		if got := Done(deployment); got != c.want {
 			t.Errorf("%s: %t", what, got)
 		}
+	}
+}
+
+func TestAPodThatIsRefusedIsTheCauseAlsoWhileTheOneBeforeRuns(t *testing.T) {
+	before := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "agent-1"}, Spec: corev1.PodSpec{NodeName: "node"}, Status: corev1.PodStatus{Phase: corev1.PodRunning,
+		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}
+	refused := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: `serviceaccount "agent" not found`}}}}
+	got, _ := CauseOf(refused, []corev1.Pod{before})
+	if diff := cmp.Diff(&Cause{Refused, `the cluster refuses its Pod: serviceaccount "agent" not found`}, got); diff != "" {
+		t.Errorf("while the Pod before runs (-want +got):\n%s", diff)
+	}
+	refused.Status.Conditions[0].Status = corev1.ConditionFalse
+	if got, pod := CauseOf(refused, []corev1.Pod{before}); got != nil || pod == nil {
+		t.Errorf("when it is refused no longer: %+v", got)
 	}
 }

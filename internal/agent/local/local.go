@@ -53,8 +53,8 @@ type Cluster struct {
 	nodes      *kubeclient.Resource[*corev1.Node, *corev1.NodeList]
 	pods       *kubeclient.Resource[*corev1.Pod, *corev1.PodList]
 	namespaces *kubeclient.Resource[*corev1.Namespace, *corev1.NamespaceList]
+	applied    *kubeclient.Resource[*placement.AppliedWork, *placement.AppliedWorkList]
 	raw        rest.Interface
-	connection *kubeclient.Connection
 	id         atomic.Pointer[string]
 }
 
@@ -67,8 +67,11 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Namespace: namespace, connection: connection}
+	c := &Cluster{Namespace: namespace}
 	if c.raw, err = connection.REST(corev1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	if c.applied, err = kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](connection, placement.GroupVersion.WithResource("appliedworks"), ""); err != nil {
 		return nil, err
 	}
 	c.Secrets = c.SecretsIn(namespace)
@@ -142,19 +145,10 @@ func (c *Cluster) hasReleases(ctx context.Context, selector string) (bool, error
 func (c *Cluster) HasApplied(ctx context.Context, namespace string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	raw, err := c.connection.REST(placement.GroupVersion)
-	if err != nil {
-		return false, err
-	}
-	text, err := raw.Get().Resource("appliedworks").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	all, err := c.applied.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil // without the kind nothing was applied
-	}
-	var all placement.AppliedWorkList
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err != nil {
+	} else if err != nil {
 		return false, fmt.Errorf("listing AppliedWorks: %w", err)
 	}
 	return slices.ContainsFunc(all.Items, func(a placement.AppliedWork) bool { return a.Spec.WorkNamespace == namespace }), nil
