@@ -2,7 +2,9 @@ package kubeclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,20 +45,28 @@ func FollowMetadata(
 	return nil
 }
 
+// errInterrupted says that a connection broke while a watch was begun, which client-go answers by a watch without events instead of an error.
+var errInterrupted = errors.New("the API server cannot be reached")
+
 // FollowBy does so for what a ListWatch selects; example is an object of its kind.
 func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
-	begin := listWatch.WatchFuncWithContext
-	listWatch.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	surviving := restore.Survive(listWatch)
+	begin := surviving.WatchFuncWithContext
+	surviving.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		w, err := begin(ctx, options)
-		if ctx.Err() == nil {
-			outcome(err)
+		said := err
+		if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
+			said = errInterrupted
+		}
+		if ctx.Err() == nil && !apierrors.IsResourceExpired(said) { // what has expired is listed anew at once
+			outcome(said)
 		}
 		return w, err
 	}
 	// The caller logs what failed; the reflector would log every attempt.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	silent, watchAgain := logr.Discard(), retry.Watch()
-	reflector := cache.NewReflectorWithOptions(restore.Survive(listWatch), example, store, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(surviving, example, store, cache.ReflectorOptions{
 		Logger:  &silent,
 		Name:    "follow",
 		Backoff: &watchAgain,
