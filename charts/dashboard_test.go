@@ -20,8 +20,10 @@ func (r release) dashboards() (made []string) {
 }
 
 func TestTheDashboardIsOffUnlessAskedFor(t *testing.T) {
-	if made := hub("").mustRender(t).dashboards(); len(made) > 0 {
-		t.Errorf("by default there are %v", made)
+	for name, values := range map[string][]string{"by default": nil, "where helm upgrade --reuse-values takes the values of a chart that had none": {"dashboard=null"}} {
+		if made := hub("", values...).mustRender(t).dashboards(); len(made) > 0 {
+			t.Errorf("%s there are %v", name, made)
+		}
 	}
 	want := []string{"ClusterRole", "ClusterRoleBinding", "Deployment", "NetworkPolicy", "Service", "ServiceAccount"}
 	if diff := cmp.Diff(want, hub("", "dashboard.enabled=true").mustRender(t).dashboards()); diff != "" {

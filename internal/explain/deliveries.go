@@ -117,7 +117,7 @@ var placementCauses = []cause{
 		kinds: ofPlacements, reasons: []string{"PolicyMissing"},
 		means:  "The hub does not know who writes placements, because the admission policy that notes it is not there. What is placed stays as it is.",
 		remedy: "Bring the policy back with the chart fleet.",
-		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reuse-values"},
+		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"SchedulingPolicyUnfulfilled", "AffinityNotMatched", "TaintNotTolerated", "TopologySpreadNotSatisfied", "Outranked", "NotNamed", "NoSuchMember"},

@@ -12,7 +12,7 @@ var recordCauses = []cause{
 		kinds: append([]string{kindCluster, kindMemberCluster, kindBundle}, ofPlacements...), reasons: []string{"DefinitionDeleted"},
 		means:  "The CustomResourceDefinition of this kind is being deleted. Nothing is removed from any member, and nothing new is done.",
 		remedy: "Save the objects of the kind, take their finalizers off, install the chart fleet-crd again and create them anew.",
-		onHub:  []string{"helm -n cattle-fleet-system upgrade --install fleet-crd fleet/fleet-crd --reuse-values"},
+		onHub:  []string{"helm -n cattle-fleet-system upgrade --install fleet-crd fleet/fleet-crd --reset-then-reuse-values"},
 	},
 	{
 		kinds: ofMembers, reasons: []string{"Revoked"},

@@ -64,7 +64,7 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{"NotAttributed", "RequesterUnknown", "PolicyMissing", "OlderThanPolicy", "PolicyUnchecked"},
 		means:  "The hub does not know who made the request, because the admission policy that notes it was not there.",
 		remedy: "Bring the policy back with the chart fleet and delete the request: its agent asks again. Or approve it, if you know whose it is.",
-		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reuse-values", "kubectl -n NAMESPACE delete clusterregistration NAME"},
+		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values", "kubectl -n NAMESPACE delete clusterregistration NAME"},
 	},
 	{
 		kinds: ofRequests, reasons: []string{"AmbiguousClientID"},
@@ -148,7 +148,7 @@ var tokenCauses = []cause{
 		kinds: ofTokens, reasons: []string{"SettingsMissing"},
 		means:  "The hub has lost its settings.",
 		remedy: "Bring back its ConfigMap with the chart fleet.",
-		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reuse-values"},
+		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values"},
 	},
 	{
 		kinds: ofTokens, reasons: []string{"SecretNameTaken"},
