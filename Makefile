@@ -16,7 +16,7 @@ export GOFLAGS ?= -buildvcs=false
 
 .PHONY: help demo build programs check test e2e images release bench fleet docs lint generate verify vuln ci clean
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 demo: ## four real clusters on this machine: a hub and three members
 	@hack/demo.sh
@@ -60,7 +60,7 @@ e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what 
 	go run ./e2e $(E2E)
 
 images: ## OCI archives of the hub's and the agent's images in images/, for amd64 and arm64
-	@cd hack/images && go run . -source $(CURDIR) -out $(CURDIR)/images -version $(VERSION) -ldflags "$(LDFLAGS)"
+	@go run ./hack/release -images -out . -version $(VERSION)
 
 # Flags of the release, such as RELEASE='-key cosign.key -url https://charts.example.com'.
 release: ## what a version is delivered as, in dist/: commands, images, charts, checksums
@@ -93,7 +93,7 @@ verify: generate ## check that what is generated is up to date
 vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	@$(TOOL) govulncheck ./...
 
-ci: verify lint test ## what CI runs: cheap things first
+ci: verify lint test ## what CI runs before the end-to-end test: cheap things first
 
 clean: ## remove what was built
 	@rm -rf bin images dist site

@@ -51,6 +51,14 @@ func (r *release) make() error {
 	return r.vouch()
 }
 
+// makeImages makes the images alone, with the tag that they have in a release.
+func (r *release) makeImages() error {
+	if err := r.observe(); err != nil {
+		return err
+	}
+	return r.buildImages()
+}
+
 // observe reads from git what is released.
 func (r *release) observe() error {
 	if r.described == "" {

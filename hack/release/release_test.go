@@ -52,6 +52,22 @@ func contents(t *testing.T, r *release) string {
 	return all.String()
 }
 
+func TestImagesOfACommitHaveTheTagThatMusterAsksFor(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho \"$@\" > "+dir+"/called\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	r := &release{source: "../..", out: t.TempDir(), described: "865f532"}
+	if err := r.makeImages(); err != nil {
+		t.Fatal(err)
+	}
+	called, err := os.ReadFile(filepath.Join(dir, "called"))
+	if want := "-version 0.0.0-g865f532 -ldflags " + r.ldflags(); err != nil || !strings.Contains(string(called), want) {
+		t.Errorf("images are built with %s, not %s (%v)", called, want, err)
+	}
+}
+
 func TestTheSameCommitGivesTheSameFiles(t *testing.T) {
 	var made []string
 	for range 2 {
