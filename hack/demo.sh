@@ -128,14 +128,15 @@ Then kubectl, helm and muster speak to the hub; the other contexts are cluster1,
 
     muster get
     muster explain
+    muster dashboard --context hub
     kubectl -n clusters get clusters.fleet.cattle.io --show-labels
     kubectl -n clusters get clusterregistrations,clusterregistrationtokens
     kubectl --context cluster1 -n cattle-fleet-system logs -l app=fleet-agent
     kubectl --context cluster1 -n cattle-fleet-system get pods -l app=fleet-agent
     localkube list --dir $DEMO/clusters
 
-The commands of docs/how-to work there as printed: fleet/fleet-agent is the chart of this checkout, so that
-\`helm repo add fleet ...\` can be left out.
+For the commands of docs/how-to, put these contexts in the place of edge-1 and the like. The charts are there as fleet/..., so that
+\`helm repo add fleet ...\` can be left out, and hack/ as fleet/hack/. The nodes run Pods as processes, to which no \`kubectl port-forward\` leads.
 
 Ctrl-C stops the four clusters and removes all of it.
 END
