@@ -62,6 +62,12 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 			t.Errorf("%d: %v\n%s%s", again, err, out, said)
 		}
 	}
+	printed := admin.runs("init --print")
+	for _, kept := range []string{cluster.Config.Host, `importLoopback\":true`} {
+		if !strings.Contains(printed, kept) {
+			t.Errorf("what was set is not printed, %q:\n%s", kept, printed)
+		}
+	}
 }
 
 // TestAnOperationOfHelmThatWasKilledIsTakenUp leaves a revision as a program does that is killed in the middle.

@@ -149,13 +149,27 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 		last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
 }
 
-// values are those that were set when the release was made; none if there is none.
+// values are those with which deploy goes on; none if there is no release of this project's chart.
 func (h *helmOn) values() (map[string]any, error) {
 	revisions, err := h.history()
 	if err != nil || len(revisions) == 0 {
 		return nil, err
 	}
-	return revisions[len(revisions)-1].Config, nil
+	chart, err := h.load()
+	if goesOn := basis(revisions); err == nil && isOurs(goesOn, chart) {
+		return goesOn.Config, nil
+	}
+	return nil, err
+}
+
+// basis is the revision with whose values Helm goes on: the one that is deployed, and if none is, the newest.
+func basis(revisions []*helm.Release) *helm.Release {
+	for _, r := range slices.Backward(revisions) {
+		if r.Info.Status == common.StatusDeployed {
+			return r
+		}
+	}
+	return revisions[len(revisions)-1]
 }
 
 // plan says what deploy would do.
@@ -174,11 +188,20 @@ func (h *helmOn) plan() (chart *chartv2.Chart, does string, err error) {
 // deploy installs or upgrades the release and returns it. What was set before stays unless these values say otherwise. It does not wait for what it makes, but
 // for somebody else who is changing the release.
 func (h *helmOn) deploy(ctx context.Context, given map[string]any) (made *helm.Release, err error) {
-	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // what it ends with is the last error of apply
+	err = whenFree(ctx, func(ctx context.Context) error {
 		made, err = h.apply(ctx, given)
+		return err
+	})
+	return made, err
+}
+
+// whenFree changes a release, again and again for a while as long as somebody else is changing it.
+func whenFree(ctx context.Context, change func(context.Context) error) (err error) {
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // what it ends with is the last error of the change
+		err = change(ctx)
 		return !errors.As(err, &busyError{}), nil
 	})
-	return made, cmp.Or(err, ctx.Err())
+	return cmp.Or(err, ctx.Err())
 }
 
 // apply is one attempt of deploy. What it has begun it ends although the user interrupts it: a release that is left in the middle hinders whoever comes next.
@@ -203,6 +226,9 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		upgrade.TakeOwnership, upgrade.ForceConflicts = h.takesOver, h.takesOver
 		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
+		if last != nil && isOurs(last, chart) { // Helm installs anew what never came to be, without the values that it had
+			given = loader.MergeMaps(last.Config, given)
+		}
 		install := action.NewInstall(h.Configuration)
 		install.ReleaseName, install.Namespace, install.CreateNamespace, install.Replace, install.WaitStrategy = h.chart, h.namespace, true, last != nil, kube.HookOnlyStrategy
 		install.TakeOwnership, install.ForceConflicts = h.takesOver, h.takesOver
@@ -218,22 +244,28 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	return made.(*helm.Release), nil
 }
 
-// rollBack makes the release what it was with one of its revisions.
+// rollBack makes the release what it was with one of its revisions. It waits for somebody else who is changing the release.
 func (h *helmOn) rollBack(ctx context.Context, to int) error {
-	if _, _, err := h.settle(); err != nil {
-		return err
-	}
-	back := action.NewRollback(h.Configuration)
-	back.Version, back.WaitStrategy, back.Timeout = to, kube.HookOnlyStrategy, abandoned
-	if err := back.Run(h.chart); err != nil {
-		return fmt.Errorf("rolling release %s in namespace %s back to revision %d: %w", h.chart, h.namespace, to, err)
-	}
-	return ctx.Err()
+	return whenFree(ctx, func(context.Context) error {
+		if _, _, err := h.settle(); err != nil {
+			return err
+		}
+		back := action.NewRollback(h.Configuration)
+		back.Version, back.WaitStrategy, back.Timeout = to, kube.HookOnlyStrategy, abandoned
+		if err := back.Run(h.chart); err != nil {
+			return fmt.Errorf("rolling release %s in namespace %s back to revision %d: %w", h.chart, h.namespace, to, err)
+		}
+		return nil
+	})
 }
 
-// render returns what the release would be made of, on a cluster as this one is.
+// render returns what the release would be made of, on a cluster as this one is. As with deploy, what was set before stays unless these values say otherwise.
 func (h *helmOn) render(ctx context.Context, given map[string]any) (string, error) {
 	chart, err := h.load()
+	if err != nil {
+		return "", err
+	}
+	has, err := h.values()
 	if err != nil {
 		return "", err
 	}
@@ -251,7 +283,7 @@ func (h *helmOn) render(ctx context.Context, given map[string]any) (string, erro
 	if install.APIVersions, err = action.GetVersionSet(discovery); err != nil {
 		return "", fmt.Errorf("asking the cluster for its kinds: %w", err)
 	}
-	made, err := install.RunWithContext(ctx, chart, given)
+	made, err := install.RunWithContext(ctx, chart, loader.MergeMaps(has, given))
 	if err != nil {
 		return "", fmt.Errorf("rendering the chart %s: %s", h.chart, charts.Sentence(err))
 	}
