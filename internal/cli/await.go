@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/rollout"
 )
 
@@ -31,13 +32,44 @@ func interruptible(ctx context.Context, err error) error {
 	return err
 }
 
+// canBeRepeated ends what a command says that has waited in vain.
+const canBeRepeated = "; what is made stays, and the command can be given again"
+
+// final is the error of a look after which nobody needs to look again.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// isFinal says whether an error does not go by itself, unlike that of an API server that restarts.
+func isFinal(err error) bool {
+	return errors.As(err, &final{}) || kube.NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// await looks again and again until something is so, or time is up. What kept the last look from seeing is unseen then.
+func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc) (unseen, err error) {
+	err = wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		done, err := look(ctx)
+		switch {
+		case isFinal(err):
+			return false, err
+		case err != nil && ctx.Err() != nil: // it was cut short, and the one before counts
+			return false, nil
+		case err != nil && unseen == nil:
+			p.step("%s; it is tried again", err)
+		}
+		unseen = err
+		return done, nil
+	})
+	return unseen, err
+}
+
 // awaitDeployment waits until a Deployment is available, and shows what keeps it from that.
 func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, name, what string) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+	unseen, err := await(ctx, p, func(ctx context.Context) (bool, error) {
 		cause, ready, err := c.causeOf(ctx, namespace, name)
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case err != nil:
 			return false, fmt.Errorf("whether %s runs cannot be seen: %w", what, err)
 		case ready:
 			p.step("%s runs", what)
@@ -55,10 +87,12 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 		return false, nil
 	})
 	switch {
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("%w"+canBeRepeated, unseen)
 	case wait.Interrupted(err) && last != nil:
-		return fmt.Errorf("%s is not ready: %w", what, last)
+		return fmt.Errorf("%s is not ready: %w"+canBeRepeated, what, last)
 	case wait.Interrupted(err):
-		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why", what, namespace, name)
+		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why"+canBeRepeated, what, namespace, name)
 	}
 	return err
 }

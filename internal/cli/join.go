@@ -207,8 +207,8 @@ func (j *joiner) show(ctx context.Context, hub *checked, o client.Object) error 
 	return errors.Join(j.progress.err, t.flush())
 }
 
-// failed explains why something has not come about: what the hub says, and what the agent.
-func (j *joiner) failed(ctx context.Context, what string, cluster *checked, agent types.NamespacedName, said ...client.Object) error {
+// failed explains why a cluster has not joined: what the hub says, and what the agent, or why one of them could not be asked in the end.
+func (j *joiner) failed(ctx context.Context, unseen error, cluster *checked, agent types.NamespacedName, said ...client.Object) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
@@ -221,5 +221,9 @@ func (j *joiner) failed(ctx context.Context, what string, cluster *checked, agen
 	if says := cluster.agentSays(ctx, agent); says != "" {
 		j.progress.line("The agent says: %s", says)
 	}
-	return fmt.Errorf("%s after %s; what is made stays, and the command can be given again", what, j.timeout)
+	why := ""
+	if unseen != nil {
+		why = ": " + unseen.Error()
+	}
+	return fmt.Errorf("the cluster has not joined after %s%s"+canBeRepeated, j.timeout, why)
 }

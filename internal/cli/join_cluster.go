@@ -189,14 +189,17 @@ func (j *joiner) reinstallAgent(ctx context.Context, values map[string]any) erro
 		return err
 	}
 	j.progress.step("somebody has changed the release meanwhile")
-	return j.installAgent(ctx, agentRelease, values)
+	if err := j.installAgent(ctx, agentRelease, values); err != nil {
+		return final{err}
+	}
+	return nil
 }
 
 // followCluster shows what becomes of the request that the agent makes with a token, and then of its Cluster.
 func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken, values map[string]any) error {
 	looked := time.Now()
 	request, record := &fleet.ClusterRegistration{}, &fleet.Cluster{}
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
 		if err := j.requestOf(ctx, hub, token, request); err != nil {
 			return false, err
 		}
@@ -220,7 +223,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		case !request.Status.Granted:
 			j.progress.step("the request to register is %s%s", view.State(request), because(request))
 			if request.Status.State == fleet.RegistrationDenied && request.Status.Reason != reasonSuperseded {
-				return false, errors.New("the hub denies the request to register")
+				return false, final{errors.New("the hub denies the request to register")}
 			}
 			return false, nil
 		}
@@ -247,7 +250,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 	if record.Name != "" {
 		said = []client.Object{record}
 	}
-	failed := j.failed(ctx, "the cluster has not joined", cluster, clusterAgent, said...)
+	failed := j.failed(ctx, unseen, cluster, clusterAgent, said...)
 	if !wait.Interrupted(err) && ctx.Err() == nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string
 // followMember shows what becomes of a MemberCluster.
 func (j *joiner) followMember(ctx context.Context, cluster, hub *checked) error {
 	record := &clusterv1beta1.MemberCluster{}
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKey{Name: j.name}, record); err != nil {
 			return false, err
 		}
@@ -169,5 +169,5 @@ func (j *joiner) followMember(ctx context.Context, cluster, hub *checked) error 
 	case !wait.Interrupted(err) && ctx.Err() == nil:
 		return err
 	}
-	return j.failed(ctx, "the cluster has not joined", cluster, memberAgent, record)
+	return j.failed(ctx, unseen, cluster, memberAgent, record)
 }

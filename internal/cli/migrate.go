@@ -150,7 +150,7 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 		return err
 	}
 	if err := cluster.awaitDeployment(ctx, &m.progress, agent.deployment.Namespace, agent.deployment.Name, "the agent"); err != nil {
-		return fmt.Errorf("%w; the command can be given again", err)
+		return err
 	}
 	if err := m.untilItActs(ctx, hub, agent); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 
 // untilItActs waits until the hub takes the agent that is there now for the one of the member.
 func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migratedAgent) error {
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(agent.record), agent.record); err != nil {
 			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", m.title(agent.record), err)
 		}
@@ -171,7 +171,10 @@ func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migrate
 		}
 		return native != m.back, err
 	})
-	if wait.Interrupted(err) {
+	switch {
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("%w"+canBeRepeated, unseen)
+	case wait.Interrupted(err):
 		return fmt.Errorf("the hub has not heard of the agent of %s within %s: muster explain %s says what it knows; the command can be given again", m.title(agent.record), m.timeout, view.NameOf(agent.record))
 	}
 	return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,7 +76,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 		m.progress.step("%s is deleted", hub.title(webhook))
 	}
 	if err := install.run(ctx); err != nil {
-		return fmt.Errorf("%w; the command can be given again, or with --back", err)
+		return fmt.Errorf("%w; --back has KubeFleet's hub run again", err)
 	}
 	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT changes their agents over.")
 	return m.progress.err
@@ -134,7 +134,7 @@ func (m *migrator) stop(ctx context.Context, hub *checked, d *appsv1.Deployment)
 		return err
 	}
 	name := client.ObjectKeyFromObject(d)
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := hub.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
 		left := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
@@ -143,7 +143,7 @@ func (m *migrator) stop(ctx context.Context, hub *checked, d *appsv1.Deployment)
 		return len(left) == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the Pods of Deployment %s to end, which is scaled to 0: %w", name, err)
+		return fmt.Errorf("waiting for the Pods of Deployment %s to end, which is scaled to 0: %w"+canBeRepeated, name, cmp.Or(unseen, err))
 	}
 	m.progress.step("Deployment %s is stopped", name)
 	return m.progress.err
