@@ -42,7 +42,7 @@ var importCauses = []cause{
 		kinds: ofClusters, reasons: []string{"APIServerURLMissing", "InvalidSettings", "PullSecretMissing"},
 		means:  "The hub does not know with which settings to install the agent.",
 		remedy: "Correct the value of the chart fleet, or the key of the Secret, that the message names.",
-		onHub:  []string{"helm -n cattle-fleet-system get values fleet"},
+		onHub:  hubSettings,
 	},
 	{
 		kinds: ofClusters, reasons: []string{"WaitingForToken", "TokenRefused"},
@@ -86,6 +86,15 @@ var importCauses = []cause{
 	},
 }
 
+// What is so with an agent of either kind that does not get through to another address, and what to do.
+const (
+	unreachableMeans  = "The agent was asked to use another address of the hub and does not get through there. It goes on with the one before."
+	unreachableRemedy = "See that the new address can be reached from the member and shows a certificate of the CA in the hub's settings."
+)
+
+// hubSettings is the command that shows the settings of the hub.
+var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
+
 // agentCauses are what is not as it should be with an agent that beats.
 var agentCauses = []cause{
 	{
@@ -105,11 +114,12 @@ var agentCauses = []cause{
 		remedy: "Delete the Bundle that the message names.",
 	},
 	{
-		kinds: ofMembers, reasons: []string{"AddressUnreachable", "NotVerified"},
-		means:    "The agent was asked to use another address of the hub and does not get through there. It goes on with the one before.",
-		remedy:   "See that the new address can be reached from the member and shows a certificate of the CA in the hub's settings.",
-		onHub:    []string{"helm -n cattle-fleet-system get values fleet"},
-		onMember: []string{agentLog},
+		kinds: ofClusters, reasons: []string{"AddressUnreachable", "NotVerified"},
+		means: unreachableMeans, remedy: unreachableRemedy, onHub: hubSettings, onMember: []string{agentLog},
+	},
+	{
+		kinds: ofMemberClusters, reasons: []string{"AddressUnreachable", "NotVerified"},
+		means: unreachableMeans, remedy: unreachableRemedy, onHub: hubSettings, onMember: []string{memberLog},
 	},
 	{
 		kinds: ofClusters, reasons: []string{"ApprovalRequired"},

@@ -17,7 +17,7 @@ var stateCauses = []cause{
 		kinds: ofAgents, reasons: []string{"Waiting"},
 		means:  "The agent has no token that the hub accepts.",
 		remedy: "Give it a new one: the values of a ClusterRegistrationToken, or the token of the MemberCluster's identity. The sentence names the Secret.",
-		onHub:  []string{"muster token create"},
+		onHub:  []string{"muster token create NAME"},
 	},
 	{
 		kinds: ofAgents, reasons: []string{"Denied"},

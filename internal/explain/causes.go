@@ -32,10 +32,12 @@ var (
 	ofWorks          = []string{kindClusterPlacement, kindPlacement, kindWork}
 )
 
-// Commands that several causes have.
+// Commands that several causes have. The agents of Clusters and of MemberClusters have charts of their own; those of Rancher Fleet and KubeFleet run by the same names.
 const (
 	agentPods  = "kubectl -n cattle-fleet-system get pods -l app=fleet-agent"
 	agentLog   = "kubectl -n cattle-fleet-system logs -l app=fleet-agent --tail=50"
+	memberPods = "kubectl -n fleet-system get pods -l app.kubernetes.io/name=member-agent"
+	memberLog  = "kubectl -n fleet-system logs -l app.kubernetes.io/name=member-agent --tail=50"
 	hubLog     = "kubectl -n cattle-fleet-system logs -l app=fleet-controller --tail=50"
 	newToken   = "kubectl -n NAMESPACE get clusterregistrationtokens"
 	getRequest = "kubectl -n NAMESPACE get clusterregistration NAME -o yaml"

@@ -149,8 +149,8 @@ var placementCauses = []cause{
 	{
 		kinds: ofWorks, reasons: []string{"DeployerNotRunning"},
 		means:    "Nothing is applied on the member, because its delivery process does not run.",
-		remedy:   "The message says why; so does what its agent logs.",
-		onMember: []string{agentLog},
+		remedy:   "The message says why; so does what its agent logs, which of a Cluster is the Deployment fleet-agent in cattle-fleet-system.",
+		onMember: []string{memberLog},
 	},
 	{
 		kinds: ofWorks, reasons: []string{"KindNotServed", "NamespaceMissing"},

@@ -127,3 +127,25 @@ func TestEachCauseHelps(t *testing.T) {
 		t.Errorf("there are %d causes", len(causes))
 	}
 }
+
+// TestCommandsAreForTheAgentThatThereIs has the chart member-agent in the place of fleet-agent on MemberClusters, to which most Works are delivered.
+func TestCommandsAreForTheAgentThatThereIs(t *testing.T) {
+	for _, c := range causes {
+		for _, kind := range c.kinds {
+			for _, reason := range c.reasons {
+				found := find(Problem{Kind: kind, Namespace: "in", Name: "object", Reason: reason})
+				for _, command := range slices.Concat(found.OnHub, found.OnMember) {
+					if slices.Contains([]string{kindMemberCluster, kindWork, kindClusterPlacement, kindPlacement}, kind) && strings.Contains(command, "app=fleet-agent") {
+						t.Errorf("%s of %s: %s", reason, kind, command)
+					}
+					if kind == kindCluster && strings.Contains(command, "member-agent") {
+						t.Errorf("%s of %s: %s", reason, kind, command)
+					}
+					if strings.Contains(command, "object:") || strings.HasSuffix(command, "token create") {
+						t.Errorf("%s of %s: nobody can use %s", reason, kind, command)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,5 +1,11 @@
 package explain
 
+// What is so with an agent that is lost, of either kind, and what to do.
+const (
+	lostMeans  = "The agent has sent no heartbeat for three periods: it does not run, or its cluster is down, or it does not reach the hub."
+	lostRemedy = "Look on the cluster whether the agent runs, and what it says. What is delivered goes on there; nothing is removed."
+)
+
 // recordCauses are what keeps a member from being there at all.
 var recordCauses = []cause{
 	{
@@ -66,10 +72,9 @@ var recordCauses = []cause{
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{"MemberClusterJoinStateUnknown", "AgentUnseen"},
-		means:  "The agent of the member has not come yet.",
-		remedy: "Install the chart member-agent on the cluster, with the name of this MemberCluster and the token of its identity. If that was done, the agent says why it cannot join.",
-		onMember: []string{"helm status member-agent", "kubectl get pods -A -l app=fleet-agent",
-			"kubectl -n default logs -l app=fleet-agent --tail=50"},
+		means:    "The agent of the member has not come yet.",
+		remedy:   "Install the chart member-agent on the cluster, with the name of this MemberCluster and the token of its identity. If that was done, the agent says why it cannot join.",
+		onMember: []string{"helm status member-agent", memberPods, memberLog},
 	},
 	{
 		kinds: ofMembers, reasons: []string{"AgentLeft", "MemberClusterLeft"},
@@ -77,10 +82,12 @@ var recordCauses = []cause{
 		remedy: "Delete the record if the cluster is not to be back; else give it a registration token of this workspace.",
 	},
 	{
-		kinds: ofMembers, reasons: []string{"AgentLost"},
-		means:    "The agent has sent no heartbeat for three periods: it does not run, or its cluster is down, or it does not reach the hub.",
-		remedy:   "Look on the cluster whether the agent runs, and what it says. What is delivered goes on there; nothing is removed.",
-		onMember: []string{agentPods, agentLog},
+		kinds: ofClusters, reasons: []string{"AgentLost"},
+		means: lostMeans, remedy: lostRemedy, onMember: []string{agentPods, agentLog},
+	},
+	{
+		kinds: ofMemberClusters, reasons: []string{"AgentLost"},
+		means: lostMeans, remedy: lostRemedy, onMember: []string{memberPods, memberLog},
 	},
 	{
 		kinds: ofMembers, reasons: []string{"AgentUnhealthy", "InternalMemberClusterUnhealthy"},

@@ -70,7 +70,7 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{"AmbiguousClientID"},
 		means:  "Several Clusters of the workspace have the client ID of this request.",
 		remedy: "Delete or change all but one.",
-		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io -o custom-columns=NAME:.metadata.name,CLIENT-ID:.spec.clientID"},
+		onHub:  []string{"kubectl -n NAMESPACE get clusters.fleet.cattle.io -o custom-columns=CLUSTER:.metadata.name,CLIENT-ID:.spec.clientID"},
 	},
 	{
 		kinds: ofRequests, reasons: []string{"NameTaken"},

@@ -23,7 +23,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindCluster, "AgentWrongArchitecture AgentNotStarted AgentRefused AgentOutOfMemory AgentCrashing", playedPods},
 	{kindCluster, "AgentRemoved NameTaken NotVerified Paused OutOfSync", notYet},
 	{kindCluster, "PropertiesSkipped ClusterProfileTaken", anEvent},
-	{kindMemberCluster, "SwitchedOff", notYet},
+	{kindMemberCluster, "SwitchedOff NotVerified", notYet},
 	{kindRequest, "ClusterLeaving", aRace},
 	{kindRequest, "RequesterUnknown PolicyUnchecked", notWell},
 	{kindToken, "LifeShortened", notWell},
