@@ -142,7 +142,7 @@ func (g *get) print(printer printers.ResourcePrinter, f found) error {
 		}
 		return nil
 	}
-	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	list := &metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
 	for _, o := range f.objects {
 		gvk, err := apiutil.GVKForObject(o, g.scheme)
 		if err != nil {

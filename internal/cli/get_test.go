@@ -16,7 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -193,6 +195,14 @@ func TestGetShowsMembersOfBothKinds(t *testing.T) {
 	}
 	if names, _, _ := admin.run("__complete", "get", "--context", ""); !strings.Contains(names, "default\n") {
 		t.Errorf("completed: %s", names)
+	}
+}
+
+func TestAListOfNothingIsOne(t *testing.T) {
+	var out strings.Builder
+	g := &get{IOStreams: genericiooptions.IOStreams{Out: &out}, access: newAccess(), format: genericclioptions.NewPrintFlags("").WithDefaultOutput("json")}
+	if err := g.print(&printers.JSONPrinter{}, found{}); err != nil || !strings.Contains(out.String(), `"items": []`) {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }
 

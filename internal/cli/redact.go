@@ -14,7 +14,7 @@ const redacted = "REDACTED"
 var secretText = regexp.MustCompile(`(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?` +
 	`|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)` +
 	`|(?i:bearer|basic) +[A-Za-z0-9+/=._~-]{8,}` +
-	`|://[^/\s:@"\\]+:[^/\s@"\\]+@`)
+	`|://[^/\s@"\\]+@`)
 
 // scrub leaves out of a text what lets somebody in.
 func scrub(text string) string {
@@ -28,7 +28,7 @@ func scrub(text string) string {
 
 // hidden are the fields in which users, or agents, hand over what may be secret: of a kind, or of all.
 var hidden = map[string][][]string{
-	"":                      {{"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}},
+	"":                      {{"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}, {"metadata", "annotations", "objectset.rio.cattle.io/applied"}},
 	"ClusterRegistration":   {{"spec", "clientRandom"}, {"status", "answer"}},
 	"Content":               {{"content"}},
 	"Work":                  {{"spec", "workload"}},
@@ -43,7 +43,7 @@ func maybeSecret(kind string, in map[string]any, key string) bool {
 		return kind != "ConfigMap"
 	case "stringData", "content", "overlays", "args", "command":
 		return true
-	case "values", "valuesFiles":
+	case "values", "valuesFiles", "templateValues":
 		_, selects := in["operator"]
 		return !selects
 	case "value":

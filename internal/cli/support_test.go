@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/api/limits"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -53,10 +54,11 @@ func TestASupportBundleHasNoSecrets(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
 	c, ctx := cluster.Client(t), context.Background()
 	const planted = "pl4nted"
+	inURL := "https://" + planted + "@github.com/x and redis://:" + planted + "@cache:6379"
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJwbDRudGVkIn0.pl4nted"
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{
-			corev1.LastAppliedConfigAnnotation: `{"stringData":{"a":"` + planted + `"}}`, "note": "see https://admin:" + planted + "@git.example.com/x with Bearer " + planted + "12345"}}
+			corev1.LastAppliedConfigAnnotation: `{"stringData":{"a":"` + planted + `"}}`, "objectset.rio.cattle.io/applied": planted, "urls": inURL, "note": "see https://admin:" + planted + "@git.example.com/x with Bearer " + planted + "12345"}}
 	}
 	labels := map[string]string{"app": "hub"}
 	for _, o := range []client.Object{
@@ -70,6 +72,9 @@ func TestASupportBundleHasNoSecrets(t *testing.T) {
 		&fleet.Bundle{ObjectMeta: meta("team-a", "planted"), Spec: fleet.BundleSpec{
 			Resources: []fleet.BundleResource{{Name: "secret.yaml", Content: "password: " + planted}},
 			Targets:   []fleet.BundleTarget{{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "In", Values: []string{"prod"}}}}}}}},
+		&fleet.Bundle{ObjectMeta: meta("team-a", "templated"), Spec: fleet.BundleSpec{BundleDeploymentOptions: fleet.BundleDeploymentOptions{
+			Helm: &fleet.HelmOptions{TemplateValues: map[string]limits.Value{"password": planted}}}}},
+		&fleet.Cluster{ObjectMeta: meta("team-a", "planted"), Spec: fleet.ClusterSpec{TemplateValues: &runtime.RawExtension{Raw: []byte(`{"password":"` + planted + `"}`)}}},
 		&fleet.ClusterRegistration{ObjectMeta: meta("team-a", "planted"), Spec: fleet.ClusterRegistrationSpec{ClientID: "visible-id", ClientRandom: planted}},
 		&placement.Work{ObjectMeta: meta("team-a", "planted"), Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: []placement.Manifest{
 			{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"},"stringData":{"a":"` + planted + `"}}`)}}}}}},

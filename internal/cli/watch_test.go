@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,27 @@ func TestWhatAMemberWritesCommandsNoTerminal(t *testing.T) {
 	table.print(view.Row(record, time.Now()))
 	if err := table.flush(); err != nil || strings.ContainsAny(text.String(), "\x1b") || !strings.Contains(text.String(), "gone") {
 		t.Errorf("it prints %q, %v", text.String(), err)
+	}
+}
+
+// TestWhatATenantWritesForgesNoLine has a request whose client ID ends its line and begins another one.
+func TestWhatATenantWritesForgesNoLine(t *testing.T) {
+	requests, _ := kindOf("requests")
+	asked := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "request-1"}, Spec: fleet.ClusterRegistrationSpec{
+		ClientID: "x\t5m\t-\nteam/request-2\tGranted\u202e\u0085\u2028web " + strings.Repeat("y", 8000)}}
+	for what, id := range map[string]string{"long": asked.Spec.ClientID, "blank": "\t \n\u200b"} {
+		asked.Spec.ClientID = id
+		var text strings.Builder
+		table := newTable(&text, requests, true)
+		table.printHeader()
+		table.print(view.Row(asked, time.Now()))
+		if err := table.flush(); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+		if len(lines) != 2 || len(lines[1]) > 4*maxBetween || strings.ContainsAny(text.String(), "\t\u202e\u0085\u2028\u200b") || len(regexp.MustCompile(" {2,}").Split(lines[1], -1)) != len(requests.columns) {
+			t.Errorf("%s: it prints %q", what, lines)
+		}
 	}
 }
 
