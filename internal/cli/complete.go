@@ -8,14 +8,19 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/view"
 )
 
 // completeWithin bounds what the user waits for after a tab.
 const completeWithin = 3 * time.Second
+
+// answersSoon bounds each request of a completion, also those for the kinds that are served, which no context bounds. It has to come before anything is asked.
+func (h *access) answersSoon() { *h.Timeout = completeWithin.String() }
 
 // complete completes what to show, and then the names.
 func (g *get) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -26,6 +31,7 @@ func (g *get) complete(command *cobra.Command, args []string, _ string) ([]strin
 	if !known {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	g.answersSoon()
 	names, err := g.names(command.Context(), client.InNamespace(*g.Namespace), shown.lists(*g.Namespace)...)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -37,6 +43,7 @@ func (g *get) complete(command *cobra.Command, args []string, _ string) ([]strin
 func (h *access) namespaces(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	h.answersSoon()
 	names, err := h.names(command.Context(), "", namespaces)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -44,7 +51,7 @@ func (h *access) namespaces(command *cobra.Command, _ []string, _ string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// names are those of all objects of some kinds.
+// names are those of all objects of some kinds, without the kinds that the user may not list or the hub does not serve.
 func (h *access) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
@@ -54,7 +61,8 @@ func (h *access) names(ctx context.Context, namespace client.InNamespace, lists 
 	}
 	var names []string
 	for _, list := range lists {
-		if err := view.Each(ctx, hub, list, func(o client.Object) { names = append(names, view.NameOf(o)) }, namespace); err != nil {
+		err := view.Each(ctx, hub, list, func(o client.Object) { names = append(names, view.NameOf(o)) }, namespace)
+		if err != nil && !apierrors.IsForbidden(err) && !kube.NotServed(err) {
 			return nil, err
 		}
 	}

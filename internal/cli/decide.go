@@ -181,7 +181,7 @@ and from a MemberCluster all that was placed is removed. The agent itself stays 
 			if err := c.remove(ctx, hub, o, policy); err != nil {
 				return err
 			}
-		} else if policy != "" {
+		} else if policy != "" && policy != leavesBy(o) {
 			return fmt.Errorf("%s is leaving already, by the policy that it had: give the command without --delete and --orphan to see what is left", c.title(o))
 		}
 		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
@@ -190,6 +190,17 @@ and from a MemberCluster all that was placed is removed. The agent itself stays 
 	command.Flags().BoolVar(&orphan, "orphan", false, "leave on the cluster what was delivered to it")
 	command.MarkFlagsMutuallyExclusive("delete", "orphan")
 	return command
+}
+
+// leavesBy is the policy by which a member leaves: that of its record, else that of its kind.
+func leavesBy(o client.Object) string {
+	if policy, given := o.GetAnnotations()[clusterv1beta1.AnnotationLeavePolicy]; given {
+		return policy
+	}
+	if _, ok := o.(*clusterv1beta1.MemberCluster); ok {
+		return string(clusterv1beta1.LeaveDelete)
+	}
+	return string(clusterv1beta1.LeaveOrphan)
 }
 
 // remove deletes the record of a member that is the one that was found, with a policy if one is given.

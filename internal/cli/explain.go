@@ -54,9 +54,15 @@ It ends with 0 if it could look, whatever it found.`,
 
   # For a script.
   muster explain web --output json`,
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: h.completeNames(lookedFor{among: kinds[:1]}),
-		RunE:              func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
+		Args: cobra.MaximumNArgs(2),
+		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
+			among := explained()
+			if len(args) == 0 {
+				among = kinds[:1] // of the others there may be many
+			}
+			return h.completeNames(lookedFor{"muster explain", among})(command, args, so)
+		},
+		RunE: func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
 	}
 	command.Flags().StringVarP(&e.format, "output", "o", "", "json for the findings as a list of objects, else text")
 	command.Flags().StringVar(&e.member, "member-context", "", "the context of the member, to look at its agent there")

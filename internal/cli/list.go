@@ -14,19 +14,32 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
-// eachOfKind calls a function with each object of a kind. It returns the lists that the user may see, and why not the others; an error if that is none.
+// eachOfKind calls a function with each object of a kind. It returns the lists that the user may see, and why not the others; an error if that is none. Lists that
+// an older hub does not serve count only if nothing is found.
 func (h *access) eachOfKind(ctx context.Context, c client.Reader, server string, k kind, do func(client.Object), options ...client.ListOption) (seen []client.ObjectList, refused []error, err error) {
-	lists := k.lists(*h.Namespace)
-	for _, list := range lists {
-		err := view.Each(ctx, c, list, do, options...)
-		if err == nil {
+	var unserved []error
+	found := false
+	for _, list := range k.lists(*h.Namespace) {
+		err := view.Each(ctx, c, list, func(o client.Object) {
+			found = true
+			do(o)
+		}, options...)
+		switch {
+		case err == nil:
 			seen = append(seen, list)
-			continue
+		case kube.NotServed(err):
+			unserved = append(unserved, h.remedy(err, k.namespaced, list, server))
+		case apierrors.IsForbidden(err):
+			refused = append(refused, h.remedy(err, k.namespaced, list, server))
+		default:
+			return nil, nil, errors.Join(append(refused, h.remedy(err, k.namespaced, list, server))...)
 		}
-		refused = append(refused, h.remedy(err, k.namespaced, list, server))
-		if !apierrors.IsForbidden(err) || len(refused) == len(lists) {
-			return nil, nil, errors.Join(refused...)
-		}
+	}
+	if len(seen) == 0 {
+		return nil, nil, errors.Join(append(refused, unserved...)...)
+	}
+	if !found {
+		refused = append(refused, unserved...)
 	}
 	return seen, refused, nil
 }
