@@ -67,10 +67,10 @@ func (d *showing) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serving the dashboard: %w; --port says another port", err)
 	}
-	address := "http://" + listener.Addr().String() + pages.Entrance()
-	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nCtrl-C ends it.\n", server, address)
+	address := "http://" + listener.Addr().String()
+	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nCtrl-C ends it.\n", server, address+pages.Entrance())
 	if file, ok := d.Out.(*os.File); ok && !d.silent && term.IsTerminal(int(file.Fd())) {
-		open(address)
+		open(address + pages.Ticket())
 	}
 	return pages.Serve(ctx, listener)
 }

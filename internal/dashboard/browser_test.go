@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	tilesShown = `[...document.querySelectorAll(".tiles a")].map(t => t.id + " " + t.className.replace(" new", "")).join(", ")`
+	tilesShown = `[...document.querySelectorAll(".tiles a")].map(t => t.id.slice(2) + " " + t.className.replace(" new", "")).join(", ")`
 	liveness   = `document.getElementById("liveness").textContent`
 )
 
@@ -178,6 +178,23 @@ func TestAPageSaysSoWhenItIsNotLive(t *testing.T) {
 	link.Become(testkube.Quality{})
 	b.Becomes("what changed meanwhile", tilesShown, "cut-off/web s-notready")
 	b.Becomes("it is live again", `document.querySelector("#view .stale") === null`, "true")
-	b.JS(`warn("as the stream did that broke"), listen()`)
-	b.Becomes("what another stream warned of is asked again", `document.querySelector("#view .stale") === null`, "true")
+}
+
+func TestAPageThatCannotBeLoadedKeepsWhatItShows(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("away")
+	r.cluster(workspace, "web", "", "", nil)
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	b.Do(chromedp.Navigate(b.JS("location.origin") + "/?namespace=away"))
+	b.Becomes("it is live", liveness, "live")
+	b.JS(`window.asked = window.fetch, window.fetch = async () => new Response("<div id=view>nobody answers</div>", { status: 502 }), reload()`)
+	b.Becomes("why it may be outdated", `document.querySelector("#view .stale")?.textContent`, "This may not be what is so now: nobody answers")
+	b.Becomes("what was there", tilesShown, "away/web s-ready")
+	b.Becomes("it is not live", liveness, "not live")
+	b.JS(`window.fetch = window.asked`)
+	b.Becomes("it is loaded after all", `document.querySelector("#view .stale") === null`, "true")
+	b.Becomes("it is live again", liveness, "live")
+	b.JS(`window.before = document.getElementById("view"), source.onopen()`)
+	b.Becomes("what was missed while a stream was broken is loaded", `document.getElementById("view") !== window.before`, "true")
 }

@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
+// mostSent is how much a browser may send with a request, in bytes.
+const mostSent = 64 << 10
+
 // Options of a dashboard.
 type Options struct {
 	// Config reaches the hub, with the credential by which the fleet is read.
@@ -58,7 +61,7 @@ func NewShared(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper())}
+	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper()), logr.FromContextOrDiscard(ctx)}
 	return s, nil
 }
 
@@ -95,6 +98,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // Entrance is the path by which the owner enters; empty for a dashboard that is shared.
 func (s *Server) Entrance() string { return s.door.entrance() }
 
+// Ticket is a path by which the owner enters once, for a command line, which others on the machine can read; empty for a dashboard that is shared.
+func (s *Server) Ticket() string { return s.door.oneEntrance() }
+
 // Handler serves the pages.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -117,7 +123,18 @@ func (s *Server) Handler() http.Handler {
 	} {
 		mux.HandleFunc(pattern, s.forVisitors(show))
 	}
-	return http.NewCrossOriginProtection().Handler(secured(mux))
+	return http.NewCrossOriginProtection().Handler(secured(bounded(mux)))
+}
+
+// bounded bounds what a browser may send, and for how long: a form is sent at once.
+func bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sentWithin)) // there is none for a recorder of tests
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, mostSent)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ready says whether the fleet has been read.
@@ -142,12 +159,13 @@ func (s *Server) forVisitors(show pageFunc) http.HandlerFunc {
 		case errors.Is(err, errNobody), apierrors.IsUnauthorized(err):
 			s.door.refuse(w, r)
 			return
-		case errors.Is(err, errTooMany):
-			w.Header().Set("Retry-After", "5")
-			s.problem(w, r, nil, http.StatusTooManyRequests, err)
-			return
+		case err == nil && !v.pace.TryAccept():
+			err = errTooMany
 		case err == nil:
 			err = show(w, r, v)
+		}
+		if errors.Is(err, errTooMany) {
+			w.Header().Set("Retry-After", "5")
 		}
 		if err != nil && r.Context().Err() == nil {
 			status := statusOf(err)
@@ -169,6 +187,8 @@ func statusOf(err error) int {
 		return http.StatusForbidden
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return http.StatusConflict
+	case errors.Is(err, errTooMany):
+		return http.StatusTooManyRequests
 	}
 	return http.StatusBadGateway
 }

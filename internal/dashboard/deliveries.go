@@ -17,7 +17,7 @@ type delivery struct {
 }
 
 // Path is its page.
-func (d delivery) Path() string { return "/deliveries/" + d.resource + "/" + d.name }
+func (d delivery) Path() string { return d.path() }
 
 // Kind is that of the object.
 func (d delivery) Kind() string { return strings.TrimSuffix(view.Title(d.object), " "+d.name) }

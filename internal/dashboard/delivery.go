@@ -73,7 +73,7 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
+	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOfAll(all, stale)), Body: shown})
 }
 
 // atMost are the first of all, and how many more there are.
@@ -84,15 +84,22 @@ func atMost[T any](n int, all []T) (first []T, more int) {
 // ofBundle adds whom it selects, the steps of its rollout, which begin one after the other, and the members that are not ready.
 func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 	d.Selections, d.Restrictions = targetsOf(b)
-	status, bad := &b.Status, 0
+	status, unfinished := &b.Status, 0
 	for _, p := range status.PartitionStatus {
-		one := partition{Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable), Verdict: "goes on"}
+		one := partition{Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable)}
+		behind := p.Summary.OutOfSync + p.Summary.Pending + p.Summary.WaitApplied
 		switch {
-		case bad > status.MaxUnavailablePartitions:
+		case unfinished > status.MaxUnavailablePartitions:
 			one.Verdict = "waits for those before"
 		case p.Unavailable > p.MaxUnavailable:
-			one.Verdict = fmt.Sprintf("%d are unavailable: those behind it wait", p.Unavailable)
-			bad++
+			one.Verdict = fmt.Sprintf("%d are unavailable, which is too many", p.Unavailable)
+		case behind > 0:
+			one.Verdict = fmt.Sprintf("goes on: %d of %d are not up to date yet", behind, p.Count)
+		default:
+			one.Verdict = "is finished"
+		}
+		if behind > 0 || p.Unavailable > p.MaxUnavailable {
+			unfinished++
 		}
 		d.Partitions = append(d.Partitions, one)
 	}

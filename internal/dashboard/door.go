@@ -4,10 +4,14 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -22,28 +26,52 @@ type door interface {
 	refuse(http.ResponseWriter, *http.Request)
 	// register adds the pages of the door itself.
 	register(*http.ServeMux)
-	// entrance is the path by which the only visitor there is enters.
+	// entrance is the path by which the only visitor there is enters, oneEntrance one by which he does so once.
 	entrance() string
+	oneEntrance() string
 }
 
 // ownersDoor lets in who has a key: the user who started the dashboard, who was told it.
 type ownersDoor struct {
 	owner *visitor
 	key   string
+	// ticket lets in once.
+	ticket string
+	used   atomic.Bool
 }
 
-func newOwnersDoor(owner *visitor) *ownersDoor { return &ownersDoor{owner, rand.Text()} }
+func newOwnersDoor(owner *visitor) *ownersDoor {
+	return &ownersDoor{owner: owner, key: rand.Text(), ticket: rand.Text()}
+}
 
-const ownersCookie = "muster-key"
+// cookieAt is the name of a cookie for the port that a request came to: browsers send the cookies of an address to all of its ports, and two dashboards on one machine
+// would take each other's place.
+func cookieAt(name string, r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return name + "-" + port
+	}
+	return name
+}
+
+func ownersCookie(r *http.Request) string { return cookieAt("muster-key", r) }
 
 func (d *ownersDoor) entrance() string { return "/enter?key=" + d.key }
 
-func (d *ownersDoor) isKey(text string) bool {
-	return subtle.ConstantTimeCompare([]byte(text), []byte(d.key)) == 1
+func (d *ownersDoor) oneEntrance() string { return "/enter?key=" + d.ticket }
+
+func (d *ownersDoor) isKey(text string) bool { return isSecret(text, d.key) }
+
+// isTicket says whether a text is the ticket, which is used up then.
+func (d *ownersDoor) isTicket(text string) bool {
+	return isSecret(text, d.ticket) && d.used.CompareAndSwap(false, true)
+}
+
+func isSecret(text, secret string) bool {
+	return subtle.ConstantTimeCompare([]byte(text), []byte(secret)) == 1
 }
 
 func (d *ownersDoor) visitor(r *http.Request) (*visitor, error) {
-	if cookie, err := r.Cookie(ownersCookie); err == nil && d.isKey(cookie.Value) {
+	if cookie, err := r.Cookie(ownersCookie(r)); err == nil && d.isKey(cookie.Value) {
 		return d.owner, nil
 	}
 	return nil, errNobody
@@ -55,20 +83,28 @@ func (d *ownersDoor) refuse(w http.ResponseWriter, _ *http.Request) {
 
 func (d *ownersDoor) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /enter", func(w http.ResponseWriter, r *http.Request) {
-		if !d.isKey(r.URL.Query().Get("key")) {
+		if key := r.URL.Query().Get("key"); !d.isKey(key) && !d.isTicket(key) {
 			d.refuse(w, r)
 			return
 		}
 		// #nosec G124 -- it is served on the loopback address, without TLS
-		http.SetCookie(w, &http.Cookie{Name: ownersCookie, Value: d.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: ownersCookie(r), Value: d.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, local(r.URL.Query().Get("to")), http.StatusSeeOther)
 	})
 }
 
 // tokenDoor lets in whom the API server knows by a token, in a header that a proxy has set, or in a cookie that the page to sign in has set.
-type tokenDoor struct{ *visitors }
+type tokenDoor struct {
+	*visitors
+	log logr.Logger
+}
+
+// mostInCookie is how long a token may be that a browser keeps: 4096 bytes is what it keeps of a cookie, with its name and its attributes (RFC 6265, 6.1).
+const mostInCookie = 3900
 
 func (d *tokenDoor) entrance() string { return "" }
+
+func (d *tokenDoor) oneEntrance() string { return "" }
 
 // cookieOf is the name of the cookie, and whether it is for HTTPS only, as far as the request came by that: browsers take one that begins with __Host- from nobody
 // but this very host (RFC 6265bis, 4.1.3.2). A proxy says by which way the browser came.
@@ -76,7 +112,7 @@ func cookieOf(r *http.Request) (name string, secure bool) {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "__Host-muster-token", true
 	}
-	return "muster-token", false
+	return cookieAt("muster-token", r), false
 }
 
 func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
@@ -100,18 +136,23 @@ func (d *tokenDoor) refuse(w http.ResponseWriter, r *http.Request) {
 
 func (d *tokenDoor) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /sign-in", func(w http.ResponseWriter, r *http.Request) {
-		render(w, r, http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{To: local(r.FormValue("to"))}})
+		render(w, r, http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{To: local(r.URL.Query().Get("to"))}})
 	})
 	mux.HandleFunc("POST /sign-in", func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		token, to := strings.TrimSpace(r.PostFormValue("token")), local(r.PostFormValue("to"))
+		if len(token) > mostInCookie {
+			render(w, r, http.StatusBadRequest, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: fmt.Sprintf(
+				"This token has %d characters, and browsers keep no more than some %d: have a proxy that signs users in send it in the header Authorization, or use another one.", len(token), mostInCookie)}})
+			return
+		}
 		if _, err := d.by(r.Context(), token); err != nil || token == "" {
 			status, said := http.StatusUnauthorized, "The API server of the hub does not accept this token: it is another cluster's, or has expired."
 			switch {
 			case errors.Is(err, errTooMany):
 				status, said = http.StatusTooManyRequests, err.Error()
-			case err != nil && !apierrors.IsUnauthorized(err):
-				status, said = http.StatusBadGateway, err.Error() // the token may be a good one
+			case err != nil && !apierrors.IsUnauthorized(err): // the token may be a good one; a stranger is told no addresses
+				status, said = http.StatusBadGateway, "The API server of the hub cannot be asked about this token at the moment: try again."
+				d.log.Info("asking about a token failed", "error", err.Error())
 			}
 			render(w, r, status, "sign-in", page{Title: "Sign in", Body: signIn{To: to, Refused: said}})
 			return

@@ -97,38 +97,65 @@ func seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entr
 		if problem != nil {
 			stale = append(stale, staleness(problem))
 		}
-		if len(all) == 0 {
-			all = seen // in order as they are, as most fleets have one kind of members
-			continue
-		}
-		if len(seen) > 0 {
-			all = append(slices.Clip(all), seen...)
-			slices.SortStableFunc(all, func(a, b *entry) int { return strings.Compare(a.name, b.name) })
-		}
+		all = merged(all, seen)
 	}
 	return all, stale, nil
 }
 
+// merged are the entries of both in the order of their names, in which each of them is.
+func merged(a, b []*entry) []*entry {
+	switch { // most fleets have one kind of members
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	all := make([]*entry, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].name < a[0].name {
+			all, b = append(all, b[0]), b[1:]
+		} else {
+			all, a = append(all, a[0]), a[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
+
+// notShown begins what is said of objects that may not be read.
+const notShown = "Not shown: "
+
 // staleness says what a problem of the roll means for a page.
 func staleness(problem error) string {
 	if apierrors.IsForbidden(problem) {
-		return "Not shown: " + problem.Error()
+		return notShown + problem.Error()
 	}
 	return "This may not be what is so now: " + problem.Error()
 }
+
+// fleetResources are what the view of the fleet is made of, the members first.
+var fleetResources = []string{clusters, memberClusters, requests, bundles, clusterPlacements, placements}
 
 // shown is the view of the fleet.
 type shown struct {
 	query
 	Groups []*group
-	// Workspaces and States are what can be chosen.
+	// Workspaces are what can be chosen.
 	Workspaces []string
 	Summary    summary
-	tiles      []*entry
+	// all are the members that the visitor sees, matching those that match, in whatever state, and tiles those that are shown.
+	all, matching, tiles []*entry
+	// others are what else somebody has to see to: requests, Bundles and placements.
+	others []*entry
+	stale  []string
+	// summary is the text of it, as the browser has it.
+	summary string
 }
 
 // GroupNames are the groups that there can be.
 func (*shown) GroupNames() []string { return groupNames }
+
+// tileID is the ID of a tile in the page.
+func tileID(e *entry) string { return "m:" + e.name }
 
 // group is some tiles with a heading.
 type group struct {
@@ -170,33 +197,64 @@ type count struct {
 	Chosen bool
 }
 
-// trouble is what several members have, some of which are named.
+// trouble is what several objects have, some of which are named.
 type trouble struct {
 	*view.Trouble
-	More int
+	Shown []link
+	More  int
 }
+
+// link leads to the page of an object.
+type link struct{ Name, Path string }
+
+// ID is that of the tile in the page.
+func (t tile) ID() string { return tileID(t.entry) }
 
 // Since is when a condition of the member changed last.
 func (t tile) Since() time.Time { return t.since }
 
-// Shown are the names that are shown.
-func (t trouble) Shown() []string { return t.Names[:min(shownNames, len(t.Names))] }
-
-// pick are the members that match.
-func (q *query) pick(all []*entry) []*entry {
-	var picked []*entry
-	for _, e := range all {
-		if q.matches(e) && (q.State == "" || q.State == e.state) {
-			picked = append(picked, e)
+// look is what a visitor sees of the fleet.
+func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) {
+	f := &shown{query: q}
+	var err error
+	if f.all, f.stale, err = s.entries(ctx, v, clusters, memberClusters); err != nil {
+		return nil, err
+	}
+	for _, e := range f.all {
+		if !q.matches(e) {
+			continue
+		}
+		f.matching = append(f.matching, e)
+		if q.State == "" || q.State == e.state {
+			f.tiles = append(f.tiles, e)
 		}
 	}
-	return picked
+	if q.Name != "" || q.Selector != "" || q.State != "" { // which say what members are meant
+		return f, nil
+	}
+	all, stale, err := s.entries(ctx, v, fleetResources[2:]...)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		if e.finding != nil && !e.finding.Passing && (q.Namespace == "" || q.Namespace == e.namespace) {
+			f.others = append(f.others, e)
+		}
+	}
+	f.stale = append(f.stale, slices.DeleteFunc(stale, func(why string) bool { return strings.HasPrefix(why, notShown) })...)
+	return f, nil
 }
 
-func (q query) show(all []*entry, now time.Time) *shown {
-	f := &shown{query: q, Summary: q.summarize(all, now), tiles: q.pick(all)}
+// digest is another one if anything else is to be shown, other than how long ago something was.
+func (f *shown) digest() string {
+	return digestOf(append(slices.Clip(f.matching), f.others...), f.stale)
+}
+
+// render adds what only the whole page has.
+func (f *shown) render(now time.Time) {
+	f.Summary = f.summarize(now)
 	workspaces := map[string]bool{}
-	for _, e := range all {
+	for _, e := range f.all {
 		if e.namespace != "" {
 			workspaces[e.namespace] = true
 		}
@@ -204,24 +262,19 @@ func (q query) show(all []*entry, now time.Time) *shown {
 	f.Workspaces = slices.Sorted(maps.Keys(workspaces))
 	groups := map[string]*group{}
 	for _, e := range f.tiles {
-		name := q.group(e)
+		name := f.group(e)
 		if groups[name] == nil {
 			groups[name] = &group{Name: name}
 		}
-		groups[name].Tiles = append(groups[name].Tiles, q.tile(e, len(f.tiles)))
+		groups[name].Tiles = append(groups[name].Tiles, f.tile(e, len(f.tiles)))
 	}
 	f.Groups = slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
-	return f
 }
 
-// summarize counts the members that match, in each state, and says what is wrong with them and what changed.
-func (q query) summarize(all []*entry, now time.Time) (s summary) {
-	states, troubles := map[string]int{}, view.Troubles{}
-	for _, e := range all {
-		if !q.matches(e) {
-			continue
-		}
-		s.Total++
+// summarize counts the members that match, in each state, and says what is wrong with them, what else somebody has to see to, and what changed.
+func (f *shown) summarize(now time.Time) (s summary) {
+	states, troubles, paths := map[string]int{}, view.Troubles{}, map[string]string{}
+	for _, e := range f.matching {
 		states[e.state]++
 		if e.finding != nil {
 			troubles.Add(e.name, *e.finding)
@@ -230,17 +283,28 @@ func (q query) summarize(all []*entry, now time.Time) (s summary) {
 			s.Recent = append(s.Recent, tile{e, e.name})
 		}
 	}
+	for _, e := range f.others {
+		name := e.finding.Object()
+		paths[name] = e.path()
+		troubles.Add(name, *e.finding)
+	}
+	s.Total = len(f.matching)
 	slices.SortStableFunc(s.Recent, func(a, b tile) int { return b.since.Compare(a.since) })
 	s.Recent = s.Recent[:min(mostRecent, len(s.Recent))]
 	for _, t := range troubles.Sorted() {
-		s.Troubles = append(s.Troubles, trouble{t, max(0, len(t.Names)-shownNames)})
+		names, more := atMost(shownNames, t.Names)
+		one := trouble{Trouble: t, More: more}
+		for _, name := range names {
+			one.Shown = append(one.Shown, link{name, cmp.Or(paths[name], memberPath(name))})
+		}
+		s.Troubles = append(s.Troubles, one)
 	}
 	for _, state := range slices.Sorted(maps.Keys(states)) {
-		only := q
-		if only.State = state; q.State == state {
+		only := f.query
+		if only.State = state; f.State == state {
 			only.State = "" // once more shows all again
 		}
-		s.States = append(s.States, count{state, states[state], only.link(), q.State == state})
+		s.States = append(s.States, count{state, states[state], only.link(), f.State == state})
 	}
 	return s
 }
@@ -268,10 +332,10 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error
 	if err != nil {
 		return err
 	}
-	all, stale, err := s.entries(r.Context(), v, clusters, memberClusters)
+	f, err := s.look(r.Context(), v, q)
 	if err != nil {
 		return err
 	}
-	f := q.show(all, time.Now())
-	return s.show(w, r, v, "fleet", page{Title: "Fleet", View: "fleet", Stale: stale, Live: liveOf(r, digestOf(f.tiles, stale)), Body: f})
+	f.render(time.Now())
+	return s.show(w, r, v, "fleet", page{Title: "Fleet", View: "fleet", Stale: f.stale, Live: liveOf(r, f.digest()), Body: f})
 }

@@ -25,8 +25,11 @@ const (
 	pinged = 15 * time.Second
 	// sentWithin is how long a browser may take to take what it is sent.
 	sentWithin = 10 * time.Second
-	// mostStreams is how many browsers can be sent changes at once.
-	mostStreams = 1000
+	// mostStreams is how many pages can be sent changes at once, mostStreamsEach those of one visitor.
+	mostStreams     = 1000
+	mostStreamsEach = 100
+	// outdated is after how long a page is loaded again that shows more than is watched.
+	outdated = time.Minute
 	// mostTiles is how many tiles are sent one by one; of more changes the page is loaded again.
 	mostTiles = 300
 )
@@ -36,12 +39,21 @@ func liveOf(r *http.Request, digest string) string {
 	return "/live?" + url.Values{"page": {r.URL.RequestURI()}, "have": {digest}}.Encode()
 }
 
-// digestOf is another one if anything else is shown of some entries, or of why they may not be what is so now.
+// digestOf is another one if a line of a table would say something else of some entries, or of why they may not be what is so now.
 func digestOf(entries []*entry, stale []string) string {
+	return digest(entries, stale, func(e *entry) any { return e.shown })
+}
+
+// digestOfAll is another one if anything has changed of some entries.
+func digestOfAll(entries []*entry, stale []string) string {
+	return digest(entries, stale, func(e *entry) any { return e.resourceVersion })
+}
+
+func digest(entries []*entry, stale []string, of func(*entry) any) string {
 	sum := fnv.New64a()
 	fmt.Fprintf(sum, "%q\n", stale)
 	for _, e := range entries {
-		fmt.Fprintf(sum, "%s\n%s\n%s\n%v\n", e.name, e.state, e.why, e.labels)
+		fmt.Fprintf(sum, "%s %s %v\n", e.resource, e.name, of(e))
 	}
 	return strconv.FormatUint(sum.Sum64(), 16)
 }
@@ -55,11 +67,17 @@ type change struct {
 // reload has a browser load what it shows again.
 var reload = &change{event: "reload", data: ""}
 
-// looker says what has changed since it was asked before; nil if nothing has.
-type looker func(ctx context.Context) (*change, error)
+// looker looks at what a page shows.
+type looker struct {
+	// resources, of which the page shows all that the visitor sees, or one object if there is a name.
+	resources []string
+	name      string
+	// look says what has changed since it was called before; nil if nothing has.
+	look func(ctx context.Context) (*change, error)
+}
 
 // lookerOf is that of a page.
-func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (looker, error) {
+func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error) {
 	words := strings.Split(strings.Trim(to.Path, "/"), "/")
 	switch words[0] {
 	case "":
@@ -83,24 +101,28 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (looker, error) 
 	return nil, &inputError{fmt.Errorf("the page %s has no changes", to.Path)}
 }
 
-// lookAt looks at what of some resources a visitor sees, or at the one object of a name.
-func (s *Server) lookAt(have string, v *visitor, name string, resources ...string) looker {
-	return func(ctx context.Context) (*change, error) {
-		read := s.roll.of
-		if name != "" {
-			read = func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }
+// lookAt looks at what of some resources a visitor sees, or at the one object of a name. After a while the page is loaded again although nothing has changed: it says how
+// long ago things were, and shows objects that the roll does not have.
+func (s *Server) lookAt(have string, v *visitor, name string, resources ...string) *looker {
+	entries, digest, began := s.entries, digestOf, time.Now()
+	if name != "" {
+		digest = digestOfAll
+		entries = func(ctx context.Context, v *visitor, resources ...string) ([]*entry, []string, error) {
+			return s.entriesNamed(ctx, v, name, resources...)
 		}
-		all, stale, err := seenBy(ctx, v, read, resources)
+	}
+	return &looker{resources, name, func(ctx context.Context) (*change, error) {
+		all, stale, err := entries(ctx, v, resources...)
 		if err != nil {
 			return nil, err
 		}
-		now := digestOf(all, stale)
-		if now == have {
+		now := digest(all, stale)
+		if now == have && time.Since(began) < outdated {
 			return nil, nil
 		}
-		have = now
+		have, began = now, time.Now()
 		return reload, nil
-	}
+	}}
 }
 
 // tileChanges are sent for changes of tiles.
@@ -116,89 +138,96 @@ type tileChange struct {
 	HTML  string `json:"html"`
 }
 
-// lookAtTiles looks at the members that match a query.
-func (s *Server) lookAtTiles(q query, have string, v *visitor) looker {
-	var before []*entry
-	var said []string
-	first := true
-	return func(ctx context.Context) (*change, error) {
-		all, stale, err := s.entries(ctx, v, clusters, memberClusters)
+// lookAtTiles looks at the members that match a query, and at what else is wrong in the fleet.
+func (s *Server) lookAtTiles(q query, have string, v *visitor) *looker {
+	var before *shown
+	return &looker{resources: fleetResources, look: func(ctx context.Context) (*change, error) {
+		f, err := s.look(ctx, v, q)
 		if err != nil {
 			return nil, err
 		}
-		now, was, looked := q.pick(all), before, !first
-		changed := looked && !slices.Equal(stale, said) || !looked && digestOf(now, stale) != have
-		before, said, first = now, stale, false
+		was := before
+		before = f
+		f.summary, err = part("fleet", "summary", f.summarize(time.Now()))
 		switch {
-		case changed:
+		case err != nil:
+			return nil, err
+		case was == nil && f.digest() != have, was != nil && !slices.Equal(f.stale, was.stale):
 			return reload, nil
-		case !looked:
+		case was == nil:
 			return nil, nil
 		}
-		return q.changes(was, now, all)
-	}
+		return f.changes(was)
+	}}
 }
 
-// changes are those of the tiles of what was shown before; nil if there are none.
-func (q *query) changes(was, now, all []*entry) (*change, error) {
-	changes := tileChanges{Put: []tileChange{}, Gone: []string{}}
+// changes are those of the tiles, and of what is beside them, since the fleet was so; nil if there are none.
+func (f *shown) changes(before *shown) (*change, error) {
+	changes, was, now := tileChanges{Put: []tileChange{}, Gone: []string{}}, before.tiles, f.tiles
 	put := func(e *entry) error {
-		html, err := part("fleet", "tile", q.tile(e, len(now)))
-		changes.Put = append(changes.Put, tileChange{e.name, q.group(e), html})
+		html, err := part("fleet", "tile", f.tile(e, len(now)))
+		changes.Put = append(changes.Put, tileChange{tileID(e), f.group(e), html})
 		return err
 	}
 	var err error
 	for i, k := 0, 0; (i < len(was) || k < len(now)) && len(changes.Put)+len(changes.Gone) <= mostTiles; { // both are in the order of names
 		switch {
 		case k == len(now) || i < len(was) && was[i].name < now[k].name:
-			changes.Gone = append(changes.Gone, was[i].name)
+			changes.Gone = append(changes.Gone, tileID(was[i]))
 			i++
 		case i == len(was) || now[k].name < was[i].name:
 			err = errors.Join(err, put(now[k]))
 			k++
 		default:
-			if is, old := now[k], was[i]; is != old && (is.state != old.state || is.why != old.why || q.group(is) != q.group(old)) {
+			if is, old := now[k], was[i]; is != old && (is.state != old.state || is.why != old.why || f.group(is) != f.group(old)) {
 				err = errors.Join(err, put(is))
 			}
 			i++
 			k++
 		}
 	}
-	switch count := len(changes.Put) + len(changes.Gone); {
-	case err != nil || count == 0:
+	if err != nil {
 		return nil, err
-	case count > mostTiles || (len(now) <= namedUpTo) != (len(was) <= namedUpTo):
+	}
+	count := len(changes.Put) + len(changes.Gone)
+	if count > mostTiles || (len(now) <= namedUpTo) != (len(was) <= namedUpTo) {
 		return reload, nil
 	}
-	changes.Summary, err = part("fleet", "summary", q.summarize(all, time.Now()))
-	return &change{"tiles", changes}, err
+	if count == 0 && f.summary == before.summary {
+		return nil, nil
+	}
+	changes.Summary = f.summary
+	return &change{"tiles", changes}, nil
 }
 
 // live sends a browser what changes of a page (server-sent events; HTML Living Standard, 9.2).
 func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	to, err := url.Parse(r.FormValue("page"))
+	to, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil {
 		return &inputError{err}
 	}
-	look, err := s.lookerOf(to, r.FormValue("have"), v)
+	page, err := s.lookerOf(to, r.URL.Query().Get("have"), v)
 	if err != nil {
 		return err
 	}
-	if s.streams.Add(1) > mostStreams {
-		s.streams.Add(-1)
-		return errors.New("too many browsers watch: this one is not sent what changes")
-	}
 	defer s.streams.Add(-1)
+	defer v.streams.Add(-1)
+	if all, his := s.streams.Add(1), v.streams.Add(1); all > mostStreams || his > mostStreamsEach {
+		return errTooMany
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // or nginx holds changes back
 	stream := http.NewResponseController(w)
+	send := func(text string) error {
+		return errors.Join(stream.SetWriteDeadline(time.Now().Add(sentWithin)), write(w, text), stream.Flush())
+	}
+	reader, end := s.roll.read(page.name, page.resources...)
+	defer end()
 	ping := time.NewTicker(pinged)
 	defer ping.Stop()
-	failed := false
+	text, failed := nothing, false
 	for {
-		next := s.roll.next()
-		text := ": nothing\n\n"
-		c, err := look(r.Context())
+		c, err := page.look(r.Context())
 		if failed && err == nil {
 			c = reload // which takes the problem off the page
 		}
@@ -207,15 +236,16 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 		} else if c != nil {
 			text = event(c.event, c.data)
 		}
-		if err := errors.Join(stream.SetWriteDeadline(time.Now().Add(sentWithin)), write(w, text), stream.Flush()); err != nil {
+		if text != "" && send(text) != nil {
 			return nil // the browser has gone, and comes again if it wants to
 		}
+		text = ""
 		select {
 		case <-r.Context().Done():
 			return nil
 		case <-s.ctx.Done():
 			return nil
-		case <-next:
+		case <-reader.changed:
 			if retry.Wait(r.Context(), clock.RealClock{}, gathered) != nil {
 				return nil
 			}
@@ -223,9 +253,13 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request, v *visitor) error 
 			if _, err := s.door.visitor(r); err != nil {
 				return nil // who comes again is sent to the door
 			}
+			text = nothing // a browser that has gone is noticed
 		}
 	}
 }
+
+// nothing is a comment of a stream.
+const nothing = ": nothing\n\n"
 
 // event is an event of a stream.
 func event(name string, data any) string {

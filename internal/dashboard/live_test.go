@@ -1,17 +1,23 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+	gocmp "github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/testbrowser"
@@ -20,9 +26,9 @@ import (
 // remembered is a dashboard that has read what there is, and a visitor who may see all members, without an API server.
 func remembered() (*Server, *visitor) {
 	s := &Server{roll: newRoll()}
-	all := &visitor{name: "admin", renewed: time.Now().Add(time.Hour), rights: map[authorizationv1.ResourceAttributes]bool{}}
-	for _, resource := range []string{clusters, memberClusters} {
-		s.roll.reset(resource)
+	all := &visitor{name: "admin", pace: flowcontrol.NewFakeAlwaysRateLimiter(), renewed: time.Now().Add(time.Hour), rights: map[authorizationv1.ResourceAttributes]bool{}}
+	for resource := range kinds {
+		s.roll.replace(resource, nil)
 		all.rights[authorizationv1.ResourceAttributes{Verb: "list", Group: kinds[resource].group, Resource: resource}] = true
 	}
 	return s, all
@@ -47,7 +53,7 @@ func TestTenThousandMembersInTheBrowser(t *testing.T) {
 	b.Becomes("it is live", liveness, "live")
 	b.JS("window.same = document.getElementById('view')")
 	put(4321, corev1.ConditionFalse, "2")
-	b.Becomes("one that is lost", `document.getElementById("workspace-1/edge-04321").className`, "s-lost new")
+	b.Becomes("one that is lost", `document.getElementById("m:workspace-1/edge-04321").className`, "s-lost new")
 	s.roll.drop(clusters, "workspace-1/edge-04321")
 	b.Becomes("one less", tiles, "9999")
 	if b.JS("window.same === document.getElementById('view')") != "true" {
@@ -71,31 +77,141 @@ func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, lookers := range map[string]func(have string) looker{
-		"tiles":  func(have string) looker { return s.lookAtTiles(everything, have, all) },
-		"member": func(have string) looker { return s.lookAt(have, all, "fleet/web", clusters, memberClusters) },
+	s.roll.fail(memberClusters, errors.New("no answer"))
+	fleetWhile, err := s.look(ctx, all, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, stale, err := s.entriesNamed(ctx, all, "fleet/web", clusters, memberClusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.roll.fail(memberClusters, nil)
+	for name, lookers := range map[string]*looker{
+		"tiles":  s.lookAtTiles(everything, fleetWhile.digest(), all),
+		"member": s.lookAt(digestOfAll(entries, stale), all, "fleet/web", clusters, memberClusters),
 	} {
-		t.Run(name, func(t *testing.T) {
-			shown := func() string {
-				entries, stale, err := s.entries(ctx, all, clusters, memberClusters)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return digestOf(entries, stale)
+		if c, err := lookers.look(ctx); err != nil || c != reload {
+			t.Errorf("%s: it is sent %v, %v", name, c, err)
+		}
+		if c, err := lookers.look(ctx); err != nil || c != nil {
+			t.Errorf("%s: it is sent %v, %v, although nothing is different", name, c, err)
+		}
+	}
+}
+
+func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
+	ctx := context.Background()
+	s, all := remembered()
+	put := func(version, nodes string, seen time.Time, ready corev1.ConditionStatus) {
+		s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web", ResourceVersion: version}, Status: fleet.ClusterStatus{
+			Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(seen)}, Display: fleet.ClusterDisplay{ReadyNodes: nodes},
+			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: ready, Reason: "AgentLost", Message: "no heartbeat"}}}})
+	}
+	put("1", "2/2", time.Now(), corev1.ConditionTrue)
+	lost, err := queryOf(map[string][]string{"state": {"Lost"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.look(ctx, all, lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, stale, err := s.entriesNamed(ctx, all, "fleet/web", clusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleetPage, page := s.lookAtTiles(lost, f.digest(), all), s.lookAt(digestOfAll(entries, stale), all, "fleet/web", clusters)
+	tiles, endTiles := s.roll.read("", fleetPage.resources...)
+	defer endTiles()
+	one, endOne := s.roll.read("fleet/web", page.resources...)
+	defer endOne()
+	other, endOther := s.roll.read("fleet/shop", clusters)
+	defer endOther()
+	looks := func(what string, l *looker, r *reader, woken bool, want string) *change {
+		t.Helper()
+		select {
+		case <-r.changed:
+			if !woken {
+				t.Errorf("%s: it wakes who does not show it", what)
 			}
-			s.roll.fail(memberClusters, errors.New("no answer"))
-			whileItIs := shown()
-			s.roll.fail(memberClusters, nil)
-			look := lookers(whileItIs)
-			if c, err := look(ctx); err != nil || c != reload {
-				t.Errorf("it is sent %v, %v", c, err)
+		default:
+			if woken {
+				t.Errorf("%s: it wakes nobody", what)
 			}
-			if c, err := look(ctx); err != nil || c != nil {
-				t.Errorf("it is sent %v, %v, although nothing is different", c, err)
+		}
+		c, err := l.look(ctx)
+		if got := cmp.Or(c, &change{}).event; err != nil || got != want {
+			t.Errorf("%s: it is sent %q instead of %q, %v", what, got, want, err)
+		}
+		return c
+	}
+	looks("nothing", fleetPage, tiles, false, "")
+	looks("nothing", page, one, false, "")
+	put("2", "2/2", time.Now().Add(time.Minute), corev1.ConditionTrue)
+	looks("a heartbeat, in the table", fleetPage, tiles, false, "")
+	looks("a heartbeat, on its page", page, one, true, "reload")
+	put("3", "2/2", time.Now(), corev1.ConditionFalse)
+	c := looks("it is lost, in a view of those that are", fleetPage, tiles, true, "tiles")
+	if put := c.data.(tileChanges).Put; len(put) != 1 || put[0].ID != "m:fleet/web" {
+		t.Errorf("put is %v", put)
+	}
+	looks("it is lost, on its page", page, one, true, "reload")
+	s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "lab", ResourceVersion: "1"}})
+	c = looks("another one that is in another state: only the numbers change", fleetPage, tiles, true, "tiles")
+	if diff := gocmp.Diff(tileChanges{Put: []tileChange{}, Gone: []string{}}, tileChanges{c.data.(tileChanges).Put, c.data.(tileChanges).Gone, ""}); diff != "" || !strings.Contains(c.data.(tileChanges).Summary, "2 members") {
+		t.Errorf("it is sent %v", c.data)
+	}
+	looks("another one, on its page", page, one, false, "")
+	s.roll.put(tokens, &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "t", ResourceVersion: "1"}})
+	looks("a token, which the fleet does not show", fleetPage, tiles, false, "")
+	s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "r", ResourceVersion: "1"}, Status: fleet.ClusterRegistrationStatus{
+		State: fleet.RegistrationPending, Reason: "ApprovalRequired", Message: "somebody has to approve it"}})
+	looks("a request, in a view of some members", fleetPage, tiles, true, "")
+	select {
+	case <-other.changed:
+		t.Error("the page of one member is woken by another")
+	default:
+	}
+}
+
+func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
+	s, all := remembered()
+	for i, state := range []fleet.RegistrationState{fleet.RegistrationPending, fleet.RegistrationGranted, fleet.RegistrationWaiting} {
+		s.roll.put(requests, &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: fmt.Sprint("r", i), ResourceVersion: "1"}, Status: fleet.ClusterRegistrationStatus{
+			State: state, Reason: map[fleet.RegistrationState]string{fleet.RegistrationPending: "ApprovalRequired", fleet.RegistrationWaiting: "Preparing"}[state], Message: "as it is"}})
+	}
+	for name, reason := range map[string]string{"broken": "ErrApplied", "moving": "WaitApplied"} {
+		s.roll.put(bundles, &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, ResourceVersion: "1"}, Status: fleet.BundleStatus{
+			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: "as it is"}}}})
+	}
+	of := func(query string) (names []string) {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := queryOf(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.look(context.Background(), all, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trouble := range f.summarize(time.Now()).Troubles {
+			for _, one := range trouble.Shown {
+				names = append(names, one.Name+" "+one.Path)
 			}
-			if c, err := lookers(shown())(ctx); err != nil || c != nil {
-				t.Errorf("what shows it all is sent %v, %v", c, err)
-			}
-		})
+		}
+		slices.Sort(names)
+		return names
+	}
+	if diff := gocmp.Diff([]string{"Bundle fleet/broken /deliveries/bundles/fleet/broken", "ClusterRegistration fleet/r0 /registration"}, of("")); diff != "" {
+		t.Error(diff)
+	}
+	for _, query := range []string{"namespace=other", "name=web", "selector=env%3Dprod", "state=Lost"} {
+		if names := of(query); len(names) > 0 {
+			t.Errorf("of %s it names %v", query, names)
+		}
 	}
 }

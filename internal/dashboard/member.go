@@ -83,7 +83,7 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, v, "member", page{Title: m.Name, View: "fleet", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: m})
+	return s.show(w, r, v, "member", page{Title: m.Name, View: "fleet", Stale: stale, Live: liveOf(r, digestOfAll(all, stale)), Body: m})
 }
 
 func (m *shownMember) note(errs ...error) {

@@ -22,6 +22,9 @@ var assets embed.FS
 //go:embed templates/*.html
 var pages embed.FS
 
+// takenWithin is how long a browser may take to take a page, which is kept for it meanwhile.
+const takenWithin = 30 * time.Second
+
 // page is what all pages have.
 type page struct {
 	Title string
@@ -89,6 +92,7 @@ func render(w http.ResponseWriter, r *http.Request, status int, name string, p p
 		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
 		return
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // there is none for a recorder of tests
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Accept-Encoding")
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

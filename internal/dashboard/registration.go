@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,10 +18,16 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
+// mostGranted is how many requests that were granted are shown: of those there are as many as Clusters.
+const mostGranted = 50
+
 // registering is the view of who may be let in, and who asks for that.
 type registering struct {
+	// Requests are those that were not granted, and the newest of the others.
 	Requests []request
-	Tokens   []token
+	// More is how many more were granted.
+	More   int
+	Tokens []token
 	// Workspaces are those in which the visitor may make tokens, as far as something is in them that he sees.
 	Workspaces []string
 }
@@ -30,21 +37,39 @@ type request struct {
 	*entry
 	// Waits says that somebody has to decide, Again that a decision of before has to be taken back first, and Decides that the visitor may.
 	Waits, Again, Decides bool
-	UID                   types.UID
 }
 
-func (r request) Path() string      { return "/requests/" + r.name }
-func (r request) Cluster() string   { return r.object.(*fleet.ClusterRegistration).Status.ClusterName }
-func (r request) ClientID() string  { return r.object.(*fleet.ClusterRegistration).Spec.ClientID }
-func (r request) Since() time.Time  { return r.object.GetCreationTimestamp().Time }
-func (r request) Why() string       { return r.object.(*fleet.ClusterRegistration).Status.Message }
-func (r request) TokenName() string { return r.labels[fleet.LabelRegistrationToken] }
+func (r request) of() *fleet.ClusterRegistration { return r.object.(*fleet.ClusterRegistration) }
+func (r request) Path() string                   { return "/requests/" + r.name }
+func (r request) UID() types.UID                 { return r.of().UID }
+func (r request) Cluster() string                { return r.of().Status.ClusterName }
+func (r request) ClientID() string               { return r.of().Spec.ClientID }
+func (r request) Since() time.Time               { return r.of().CreationTimestamp.Time }
+func (r request) Reason() string                 { return r.of().Status.Reason }
+func (r request) Why() string                    { return r.of().Status.Message }
+func (r request) TokenName() string              { return r.labels[fleet.LabelRegistrationToken] }
+
+// order is that of requests: those that wait for somebody, of which the one that waits longest is the first, so that none moves when another one comes; then the newest.
+func order(a, b request) int {
+	switch {
+	case a.Waits && b.Waits:
+		return cmp.Or(a.Since().Compare(b.Since()), strings.Compare(a.name, b.name))
+	case a.Waits:
+		return -1
+	case b.Waits:
+		return 1
+	}
+	return b.Since().Compare(a.Since())
+}
 
 // token is a registration token.
 type token struct {
 	*entry
 	columns []string
 }
+
+// State is also that of a token which has expired since it was read.
+func (t token) State() string { return t.Column("STATE") }
 
 func (t token) Column(name string) string { return t.columns[slices.Index(view.TokenColumns, name)] }
 
@@ -64,6 +89,7 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 		return err
 	}
 	var shown registering
+	var granted []request
 	for _, e := range all {
 		o, ok := e.object.(*fleet.ClusterRegistration)
 		if !ok {
@@ -71,7 +97,11 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 			continue
 		}
 		_, said := o.Annotations[fleet.AnnotationApproved]
-		one := request{entry: e, UID: o.UID, Waits: o.Status.State == fleet.RegistrationPending, Again: said && !o.Status.Granted}
+		one := request{entry: e, Waits: o.Status.State == fleet.RegistrationPending, Again: said && !o.Status.Granted}
+		if o.Status.State == fleet.RegistrationGranted {
+			granted = append(granted, one)
+			continue
+		}
 		if one.Waits || one.Again {
 			if one.Decides, err = s.mayDecide(r.Context(), v, o.Namespace); err != nil {
 				return err
@@ -79,7 +109,10 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 		}
 		shown.Requests = append(shown.Requests, one)
 	}
-	slices.SortStableFunc(shown.Requests, func(a, b request) int { return cmp.Or(first(a.Waits, b.Waits), b.Since().Compare(a.Since())) })
+	slices.SortStableFunc(shown.Requests, order)
+	slices.SortStableFunc(granted, order)
+	granted, shown.More = atMost(mostGranted, granted)
+	shown.Requests = append(shown.Requests, granted...)
 	if shown.Workspaces, err = s.issuesIn(r.Context(), v); err != nil {
 		return err
 	}
@@ -92,33 +125,17 @@ func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string,
 	if err != nil {
 		return nil, err
 	}
-	asked := map[string]bool{}
-	for _, e := range all {
-		if asked[e.namespace] {
-			continue
-		}
-		asked[e.namespace] = true
-		may, err := v.may(ctx, "create", tokens, e.namespace)
-		if err != nil {
-			return nil, err
-		}
+	allowed, err := v.mayIn(ctx, "create", tokens, all)
+	if err != nil {
+		return nil, err
+	}
+	for workspace, may := range allowed {
 		if may {
-			workspaces = append(workspaces, e.namespace)
+			workspaces = append(workspaces, workspace)
 		}
 	}
 	slices.Sort(workspaces)
 	return workspaces, nil
-}
-
-// first orders what is so before what is not.
-func first(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }
 
 // mayDecide says whether a visitor may approve and deny requests of a workspace: that takes the verb approve, besides the right to edit them.
@@ -132,7 +149,6 @@ func (s *Server) mayDecide(ctx context.Context, v *visitor, namespace string) (b
 
 // decide approves or denies a request, as the visitor, if it is still the one that he saw.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	var value any
 	switch r.PostFormValue("decision") {
 	case "approve":
@@ -150,6 +166,9 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	}
 	if uid := types.UID(r.PostFormValue("uid")); o.UID != uid {
 		return &inputError{fmt.Errorf("request %s is another one than you have seen: look at it, and decide again", view.NameOf(o))}
+	}
+	if o.Status.Reason != r.PostFormValue("reason") {
+		return &inputError{fmt.Errorf("request %s has changed since you have seen it (%s: %s): look at it, and decide again", view.NameOf(o), o.Status.Reason, o.Status.Message)}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.UID, "annotations": map[string]any{fleet.AnnotationApproved: value}}})
 	if err != nil {

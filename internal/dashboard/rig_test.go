@@ -160,7 +160,7 @@ func (r rig) asking(workspace string) *fleet.ClusterRegistration {
 	r.t.Helper()
 	request := &fleet.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "request-"}, Spec: fleet.ClusterRegistrationSpec{ClientID: "edge", ClientRandom: "r"}}
 	r.check(r.Create(r.t.Context(), request))
-	request.Status.State, request.Status.Message = fleet.RegistrationPending, "somebody approves it"
+	request.Status.State, request.Status.Reason, request.Status.Message = fleet.RegistrationPending, "ApprovalRequired", "somebody approves it"
 	r.check(r.Status().Update(r.t.Context(), request))
 	return request
 }

@@ -2,24 +2,20 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/restore"
@@ -55,36 +51,6 @@ var kinds = map[string]kind{
 	placements:        {placement.GroupVersion.Group, &placement.ResourcePlacementList{}, &placement.ResourcePlacement{}, true},
 }
 
-// entry is an object of the roll with what the views say of it. It is never changed: a change of the object makes another one.
-type entry struct {
-	namespace, bare string
-	name            string // with the namespace
-	resource        string
-	resourceVersion string
-	labels          map[string]string
-	state, why      string
-	// version of Kubernetes, only of a member.
-	version string
-	// finding is what is wrong first; nil if nothing is.
-	finding *explain.Finding
-	// since is when a condition of it changed last; when it was made if none has.
-	since time.Time
-	// object is the whole, without what no view shows; nil of a member, of which there are many.
-	object client.Object
-}
-
-// Name, State and Why are what templates show of it.
-func (e *entry) Name() string  { return e.name }
-func (e *entry) State() string { return e.state }
-
-// Why is why it is not well; empty if it is.
-func (e *entry) Why() string {
-	if e.why == view.Nothing {
-		return ""
-	}
-	return e.why
-}
-
 // roll is the fleet as it is now.
 type roll struct {
 	mu      sync.Mutex
@@ -92,94 +58,103 @@ type roll struct {
 	sorted  map[string][]*entry          // the same in order; made when it is asked for
 	failure map[string]error             // why a resource is not kept; nil if it is
 	listed  map[string]bool
-	changed chan struct{} // is closed by the next change
+	readers map[*reader]bool
+}
+
+// reader waits for what changes of some resources.
+type reader struct {
+	resources []string
+	// name is of the one object that it shows all of; of others it shows what a line of a table does. Empty if there is none.
+	name string
+	// changed is signalled.
+	changed chan struct{}
 }
 
 func newRoll() *roll {
-	return &roll{entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{}, changed: make(chan struct{})}
+	return &roll{entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{}, readers: map[*reader]bool{}}
 }
 
 // keep keeps the objects of all kinds, of one namespace or of all, until the context ends.
 func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 	var all sync.WaitGroup
 	for resource, k := range kinds {
-		from := objects{c, k.list, namespace, &atomic.Bool{}}
+		from := objects{c, k.list, namespace}
 		if !k.namespaced {
 			from.namespace = ""
 		}
-		all.Go(func() { r.follow(ctx, resource, from) })
+		all.Go(func() {
+			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, store{r, resource}, func(err error) { r.fail(resource, err) })
+		})
 	}
 	all.Wait()
 }
 
-func (r *roll) follow(ctx context.Context, resource string, from objects) {
-	store := &kubeclient.Store[client.Object]{
-		Changed: make(chan struct{}, 1), // nobody reads it: viewers wait for the next change of the roll
-		Strip:   slim,
-		Put:     func(o client.Object) bool { return r.put(resource, o) },
-		Drop:    func(o client.Object) { r.drop(resource, view.NameOf(o)) },
-		Reset:   func() { r.reset(resource) },
-	}
-	everything := restore.ListWatch(from, func(*metav1.ListOptions) {})
-	kubeclient.FollowBy(ctx, everything, kinds[resource].example, store, func(err error) {
-		if err == nil && from.interrupted.Load() {
-			err = errInterrupted
-		}
-		r.fail(resource, err)
-	})
-}
-
-func (r *roll) put(resource string, o client.Object) bool {
+func (r *roll) put(resource string, o client.Object) {
 	made := entryOf(resource, o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if is := r.entries[resource][made.name]; is != nil && is.resourceVersion == made.resourceVersion {
-		return false
+	before := r.entries[resource][made.name]
+	if before != nil && before.resourceVersion == made.resourceVersion {
+		return
 	}
 	if r.entries[resource] == nil {
 		r.entries[resource] = map[string]*entry{}
 	}
 	r.entries[resource][made.name] = made
-	r.touch(resource)
-	return true
+	r.wake(resource, made.name, before == nil || before.shown != made.shown)
 }
 
 func (r *roll) drop(resource, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.entries[resource], name)
-	r.touch(resource)
+	r.wake(resource, name, true)
 }
 
-func (r *roll) reset(resource string) {
+// replace has the roll have these objects of a resource and no others, all at once.
+func (r *roll) replace(resource string, all []client.Object) {
+	made := make(map[string]*entry, len(all))
+	for _, o := range all {
+		e := entryOf(resource, o)
+		made[e.name] = e
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.entries, resource)
-	r.listed[resource] = true
-	r.touch(resource)
+	r.entries[resource], r.listed[resource] = made, true
+	r.wake(resource, "", true)
 }
 
 func (r *roll) fail(resource string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (r.failure[resource] == nil) != (err == nil) {
-		r.touch(resource)
-	}
+	before := r.failure[resource]
 	r.failure[resource] = err
+	if (before == nil) != (err == nil) {
+		r.wake(resource, "", true)
+	}
 }
 
-// touch notes a change; the caller has the lock.
-func (r *roll) touch(resource string) {
+// wake signals those who wait for a change of an object, or of all if the name is empty; shown says that a line of a table says something else of it. The caller has the lock.
+func (r *roll) wake(resource, name string, shown bool) {
 	delete(r.sorted, resource)
-	close(r.changed)
-	r.changed = make(chan struct{})
+	for waits := range r.readers {
+		if slices.Contains(waits.resources, resource) && (name == "" || waits.name == name || shown && waits.name == "") {
+			kubeclient.Notify(waits.changed)
+		}
+	}
 }
 
-// next returns a channel that is closed by the next change.
-func (r *roll) next() <-chan struct{} {
+// read signals what changes of some resources, or of the object of a name, until it is ended.
+func (r *roll) read(name string, resources ...string) (waits *reader, end func()) {
+	waits = &reader{resources, name, make(chan struct{}, 1)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.changed
+	r.readers[waits] = true
+	return waits, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.readers, waits)
+	}
 }
 
 // of returns the entries of a resource in the order of their names, and why they are not what is so now.
@@ -222,73 +197,55 @@ func (r *roll) isListed(resource string) bool {
 	return r.listed[resource]
 }
 
-func entryOf(resource string, o client.Object) *entry {
-	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource, resourceVersion: o.GetResourceVersion(), labels: o.GetLabels(),
-		state: view.State(o), why: view.Because(o), since: changedAt(o)}
-	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {
-		e.finding = &findings[0]
-	}
-	if resource == clusters || resource == memberClusters {
-		e.version = strings.Clone(view.Column(o, "VERSION", time.Now()))
-	} else {
-		e.object = o
-	}
-	return e
+// store is where a reflector puts the objects of a resource.
+type store struct {
+	*roll
+	resource string
 }
 
-// changedAt is when a condition of an object changed last.
-func changedAt(o client.Object) time.Time {
-	last := o.GetCreationTimestamp().Time
-	later := func(t time.Time) {
-		if t.After(last) {
-			last = t
+// Transformer implements cache.TransformingStore.
+func (store) Transformer() cache.TransformFunc {
+	return func(o any) (any, error) {
+		if whole, ok := o.(client.Object); ok {
+			return slim(whole), nil
 		}
+		return o, nil
 	}
-	switch o := o.(type) {
-	case *fleet.Cluster:
-		for _, c := range o.Status.Conditions {
-			if at, err := time.Parse(time.RFC3339, c.LastTransitionTime); err == nil { // an agent may have written something else
-				later(at)
-			}
-		}
-	case *clusterv1beta1.MemberCluster:
-		for _, c := range o.Status.Conditions {
-			later(c.LastTransitionTime.Time)
-		}
-	}
-	return last
 }
 
-// slim drops what no view shows.
-func slim(o client.Object) client.Object {
-	o.SetManagedFields(nil)
-	switch o := o.(type) {
-	case *fleet.Cluster:
-		o.Annotations, o.Spec = nil, fleet.ClusterSpec{}
-	case *clusterv1beta1.MemberCluster:
-		o.Annotations, o.Status.Namespaces = nil, nil
-	case *fleet.ClusterRegistration:
-		o.Status.Answer = nil
-	case *fleet.Bundle:
-		o.Annotations, o.Spec, o.Status.PartitionStatus = nil, fleet.BundleSpec{}, nil
-	case *placement.ClusterResourcePlacement:
-		o.Annotations, o.Status.PlacementStatuses, o.Status.SelectedResources = nil, nil, nil
-	case *placement.ResourcePlacement:
-		o.Annotations, o.Status.PlacementStatuses, o.Status.SelectedResources = nil, nil, nil
-	}
-	return o
+// Add implements cache.ReflectorStore.
+func (s store) Add(o any) error { return s.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (s store) Update(o any) error {
+	s.put(s.resource, o.(client.Object))
+	return nil
 }
 
-// errInterrupted says that a watch has ended before it began.
-var errInterrupted = errors.New("the API server of the hub cannot be reached")
+// Delete implements cache.ReflectorStore.
+func (s store) Delete(o any) error {
+	s.drop(s.resource, view.NameOf(o.(client.Object)))
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s store) Replace(list []any, _ string) error {
+	all := make([]client.Object, len(list))
+	for i, o := range list {
+		all[i] = o.(client.Object)
+	}
+	s.replace(s.resource, all)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (store) Resync() error { return nil }
 
 // objects are those of a kind in a namespace, or in all.
 type objects struct {
 	client.WithWatch
 	kind      client.ObjectList
 	namespace string
-	// interrupted says that the last watch was an empty one, which client-go returns instead of an error when a connection breaks.
-	interrupted *atomic.Bool
 }
 
 // List implements restore.Objects.
@@ -299,7 +256,5 @@ func (o objects) List(ctx context.Context, options metav1.ListOptions) (client.O
 
 // Watch implements restore.Objects.
 func (o objects) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := o.WithWatch.Watch(ctx, o.kind.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options, Namespace: o.namespace})
-	o.interrupted.Store(err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()))
-	return w, err
+	return o.WithWatch.Watch(ctx, o.kind.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options, Namespace: o.namespace})
 }

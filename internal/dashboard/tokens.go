@@ -28,7 +28,6 @@ type shownToken struct {
 
 // createToken makes a token, as the visitor.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	made, err := tokenOf(func(name string) string { return strings.TrimSpace(r.PostFormValue(name)) })
 	if err != nil {
 		return &inputError{err}
@@ -94,5 +93,5 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
+	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: liveOf(r, digestOfAll(all, stale)), Body: shown})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -27,8 +28,9 @@ const (
 	believed = 30 * time.Second
 	// askedAtOnce is about how many workspaces the API server is asked at once, for one page of a visitor who may not list in all.
 	askedAtOnce = 16
-	// mostVisitors is of how many visitors the rights are remembered.
+	// mostVisitors is of how many visitors the tokens and rights are remembered, forgotten after how long those of one are who does not come again.
 	mostVisitors = 1000
+	forgotten    = time.Hour
 )
 
 // visitor is somebody who looks at the dashboard. What he sees and does is within his own rights, about which the API server is asked as him.
@@ -36,6 +38,9 @@ type visitor struct {
 	name string
 	// Client acts as him.
 	client.Client
+	// pace is how often he may ask for something, and streams is how many pages are sent changes at the moment.
+	pace    flowcontrol.RateLimiter
+	streams atomic.Int64
 
 	mu      sync.Mutex
 	rights  map[authorizationv1.ResourceAttributes]bool
@@ -48,14 +53,22 @@ func newVisitor(ctx context.Context, config *rest.Config, mapper meta.RESTMapper
 	if err != nil {
 		return nil, err
 	}
-	v := &visitor{Client: c, name: "you", rights: map[authorizationv1.ResourceAttributes]bool{}}
+	v := &visitor{Client: c, pace: flowcontrol.NewTokenBucketRateLimiter(20, 200), rights: map[authorizationv1.ResourceAttributes]bool{}}
+	v.name, err = v.ask(ctx)
+	return v, err
+}
+
+// ask asks the API server who the visitor is.
+func (v *visitor) ask(ctx context.Context) (name string, err error) {
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := c.Create(ctx, review); err == nil {
-		v.name = review.Status.UserInfo.Username
-	} else if !kube.NotServed(err) && !apierrors.IsForbidden(err) { // before Kubernetes 1.28 nobody says who one is
-		return nil, fmt.Errorf("asking the API server who you are: %w", err)
+	err = v.Create(ctx, review)
+	switch {
+	case err == nil:
+		return review.Status.UserInfo.Username, nil
+	case kube.NotServed(err), apierrors.IsForbidden(err): // before Kubernetes 1.28 nobody says who one is
+		return "you", nil
 	}
-	return v, nil
+	return "", fmt.Errorf("asking the API server who you are: %w", err)
 }
 
 // may says whether the visitor has a right; an error if that cannot be asked.
@@ -87,7 +100,7 @@ func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) (
 	if err != nil || every {
 		return entries, err
 	}
-	allowed, err := v.mayListIn(ctx, resource, entries)
+	allowed, err := v.mayIn(ctx, "list", resource, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -100,25 +113,31 @@ func (v *visitor) seen(ctx context.Context, resource string, entries []*entry) (
 	return seen, nil
 }
 
-// mayListIn says in which of the namespaces of some entries the visitor may list them. Of those that are not known yet, some are asked about at once.
-func (v *visitor) mayListIn(ctx context.Context, resource string, entries []*entry) (map[string]bool, error) {
+// mayIn says in which of the namespaces of some entries the visitor has a right. Of those that are not known yet, some are asked about at once.
+func (v *visitor) mayIn(ctx context.Context, verb, resource string, entries []*entry) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	for _, e := range entries {
 		if e.namespace != "" {
 			allowed[e.namespace] = false
 		}
 	}
+	every, err := v.may(ctx, verb, resource, "")
+	if err != nil {
+		return nil, err
+	}
 	namespaces := slices.Collect(maps.Keys(allowed))
 	answers, problems := make([]bool, len(namespaces)), make([]error, len(namespaces))
-	workqueue.ParallelizeUntil(ctx, askedAtOnce, len(namespaces), func(i int) { answers[i], problems[i] = v.may(ctx, "list", resource, namespaces[i]) })
+	if !every {
+		workqueue.ParallelizeUntil(ctx, askedAtOnce, len(namespaces), func(i int) { answers[i], problems[i] = v.may(ctx, verb, resource, namespaces[i]) })
+	}
 	for i, namespace := range namespaces {
-		allowed[namespace] = answers[i]
+		allowed[namespace] = every || answers[i]
 	}
 	return allowed, errors.Join(append(problems, ctx.Err())...)
 }
 
-// errTooMany says that more tokens are shown than the API server is asked about.
-var errTooMany = errors.New("too many visitors at once: try again in a moment")
+// errTooMany says that more is asked for than can be answered.
+var errTooMany = errors.New("too much is asked for at once: try again in a moment")
 
 // visitors are those of whom a token is known.
 type visitors struct {
@@ -147,21 +166,38 @@ func (all *visitors) by(ctx context.Context, token string) (*visitor, error) {
 	all.mu.Lock()
 	have := all.known[key]
 	all.mu.Unlock()
-	if have != nil && time.Since(have.at) < believed {
+	if have == nil {
+		return all.welcome(ctx, key, token)
+	}
+	if time.Since(have.at) < believed {
 		return have.visitor, nil
 	}
-	if have == nil && !all.limit.TryAccept() {
+	_, err := have.ask(ctx)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	switch {
+	case err == nil:
+		all.known[key] = &welcomed{have.visitor, time.Now()}
+	case apierrors.IsUnauthorized(err):
+		delete(all.known, key)
+	}
+	return have.visitor, err
+}
+
+// welcome asks the API server about a token that is new.
+func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, token string) (*visitor, error) {
+	if !all.limit.TryAccept() {
 		return nil, errTooMany
 	}
 	config := rest.CopyConfig(all.config)
 	config.BearerToken, config.QPS = token, -1
 	v, err := newVisitor(ctx, config, all.mapper)
-	all.mu.Lock()
-	defer all.mu.Unlock()
 	if err != nil {
-		delete(all.known, key)
 		return nil, err
 	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	maps.DeleteFunc(all.known, func(_ [sha256.Size]byte, w *welcomed) bool { return time.Since(w.at) > forgotten })
 	if len(all.known) >= mostVisitors {
 		clear(all.known) // each is asked about again
 	}

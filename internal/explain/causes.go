@@ -10,6 +10,8 @@ type cause struct {
 	onHub, onMember []string
 	// aside: nothing is wrong, but somebody may want to know.
 	aside bool
+	// passing: it goes on by itself, unless something else is wrong that is said of another object.
+	passing bool
 }
 
 // causes are in the order in which they are to be looked at: one often comes of one before.

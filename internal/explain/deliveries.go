@@ -85,7 +85,7 @@ var deliveryCauses = []cause{
 		kinds: ofDeliveries, reasons: []string{"WaitApplied", "OutOfSync", "Pending"},
 		means:  "A Bundle is being rolled out: members have not deployed it yet, or wait for others.",
 		remedy: "It goes on by itself, unless as many members as rolloutStrategy.maxUnavailable allows are not ready: see to those.",
-		onHub:  []string{"kubectl get bundledeployments -A"},
+		onHub:  []string{"kubectl get bundledeployments -A"}, passing: true,
 	},
 	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{"Unwatched", "DeployerNotRunning"},
@@ -133,7 +133,7 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{"RolloutNotStartedYet", "WorkNotSynchronizedYet", "ApplyPending", "AvailabilityPending", "ComparisonPending"},
 		means:  "The placement is being rolled out.",
-		remedy: "It goes on by itself, unless as many members as maxUnavailable allows are not available: see to those.",
+		remedy: "It goes on by itself, unless as many members as maxUnavailable allows are not available: see to those.", passing: true,
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"OverriddenFailed"},

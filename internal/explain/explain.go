@@ -49,6 +49,8 @@ type Finding struct {
 	OnMember []string `json:"onMember,omitempty"`
 	// Aside: nothing is wrong, but somebody may want to know.
 	Aside bool `json:"aside,omitempty"`
+	// Passing: it goes on by itself, and nobody has to do anything yet.
+	Passing bool `json:"passing,omitempty"`
 
 	rank int
 }
@@ -83,7 +85,7 @@ func find(p Problem) Finding {
 		rank += len(causes) + 1
 	}
 	words := strings.NewReplacer("NAMESPACE", p.Namespace, "NAME", p.Name)
-	return Finding{Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember), Aside: c.aside, rank: rank}
+	return Finding{Problem: p, Means: c.means, Remedy: words.Replace(c.remedy), OnHub: replaced(words, c.onHub), OnMember: replaced(words, c.onMember), Aside: c.aside, Passing: c.passing, rank: rank}
 }
 
 // isAside says whether a reason is that of something worth knowing although nothing is wrong, also where the condition is as it should be.

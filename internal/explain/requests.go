@@ -6,7 +6,7 @@ var requestCauses = []cause{
 		kinds: ofRequests, reasons: []string{"Preparing", "ClusterLeaving", "KeyProved"},
 		means:  "The hub prepares what the member needs, or waits until what was there before is gone.",
 		remedy: "Nothing: it goes on by itself. If it does not, what the hub logs says why.",
-		onHub:  []string{hubLog},
+		onHub:  []string{hubLog}, passing: true,
 	},
 	{
 		kinds: ofRequests, reasons: []string{"Revoked"},

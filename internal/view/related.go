@@ -57,7 +57,12 @@ func Related(ctx context.Context, c client.Client, subject client.Object) (objec
 
 // each gathers the objects of a kind.
 func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
-	g.note(Each(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
+	g.note(Each(g.ctx, g, list, func(o client.Object) {
+		if work, ok := o.(*placement.Work); ok {
+			work.Spec = placement.WorkSpec{} // what is placed is large, and says nothing about why
+		}
+		g.objects = append(g.objects, o)
+	}, options...))
 }
 
 // note notes what could not be looked at. What does not exist is no reason, but a kind that is not served.

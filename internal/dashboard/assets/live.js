@@ -4,7 +4,11 @@
 
 let source;
 let loading;
-let warned; // the view on which a warning stands that the server did not render
+let waiting; // a timer until the view is loaded again
+let loaded = 0; // when it was loaded last
+
+const pause = 2000; // between two loads of a view that changes all the time
+const retry = 5000; // after a load that failed
 
 function say(live) {
   const at = document.getElementById("liveness");
@@ -21,29 +25,50 @@ function warn(text) {
   at.className = "stale";
   at.setAttribute("role", "alert");
   at.textContent = "This may not be what is so now: " + text;
-  warned = view;
 }
 
+// listen follows what is shown. A page that nobody looks at does not: browsers have few connections for one host.
 function listen() {
   if (source) source.close();
+  source = undefined;
   const to = document.getElementById("view").dataset.live;
-  if (!to) return;
-  source = new EventSource(to);
-  source.onopen = () => {
-    say(true);
-    if (warned === document.getElementById("view")) load(location.href); // a new stream does not know what the one before it warned of
+  if (!to || document.hidden) return say(false);
+  const mine = (source = new EventSource(to));
+  let opened = false;
+  mine.onopen = () => {
+    if (opened) return reload(); // the page has changed since the server was told what it shows
+    opened = true;
+    say(!document.querySelector("#view .stale"));
   };
-  source.onerror = () => {
+  mine.onerror = () => {
     say(false);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => load(location.href), 5000);
+    if (mine.readyState === EventSource.CLOSED) reload(retry);
   };
-  source.addEventListener("tiles", (event) => change(JSON.parse(event.data)));
-  source.addEventListener("reload", () => load(location.href));
-  source.addEventListener("problem", (event) => warn(JSON.parse(event.data)));
+  mine.addEventListener("tiles", (event) => change(JSON.parse(event.data)));
+  mine.addEventListener("reload", () => reload());
+  mine.addEventListener("problem", (event) => warn(JSON.parse(event.data)));
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) listen();
+  else if (!source) reload();
+});
+
+// reload loads what is shown again: soon, unless that was done a moment ago, or somebody is about to press a button that decides something.
+function reload(after = Math.max(0, loaded + pause - Date.now())) {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => {
+    if (document.querySelector(".decision:hover, .decision:focus-within")) {
+      say(false);
+      return reload(pause);
+    }
+    load(location.href);
+  }, after);
 }
 
 // load shows a page in the place of this one, but for the forms above it, in which somebody may be writing.
 async function load(url) {
+  clearTimeout(waiting);
   if (loading) loading.abort();
   const mine = (loading = new AbortController());
   try {
@@ -54,16 +79,26 @@ async function load(url) {
     }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const view = page.getElementById("view");
-    if (!view) throw new Error("this is no page of the dashboard");
+    if (!view) throw new Error("the dashboard does not answer as it should");
+    if (answer.status === 429 || answer.status >= 500) throw new Error(view.textContent.trim());
     const open = [...document.querySelectorAll("#view details[open]")].map((d) => d.querySelector("strong").textContent);
     for (const d of view.querySelectorAll("details")) d.open = open.includes(d.querySelector("strong").textContent);
-    document.getElementById("view").replaceWith(document.adoptNode(view));
+    const old = document.getElementById("view");
+    const focused = places(old).indexOf(document.activeElement);
+    old.replaceWith(document.adoptNode(view));
+    if (focused >= 0) places(view)[focused]?.focus();
+    loaded = Date.now();
     listen();
   } catch (err) {
     if (err.name === "AbortError") return;
-    say(false);
-    setTimeout(() => load(location.href), 5000);
+    warn(err.message);
+    reload(retry);
   }
+}
+
+// places are where the keyboard may be in a view.
+function places(view) {
+  return [...view.querySelectorAll("a, button, summary, [tabindex]")];
 }
 
 // change puts tiles in their places, in the order of their names, and takes away those of members that are not shown any more.
@@ -71,7 +106,7 @@ function change(changes) {
   for (const name of changes.gone) document.getElementById(name)?.remove();
   for (const put of changes.put) {
     const group = [...document.querySelectorAll(".group")].find((g) => g.dataset.group === put.group);
-    if (!group) return load(location.href);
+    if (!group) return reload();
     document.getElementById(put.id)?.remove();
     const made = document.createElement("template");
     made.innerHTML = put.html;
@@ -112,8 +147,15 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", async (event) => {
   const from = event.target.dataset?.copy;
   if (!from) return;
-  await navigator.clipboard.writeText(document.getElementById(from).textContent);
-  event.target.textContent = "Copied";
+  const text = document.getElementById(from);
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text.textContent);
+    event.target.textContent = "Copied";
+    return;
+  }
+  text.closest("details").open = true; // without HTTPS there is no clipboard for pages
+  getSelection().selectAllChildren(text);
+  event.target.textContent = "It is selected: copy it";
 });
 
 listen();

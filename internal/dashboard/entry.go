@@ -1,0 +1,133 @@
+package dashboard
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+// entry is an object of the roll with what the views say of it. It is never changed: a change of the object makes another one.
+type entry struct {
+	namespace, bare string
+	name            string // with the namespace
+	resource        string
+	resourceVersion string
+	labels          map[string]string
+	state, why      string
+	// version of Kubernetes, only of a member.
+	version string
+	// finding is what is wrong first; nil if nothing is.
+	finding *explain.Finding
+	// since is when a condition of it changed last; when it was made if none has.
+	since time.Time
+	// shown is another one if a line of a table says something else of it, other than how long ago something was.
+	shown uint64
+	// object is the whole, without what no view shows; nil of a member, of which there are many.
+	object client.Object
+}
+
+// Name, State and Why are what templates show of it.
+func (e *entry) Name() string  { return e.name }
+func (e *entry) State() string { return e.state }
+
+// Why is why it is not well; empty if it is.
+func (e *entry) Why() string {
+	if e.why == view.Nothing {
+		return ""
+	}
+	return e.why
+}
+
+// path is where it is shown.
+func (e *entry) path() string {
+	switch e.resource {
+	case clusters, memberClusters:
+		return memberPath(e.name)
+	case tokens:
+		return "/tokens/" + e.name
+	case requests:
+		return "/registration"
+	}
+	return "/deliveries/" + e.resource + "/" + e.name
+}
+
+func entryOf(resource string, o client.Object) *entry {
+	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource, resourceVersion: o.GetResourceVersion(), labels: o.GetLabels(),
+		state: view.State(o), why: view.Because(o), since: changedAt(o)}
+	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {
+		e.finding = &findings[0]
+	}
+	if resource == clusters || resource == memberClusters {
+		e.version = strings.Clone(view.Column(o, "VERSION", time.Now()))
+	} else {
+		e.object = o
+	}
+	e.shown = shownOf(e, o)
+	return e
+}
+
+// shownOf is the digest of what the line of an object says, whatever time it is.
+func shownOf(e *entry, o client.Object) uint64 {
+	sum := fnv.New64a()
+	fmt.Fprintf(sum, "%q %v %d %q", view.Row(o, time.Time{}), e.labels, e.since.Unix(), o.GetAnnotations()[fleet.AnnotationApproved])
+	if e.finding != nil {
+		fmt.Fprintf(sum, "%q", []string{e.finding.Reason, e.finding.Message})
+	}
+	return sum.Sum64()
+}
+
+// changedAt is when a condition of an object changed last. What an agent dated in the future says nothing.
+func changedAt(o client.Object) time.Time {
+	last, now := o.GetCreationTimestamp().Time, time.Now()
+	later := func(t time.Time) {
+		if t.After(last) && !t.After(now) {
+			last = t
+		}
+	}
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		for _, c := range o.Status.Conditions {
+			if at, err := time.Parse(time.RFC3339, c.LastTransitionTime); err == nil { // an agent may have written something else
+				later(at)
+			}
+		}
+	case *clusterv1beta1.MemberCluster:
+		for _, c := range o.Status.Conditions {
+			later(c.LastTransitionTime.Time)
+		}
+	}
+	return last
+}
+
+// slim drops what no view shows.
+func slim(o client.Object) client.Object {
+	o.SetManagedFields(nil)
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		o.Annotations, o.Spec = nil, fleet.ClusterSpec{}
+	case *clusterv1beta1.MemberCluster:
+		o.Annotations, o.Status.Namespaces = nil, nil
+	case *fleet.ClusterRegistration:
+		o.Status.Answer = nil
+		if o.Status.State == fleet.RegistrationGranted { // of these there are as many as Clusters
+			o.Annotations, o.Spec, o.Status = nil, fleet.ClusterRegistrationSpec{ClientID: o.Spec.ClientID}, fleet.ClusterRegistrationStatus{
+				State: o.Status.State, Granted: o.Status.Granted, ClusterName: o.Status.ClusterName}
+		}
+	case *fleet.Bundle:
+		o.Annotations, o.Spec, o.Status.PartitionStatus = nil, fleet.BundleSpec{}, nil
+	case *placement.ClusterResourcePlacement:
+		o.Annotations, o.Status.PlacementStatuses, o.Status.SelectedResources = nil, nil, nil
+	case *placement.ResourcePlacement:
+		o.Annotations, o.Status.PlacementStatuses, o.Status.SelectedResources = nil, nil, nil
+	}
+	return o
+}
