@@ -158,6 +158,26 @@ func TestMemberClusterBecomesReadyJoinedAndHealthy(t *testing.T) {
 	}
 }
 
+func TestAnUpgradeOfKubernetesOfAMemberClusterIsAnEvent(t *testing.T) {
+	f := newFixture(t)
+	m := f.register("upgraded")
+	m.until(clusterv1beta1.ConditionReadyToJoin, metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	f.eventually("it has joined", func() error { return m.answer(metav1.ConditionTrue, "") })
+	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespaceName(), Name: m.name}}
+	for _, version := range []string{"v1.30.0", "v1.31.0"} {
+		patch := `{"status":{"properties":{"k8s.io/k8s-version":{"value":"` + version + `","observationTime":"2026-11-24T10:00:00Z"}}}}`
+		f.check(f.Status().Patch(context.Background(), report, client.RawPatch(types.MergePatchType, []byte(patch))))
+		f.eventually("the record shows it", func() error {
+			if is := m.record().Status.Properties["k8s.io/k8s-version"].Value; is != version {
+				return fmt.Errorf("it shows %s", is)
+			}
+			return nil
+		})
+	}
+	f.workspace = metav1.NamespaceDefault // where Events about what has no namespace are
+	f.eventually("an event tells of it", func() error { return f.event("KubernetesVersionChanged", m.name, "now, after v1.30.0") })
+}
+
 func TestLabellingThroughTheOtherVersionKeepsEveryField(t *testing.T) {
 	f := newFixture(t)
 	m := f.register("label")

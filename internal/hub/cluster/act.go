@@ -146,7 +146,8 @@ func (r *reconciliation) Report(ctx context.Context, departure record.Departure)
 		return err
 	}
 	r.announce(ctx, after, r.o.before.Conditions)
-	r.announceVersions(after, r.o.before.Agent)
+	r.AnnounceVersion(after, "AgentVersionChanged", "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
+	r.AnnounceVersion(after, record.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion, after.Status.Agent.KubernetesVersion)
 	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))
 	return nil
 }
@@ -179,17 +180,5 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
 	case from == membership.ReasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
-	}
-}
-
-// announceVersions writes Events of upgrades, and of what else another version came by.
-func (c *Controller) announceVersions(cluster *fleet.Cluster, before fleet.AgentStatus) {
-	for _, v := range []struct{ reason, of, was, is string }{
-		{"AgentVersionChanged", "the agent", before.Version, cluster.Status.Agent.Version},
-		{"KubernetesVersionChanged", "Kubernetes", before.KubernetesVersion, cluster.Status.Agent.KubernetesVersion},
-	} {
-		if v.was != "" && v.is != "" && v.was != v.is {
-			c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, v.reason, "Judge", "%s is of version %s now, after %s", v.of, v.is, v.was)
-		}
 	}
 }

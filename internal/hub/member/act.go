@@ -150,6 +150,7 @@ func (r *reconciliation) Report(ctx context.Context, departure record.Departure)
 		return cmp.Or(meta.FindStatusCondition(r.o.before.Conditions, kind), &metav1.Condition{})
 	}
 	r.AnnounceMove(ctx, after, r.o.Observed, before(clusterv1beta1.ConditionHubConfigured).Reason)
+	r.AnnounceVersion(after, record.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value, after.Status.Properties[propertyVersion].Value)
 	for _, kind := range announced {
 		if to := meta.FindStatusCondition(after.Status.Conditions, kind); to != nil {
 			r.announce(ctx, after, before(kind), to)
@@ -157,6 +158,9 @@ func (r *reconciliation) Report(ctx context.Context, departure record.Departure)
 	}
 	return nil
 }
+
+// propertyVersion is the property of a member that says which version of Kubernetes it has, as KubeFleet's agents report it, too.
+const propertyVersion = "k8s.io/k8s-version"
 
 // announced are the conditions whose transitions are logged, with an Event.
 var announced = []string{
