@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -77,11 +78,20 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 		return nil
 	}
 	uid := o.GetUID()
+	var unseen error // why the hub did not answer the last time, which may pass
 	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
+		switch {
+		case kube.NotServed(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", c.title(o), err)
+		case client.IgnoreNotFound(err) != nil:
+			if ctx.Err() == nil {
+				unseen = err
+				c.progress.step("the hub does not answer")
+			}
+			return false, nil
 		}
+		unseen = nil
 		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
 		if !gone {
 			now = view.State(o) + because(o)
@@ -92,6 +102,8 @@ func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted; what was asked for goes on without this command, which can be given again")
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("what becomes of %s cannot be seen after %s, and what was asked for goes on meanwhile: %w", c.title(o), c.timeout, unseen)
 	case wait.Interrupted(err):
 		return fmt.Errorf("%s is not %s after %s; muster explain %s %s says why, and what was asked for goes on meanwhile",
 			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))

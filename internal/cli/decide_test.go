@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +18,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -151,6 +154,58 @@ func TestAKindThatIsNotServedIsNotTakenForAnObjectThatIsGone(t *testing.T) {
 	}
 }
 
+// TestAHubThatIsAwayForAWhileEndsNoWait has an API server that starts again while a member leaves, and one that does not come back.
+func TestAHubThatIsAwayForAWhileEndsNoWait(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, "web")
+	for what, row := range map[string]struct {
+		answers []error // the last one again and again
+		wrong   string
+	}{
+		"it comes back":      {[]error{syscall.ECONNREFUSED, io.EOF, gone}, ""},
+		"it does not":        {[]error{syscall.ECONNREFUSED}, "what becomes of Cluster team/web cannot be seen after 1s, and what was asked for goes on meanwhile: connection refused"},
+		"it forbids to look": {[]error{apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "web", nil)}, "cannot be seen: "},
+	} {
+		hub := interceptor.NewClient(nil, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			err := row.answers[0]
+			row.answers = row.answers[min(1, len(row.answers)-1):]
+			return err
+		}})
+		var out bytes.Buffer
+		change := &changer{progress: newProgress(&out), access: newAccess(), timeout: time.Second}
+		web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+		err := change.follow(t.Context(), hub, web, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
+		if (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) || strings.Count(out.String(), "the hub does not answer") > 1 {
+			t.Errorf("%s: %v\n%s", what, err, &out)
+		}
+	}
+}
+
+func TestTheValuesOfATokenHaveTheAddressOfTheHub(t *testing.T) {
+	_, ca := testkube.NewCertificate(t)
+	t.Setenv("KUBECONFIG", at(t, "https://mine:6443", []byte(ca)).kubeconfig)
+	for what, row := range map[string]struct {
+		values, hubURL, url, warns string
+		ca                         string
+	}{
+		"the hub knows it":       {"apiServerURL: https://known\napiServerCA: theirs\ntoken: t\n", "", "https://known", "", "theirs"},
+		"it does not":            {"apiServerURL: \"\"\napiServerCA: \"\"\ntoken: t\n", "", "https://mine:6443", "The hub does not know its own address", ca},
+		"the user does":          {"apiServerURL: \"\"\napiServerCA: \"\"\ntoken: t\n", "https://said", "https://said", "", ca},
+		"the user knows another": {"apiServerURL: https://known\napiServerCA: theirs\ntoken: t\n", "https://said", "https://said", "", "theirs"},
+	} {
+		var out, said bytes.Buffer
+		i := &issuer{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &said}, access: newAccess(), format: formatValues, hubURL: row.hubURL}
+		err := i.print(&corev1.Secret{Data: map[string][]byte{agentchart.ValuesKey: []byte(row.values)}}, "https://mine:6443")
+		var got agentchart.Bootstrap
+		if err == nil {
+			err = yaml.Unmarshal(out.Bytes(), &got)
+		}
+		if want := (agentchart.Bootstrap{APIServerURL: row.url, APIServerCA: row.ca, Token: "t"}); err != nil || got != want || !strings.HasPrefix(said.String(), row.warns) || row.warns == "" && said.Len() > 0 {
+			t.Errorf("%s: %v\n%s\n%s", what, err, &out, &said)
+		}
+	}
+	at(t, "https://mine:6443", nil).refused("token create web -o token --hub-url https://said", "--hub-url does not go with --output token, which has no address")
+}
+
 func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	r := newRig(t)
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
@@ -173,7 +228,7 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	if spec := token.Spec; spec.TTL.Duration != 24*time.Hour || *spec.MaxRegistrations != 1 || spec.Labels["env"] != "prod" || spec.ClusterName != "web" || spec.Approval != "" {
 		t.Errorf("the token is %+v", spec)
 	}
-	admin.says(create+" -o values", "\ntoken: ey", "\ntokenName: web\n")
+	admin.says(create+" -o values --hub-url https://hub.example.com", "\napiServerURL: https://hub.example.com\n", "\ntoken: ey", "\ntokenName: web\n")
 	admin.says(create+" -o token", "ey")
 	admin.refused("token create web -n team --ttl 1h", "ClusterRegistrationToken team/web exists and is another one than these flags ask for")
 	admin.refused("token create web -n nowhere", "there is no namespace nowhere on "+r.Config.Host+": kubectl create namespace nowhere")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
@@ -115,6 +117,8 @@ func (i *issuer) run(ctx context.Context, name string) error {
 	switch {
 	case !slices.Contains([]string{formatCommand, formatHelm, formatValues, formatToken}, i.format):
 		return fmt.Errorf("--output %s: it is %s, %s, %s or %s", i.format, formatCommand, formatHelm, formatValues, formatToken)
+	case i.format == formatToken && i.hubURL != "":
+		return fmt.Errorf("--hub-url does not go with --output %s, which has no address", formatToken)
 	case i.ttl < 0 || i.most < 0:
 		return errors.New("--ttl and --max are not negative; 0 is for without end, and for any number")
 	}
@@ -188,41 +192,49 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 
 func (i *issuer) print(secret *corev1.Secret, server string) error {
 	values := agentchart.ReadBootstrap(secret)
-	var err error
-	switch i.format {
-	case formatValues:
-		_, err = i.Out.Write(secret.Data[agentchart.ValuesKey])
-	case formatToken:
-		_, err = fmt.Fprintln(i.Out, values.Token)
-	default:
-		if values.APIServerURL == "" && i.hubURL == "" {
-			fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so the line has that of your kubeconfig: see that the cluster reaches it, or say --hub-url.\n")
-		}
-		_, err = fmt.Fprintln(i.Out, i.line(values, server))
+	if i.format == formatToken {
+		_, err := fmt.Fprintln(i.Out, values.Token)
+		return err
 	}
+	if values.APIServerURL == "" && i.hubURL == "" {
+		fmt.Fprintf(i.ErrOut, "The hub does not know its own address (value apiServerURL of the chart fleet), so that of your kubeconfig is used: see that the cluster reaches it, or say --hub-url.\n")
+	}
+	url, ca := i.address(values, server)
+	if i.format != formatValues {
+		_, err := fmt.Fprintln(i.Out, i.line(values.Token, url, ca))
+		return err
+	}
+	text := secret.Data[agentchart.ValuesKey]
+	if url != values.APIServerURL {
+		values.APIServerURL, values.APIServerCA = url, string(ca)
+		var err error
+		if text, err = yaml.Marshal(values); err != nil {
+			return fmt.Errorf("writing the values of the token: %w", err)
+		}
+	}
+	_, err := i.Out.Write(text)
 	return err
 }
 
-// line is what registers a cluster. Without a CA that the hub knows, it is the kubeconfig's.
-func (i *issuer) line(values agentchart.Bootstrap, server string) string {
-	url, ca := values.APIServerURL, []byte(values.APIServerCA)
-	if url == "" {
-		url = server
-	}
-	if i.hubURL != "" {
-		url = i.hubURL
-	}
+// address is where clusters reach the hub. Without a CA that the hub knows, it is the kubeconfig's.
+func (i *issuer) address(values agentchart.Bootstrap, server string) (url string, ca []byte) {
+	url, ca = cmp.Or(i.hubURL, values.APIServerURL, server), []byte(values.APIServerCA)
 	if len(ca) == 0 {
 		if config, err := i.ToRESTConfig(); err == nil && rest.LoadTLSFiles(config) == nil { // it was read before
 			ca = config.CAData
 		}
 	}
+	return url, ca
+}
+
+// line is what registers a cluster.
+func (i *issuer) line(token, url string, ca []byte) string {
 	encoded := base64.StdEncoding.EncodeToString(ca)
 	if i.format == formatCommand {
-		return view.JoinCommand(values.Token, url, ca, i.id)
+		return view.JoinCommand(token, url, ca, i.id)
 	}
 	return view.CommandLine("helm -n "+naming.SystemNamespace+" install --create-namespace --wait fleet-agent fleet/fleet-agent",
-		"--set token=", values.Token, "--set apiServerURL=", escaped(url), "--set apiServerCA=", encoded, "--set-string clientID=", escaped(i.id))
+		"--set token=", token, "--set apiServerURL=", escaped(url), "--set apiServerCA=", encoded, "--set-string clientID=", escaped(i.id))
 }
 
 // escaped is a value as Helm's --set takes it for one.
