@@ -18,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
@@ -32,6 +33,8 @@ import (
 const (
 	// answersWithin is how long a cluster may take to answer a check.
 	answersWithin = 10 * time.Second
+	// diagnosedWithin is how long it may take after that to find out why it does not.
+	diagnosedWithin = 5 * time.Second
 	// maxSkew is how much the clock of a cluster may differ: more, and credentials are taken for expired, or for not yet valid.
 	maxSkew = time.Minute
 	// oldest is the lowest version of Kubernetes that the charts install on.
@@ -88,6 +91,8 @@ type checked struct {
 	client.Client
 	config *rest.Config
 	server string
+	// ahead is how far its clock was ahead of this machine's when it answered.
+	ahead time.Duration
 }
 
 func (h *access) checked() (*checked, error) {
@@ -99,20 +104,19 @@ func (h *access) checked() (*checked, error) {
 	if err == nil {
 		err = rest.LoadTLSFiles(config) // the CA goes to agents, which have no files of the user's
 	}
-	return &checked{h, c, config, server}, err
+	return &checked{access: h, Client: c, config: config, server: server}, err
 }
 
 // reachable are the checks that any cluster has to pass before something is asked of it.
 func (c *checked) reachable() []check {
-	var clock time.Duration
 	return []check{
 		{"answers", true, func(ctx context.Context) (says string, err error) {
-			says, clock, err = c.answers(ctx)
+			says, c.ahead, err = c.answers(ctx)
 			return says, err
 		}},
 		{"clock", false, func(context.Context) (string, error) {
-			if clock.Abs() > maxSkew {
-				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: set right the one that is wrong, else credentials are taken for expired", c.role, clock.Abs().Round(time.Second))
+			if c.ahead.Abs() > maxSkew {
+				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: set right the one that is wrong, else credentials are taken for expired", c.role, c.ahead.Abs().Round(time.Second))
 			}
 			return "agrees with this machine's", nil
 		}},
@@ -120,8 +124,8 @@ func (c *checked) reachable() []check {
 }
 
 // answers asks the API server for its version, and how far its clock is ahead of this machine's.
-func (c *checked) answers(ctx context.Context) (says string, ahead time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+func (c *checked) answers(command context.Context) (says string, ahead time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(command, answersWithin)
 	defer cancel()
 	calls, err := rest.HTTPClientFor(c.config)
 	if err != nil {
@@ -132,14 +136,19 @@ func (c *checked) answers(ctx context.Context) (says string, ahead time.Duration
 		return "", 0, err
 	}
 	response, err := calls.Do(request)
+	if command.Err() != nil {
+		return "", 0, command.Err()
+	}
 	if err != nil {
-		return "", 0, errors.New(c.unreachable(ctx, err))
+		return "", 0, errors.New(c.unreachable(command, err))
 	}
 	defer response.Body.Close() //nolint:errcheck // it is read only
 	var info apiversion.Info
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
 		return "", 0, fmt.Errorf("%s does not accept the credential of the kubeconfig, which may have expired", c.server)
+	case response.StatusCode == http.StatusForbidden, response.StatusCode >= http.StatusInternalServerError:
+		return "", 0, fmt.Errorf("%s does not say its version: %s", c.server, answered(response))
 	case json.NewDecoder(response.Body).Decode(&info) != nil || info.GitVersion == "":
 		return "", 0, fmt.Errorf("what answers at %s is no Kubernetes API server (%s)", c.server, response.Status)
 	}
@@ -152,8 +161,19 @@ func (c *checked) answers(ctx context.Context) (says string, ahead time.Duration
 	return fmt.Sprintf("Kubernetes %s at %s", info.GitVersion, c.server), ahead, nil
 }
 
-// unreachable says at which step a connection failed.
+// answered is what a server said that did not do what it was asked: its sentence, if it is an API server.
+func answered(response *http.Response) string {
+	var said metav1.Status
+	if err := json.NewDecoder(response.Body).Decode(&said); err != nil || said.Message == "" {
+		return response.Status
+	}
+	return response.Status + ": " + said.Message
+}
+
+// unreachable says at which step a connection failed. It tries each in a time of its own, as that of the connection may be over.
 func (c *checked) unreachable(ctx context.Context, err error) string {
+	ctx, cancel := context.WithTimeout(ctx, diagnosedWithin)
+	defer cancel()
 	server, parsed := url.Parse(c.server)
 	if parsed != nil {
 		return err.Error()
@@ -178,8 +198,11 @@ func (c *checked) unreachable(ctx context.Context, err error) string {
 	}
 	defer connection.Close() //nolint:errcheck // nothing was written
 	settings, err := rest.TLSConfigFor(c.config)
-	if err != nil || settings == nil {
+	if err != nil {
 		return fmt.Sprintf("%s does not answer: the kubeconfig's certificates cannot be used (%v)", c.server, err)
+	}
+	if settings == nil { // what the system trusts
+		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if settings.ServerName == "" {
 		settings.ServerName = host
@@ -193,7 +216,7 @@ func untrusted(server string, err error) string {
 	var invalid x509.CertificateInvalidError
 	var name x509.HostnameError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("%s takes connections and does not answer", server)
 	case errors.As(err, &unknown):
 		return fmt.Sprintf("the certificate of %s is signed by %q, whom the kubeconfig does not trust: is certificate-authority-data that of this cluster, and is nobody in between?", server, unknown.Cert.Issuer.String())
@@ -274,7 +297,7 @@ func (c *checked) hubRuns() []check {
 			case err != nil:
 				return "", notAsked{fmt.Errorf("whether a hub leads cannot be seen: %w", err)}
 			}
-			return leads(lease, time.Now())
+			return leads(lease, time.Now().Add(c.ahead)) // the hub writes the time of its cluster
 		}},
 	}
 }

@@ -3,12 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	semver "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/rollout"
+	"github.com/muster-fleet/muster/internal/version"
 	"github.com/muster-fleet/muster/internal/view"
 )
 
@@ -32,7 +36,7 @@ func newDoctor(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "doctor [--context CLUSTER] [--hub-context HUB]",
 		Short: "Look whether clusters have what it takes to be a hub, or a member",
 		Long: `doctor looks at the cluster of the context, and at the hub of --hub-context: whether its name is known, it takes connections, its certificate can be trusted, its clock and its
-version will do and your rights suffice; on a hub, whether the kinds of the fleet are served and somebody leads; on a member, whether the agent runs and for which hub. It asks
+version will do and your rights suffice; on a hub, whether the kinds of the fleet are served, somebody leads and muster is of its version; on a member, whether the agent runs and for which hub. It asks
 from this machine, and changes nothing. An answer is ok, WRONG with what to do, or unknown if it could not be asked.
 
 It ends with 1 if something is wrong.`,
@@ -72,7 +76,7 @@ func (d *doctor) run(ctx context.Context) error {
 		}
 	}
 	if d.hubContext != "" {
-		if err := look(d.in(d.hubContext, "the hub"), (*checked).hubRuns); err != nil {
+		if err := look(d.in(d.hubContext, "the hub"), func(c *checked) []check { return append(c.hubRuns(), c.sameVersion()) }); err != nil {
 			return err
 		}
 	}
@@ -82,6 +86,40 @@ func (d *doctor) run(ctx context.Context) error {
 	return nil
 }
 
+// sameVersion checks that the hub is of the minor version of this program, by the tag of its image.
+func (c *checked) sameVersion() check {
+	return check{"version", false, func(ctx context.Context) (string, error) {
+		deployment := &appsv1.Deployment{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: hubDeployment}, deployment); err != nil {
+			return "", notAsked{fmt.Errorf("the version of the hub cannot be seen: %w", err)}
+		}
+		image := ""
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			image = cmp.Or(image, container.Image)
+		}
+		return compared(image, version.Semantic(version.Version))
+	}}
+}
+
+// compared says whether the image of a hub is of another minor version than muster.
+func compared(image, own string) (string, error) {
+	has := image[strings.LastIndex(image, ":")+1:]
+	minor := func(of string) string {
+		parsed, err := semver.ParseSemantic(of)
+		if err != nil {
+			return of
+		}
+		return fmt.Sprintf("%d.%d.0", parsed.Major(), parsed.Minor())
+	}
+	switch {
+	case older(minor(own), minor(has)):
+		return "", fmt.Errorf("muster is of version %s and the hub of %s: use muster of the hub's version", own, has)
+	case older(minor(has), minor(own)):
+		return "", fmt.Errorf("the hub is of version %s and muster of %s: muster init upgrades the hub, or use muster of its version", has, own)
+	}
+	return "the hub runs " + image, nil
+}
+
 // mayInstallAgent checks the rights that it takes to install an agent.
 func (c *checked) mayInstallAgent() []check {
 	return []check{c.may("install the agent",
@@ -89,14 +127,26 @@ func (c *checked) mayInstallAgent() []check {
 		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})}
 }
 
-// agentRuns checks whether an agent runs, of either kind, and for whom.
+// agentRuns checks whether an agent runs, of either kind or of both, and for whom.
 func (c *checked) agentRuns() []check {
 	return []check{{"agent", false, func(ctx context.Context) (string, error) {
+		var run, wrong []string
 		for _, agent := range []types.NamespacedName{clusterAgent, memberAgent} {
 			says, found, err := c.agent(ctx, agent)
-			if err != nil || found {
-				return says, err
+			switch {
+			case errors.As(err, &notAsked{}):
+				return "", err
+			case err != nil:
+				wrong = append(wrong, err.Error())
+			case found:
+				run = append(run, says)
 			}
+		}
+		switch {
+		case len(wrong) > 0:
+			return "", errors.New(strings.Join(append(wrong, run...), "; "))
+		case len(run) > 0:
+			return strings.Join(run, "; "), nil
 		}
 		return "none is installed", nil
 	}}}
@@ -120,7 +170,7 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 	case err != nil:
 		return "", false, notAsked{fmt.Errorf("whether an agent runs cannot be seen: %w", err)}
 	case ready, strings.HasPrefix(said, saysJoined):
-		return fmt.Sprintf("Deployment %s runs%s", agent, c.agentsHub(ctx)), true, nil
+		return fmt.Sprintf("Deployment %s runs%s", agent, c.agentsHub(ctx, agent)), true, nil
 	case cause == nil:
 		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, said)
 	case cause.Reason == rollout.Gone:
@@ -130,12 +180,33 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 }
 
 // agentsHub names the hub for which an agent works, if that can be seen.
-func (c *checked) agentsHub(ctx context.Context) string {
+func (c *checked) agentsHub(ctx context.Context, agent types.NamespacedName) string {
+	if agent == memberAgent {
+		deployment := &appsv1.Deployment{}
+		if err := c.Get(ctx, agent, deployment); err != nil {
+			return ""
+		}
+		return hubOfMemberAgent(deployment)
+	}
 	is, err := c.installedFor(ctx)
 	if err != nil || is.server == "" {
 		return ""
 	}
 	return fmt.Sprintf(", as Cluster %s of the hub at %s", is.record, is.server)
+}
+
+// hubOfMemberAgent names the hub that the agent of a MemberCluster was given, Muster's or KubeFleet's.
+func hubOfMemberAgent(deployment *appsv1.Deployment) string {
+	given := map[string]string{}
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		for _, variable := range container.Env {
+			given[variable.Name] = variable.Value
+		}
+	}
+	if given["HUB_SERVER_URL"] == "" {
+		return ""
+	}
+	return fmt.Sprintf(", as MemberCluster %s of the hub at %s", given["MEMBER_CLUSTER_NAME"], given["HUB_SERVER_URL"])
 }
 
 // installedAgent is the hub for which the agent of a Cluster works, as which Cluster, and its credential there. It is empty if there is none that works for any.

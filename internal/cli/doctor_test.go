@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/pem"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,11 +13,18 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -58,6 +67,15 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 	ahead, aheadCA := answers(`{"gitVersion":"v1.34.1"}`, time.Hour)
 	old, oldCA := answers(`{"gitVersion":"v1.24.17"}`, 0)
 	page, pageCA := answers("<html>welcome</html>", 0)
+	away := func(status int, body string) (string, []byte) {
+		server := testkube.ServeTLS(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body)) // the client says what went wrong
+		})
+		return server.URL, certificateOf(server)
+	}
+	forbids, forbidsCA := away(http.StatusForbidden, `{"kind":"Status","status":"Failure","message":"forbidden: User cannot get path /version"}`)
+	balancer, balancerCA := away(http.StatusServiceUnavailable, "<html>no backend</html>")
 	refusing := testkube.ServeTLS(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
 	for what, c := range map[string]struct {
 		server string
@@ -72,6 +90,8 @@ func TestDoctorSaysAtWhichStepAConnectionFails(t *testing.T) {
 		"an hour ahead":                  {ahead, aheadCA, "  WRONG    clock      the clocks of cluster c and of this machine differ by "},
 		"too old":                        {old, oldCA, "  WRONG    answers    cluster c runs Kubernetes v1.24.17: the charts need 1.28.0 or newer"},
 		"no API server":                  {page, pageCA, "  WRONG    answers    what answers at " + page + " is no Kubernetes API server (200 OK)"},
+		"its version may not be asked":   {forbids, forbidsCA, "  WRONG    answers    " + forbids + " does not say its version: 403 Forbidden: forbidden: User cannot get path /version"},
+		"a balancer without one":         {balancer, balancerCA, "  WRONG    answers    " + balancer + " does not say its version: 503 Service Unavailable"},
 		"it does not know the user":      {refusing.URL, certificateOf(refusing), "  WRONG    answers    " + refusing.URL + " does not accept the credential of the kubeconfig"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -126,6 +146,113 @@ func TestWhoLeadsAHubIsSaidByItsLease(t *testing.T) {
 		says, err := leads(c.lease, now)
 		if says != c.says || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %q, %v", what, says, err)
+		}
+	}
+}
+
+// TestAServerThatIsSilentIsSaidToTakeConnections has one whose name is known and that takes connections, as one behind a firewall that drops packets does not.
+func TestAServerThatIsSilentIsSaidToTakeConnections(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	for _, host := range []string{"localhost", "127.0.0.1"} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			server := "https://" + net.JoinHostPort(host, port)
+			c := &checked{access: newAccess(), config: &rest.Config{Host: server}, server: server}
+			if _, _, err := c.answers(t.Context()); err == nil || err.Error() != server+" takes connections and does not answer" {
+				t.Errorf("it says %v", err)
+			}
+			interrupted, end := context.WithCancel(t.Context())
+			end()
+			if _, _, err := c.answers(interrupted); !errors.Is(err, context.Canceled) {
+				t.Errorf("interrupted, it says %v", err)
+			}
+		})
+	}
+}
+
+func TestAHubWhoseClockIsBehindLeads(t *testing.T) {
+	const behind = 45 * time.Second
+	server := testkube.ServeTLS(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-behind).UTC().Format(http.TimeFormat))
+		_, _ = w.Write([]byte(`{"gitVersion":"v1.34.1"}`))
+	})
+	h := newAccess()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubLease}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("fleet-controller-1_uid"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-behind)))}}
+	c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(lease).Build(), server: server.URL,
+		config: &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: certificateOf(server)}}}
+	var out strings.Builder
+	if wrong, err := runChecks(t.Context(), &out, append(c.reachable(), c.hubRuns()...)); err != nil || wrong > 0 || !strings.Contains(out.String(), "fleet-controller-1 leads") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+func TestEachAgentOfAClusterIsLookedAt(t *testing.T) {
+	runs := func(name types.NamespacedName, env ...corev1.EnvVar) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Env: env}}}}},
+			Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
+	}
+	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, Data: map[string][]byte{
+		"kubeconfig": []byte("{clusters: [{name: a, cluster: {server: 'https://former'}}]}"), "clusterNamespace": []byte("clusters"), "clusterName": []byte("web")}}
+	member := runs(memberAgent, corev1.EnvVar{Name: "HUB_SERVER_URL", Value: "https://hub"}, corev1.EnvVar{Name: "MEMBER_CLUSTER_NAME", Value: "edge"})
+	const asMember = "Deployment fleet-system/member-agent runs, as MemberCluster edge of the hub at https://hub"
+	const asCluster = "Deployment cattle-fleet-system/fleet-agent runs, as Cluster clusters/web of the hub at https://former"
+	for what, row := range map[string]struct {
+		has  []client.Object
+		want string
+	}{
+		"none": {nil, "none is installed"},
+		"a member-agent, and what a fleet-agent has left": {[]client.Object{credential, member}, asMember},
+		"a fleet-agent": {[]client.Object{credential, runs(clusterAgent)}, asCluster},
+		"both":          {[]client.Object{credential, runs(clusterAgent), member}, asCluster + "; " + asMember},
+	} {
+		h := newAccess()
+		c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(row.has...).Build()}
+		if says, err := c.agentRuns()[0].run(t.Context()); err != nil || says != row.want {
+			t.Errorf("%s: %q, %v", what, says, err)
+		}
+	}
+}
+
+// TestACompletionEndsSoon has a hub that takes connections and does not answer.
+func TestACompletionEndsSoon(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	u := at(t, "https://"+listener.Addr().String(), nil)
+	for _, command := range []string{"get members", "get --namespace", "leave", "explain"} {
+		begun := time.Now()
+		if _, _, err := u.run(append([]string{"__complete"}, append(strings.Fields(command), "")...)...); err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+		if took := time.Since(begun); took > 2*completeWithin {
+			t.Errorf("%s: it takes %s", command, took)
+		}
+	}
+}
+
+func TestAHubOfAnotherMinorVersionIsTold(t *testing.T) {
+	for _, row := range []struct{ image, own, says, wrong string }{
+		{"registry:5000/muster-hub:1.2.3", "1.2.9", "the hub runs registry:5000/muster-hub:1.2.3", ""},
+		{"muster-hub:1.3.0", "1.2.9", "", "muster is of version 1.2.9 and the hub of 1.3.0: use muster of the hub's version"},
+		{"muster-hub:v1.2.9", "1.3.0-rc.1", "", "the hub is of version v1.2.9 and muster of 1.3.0-rc.1: muster init upgrades the hub"},
+		{"muster-hub:1.9.0", "2.0.0", "", "muster init upgrades the hub"},
+		{"muster-hub:0.1.1", "0.1.0-5-gabc1234", "the hub runs muster-hub:0.1.1", ""},
+		{"muster-hub:dev", "1.2.3", "the hub runs muster-hub:dev", ""}, {"muster-hub:1.2.3", "0.0.0-gdev", "the hub runs muster-hub:1.2.3", ""},
+		{"registry:5000/muster-hub", "1.2.3", "the hub runs registry:5000/muster-hub", ""}, {"muster-hub@sha256:0123", "1.2.3", "the hub runs muster-hub@sha256:0123", ""}, {"", "1.2.3", "the hub runs ", ""},
+	} {
+		says, err := compared(row.image, row.own)
+		if says != row.says || (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) {
+			t.Errorf("%s with muster %s: %q, %v", row.image, row.own, says, err)
 		}
 	}
 }
