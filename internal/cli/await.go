@@ -49,16 +49,16 @@ func isFinal(err error) bool {
 func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc) (unseen, err error) {
 	err = wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
 		done, err := look(ctx)
-		switch {
-		case isFinal(err):
+		if isFinal(err) {
 			return false, err
-		case err != nil && ctx.Err() != nil: // it was cut short, and the one before counts
-			return false, nil
-		case err != nil && unseen == nil:
+		}
+		if err != nil && unseen == nil && ctx.Err() == nil {
 			p.step("%s; it is tried again", err)
 		}
-		unseen = err
-		return done, nil
+		if err == nil || ctx.Err() == nil { // of a look that was cut short the one before counts
+			unseen = err
+		}
+		return done && err == nil, nil
 	})
 	return unseen, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/view"
 )
 
@@ -120,8 +123,25 @@ func (j *joiner) validate() error {
 		return errors.New("a MemberCluster has no client ID: say --name")
 	case j.timeout <= 0:
 		return errors.New("--timeout is more than 0: an agent that has not joined is no member")
+	case j.member:
+		return problemOf(j.memberName())
 	}
 	return nil
+}
+
+// memberName is the name of the MemberCluster.
+func (j *joiner) memberName() string { return cmp.Or(j.name, j.contextName()) }
+
+// problemOf is why a MemberCluster cannot have a name; nil if it can.
+func problemOf(name string) error {
+	problems := validation.IsDNS1123Label(name)
+	if len(name) > naming.MaxMemberClusterName {
+		problems = []string{fmt.Sprintf("it has more than %d characters", naming.MaxMemberClusterName)}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s cannot be the name of a MemberCluster, say another one by --name: %s", name, problems[0])
 }
 
 func (j *joiner) run(ctx context.Context) error {
@@ -147,9 +167,11 @@ func (j *joiner) run(ctx context.Context) error {
 	if err := require(ctx, append(hub.reachable(), hub.hubRuns()...)); err != nil {
 		return err
 	}
-	if err := j.tellApart(ctx, cluster, hub); err != nil {
+	id, err := cluster.tellApart(ctx, hub)
+	if err != nil {
 		return err
 	}
+	j.id = cmp.Or(j.id, id)
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	if j.member {
@@ -163,19 +185,18 @@ func (j *joiner) run(ctx context.Context) error {
 	return err
 }
 
-// tellApart refuses to make a hub a member of itself, which two contexts of one cluster easily ask for by mistake.
-func (j *joiner) tellApart(ctx context.Context, cluster, hub *checked) error {
-	id, err := cluster.clusterID(ctx)
-	if err != nil {
-		return err
+// itself is why a hub is not made a member of itself.
+const itself = "the hub is a member of itself already (Cluster fleet-local/local): say another --context"
+
+// tellApart returns the ID of a cluster, and refuses the hub itself, which two contexts of one cluster easily ask for by mistake.
+func (c *checked) tellApart(ctx context.Context, hub *checked) (id string, err error) {
+	if id, err = c.clusterID(ctx); err != nil {
+		return "", err
 	}
 	if of, err := hub.clusterID(ctx); err == nil && of == id { // who may not see that is told by the hub
-		return fmt.Errorf("the contexts %s and %s lead to the same cluster, and the hub is a member of itself already (Cluster fleet-local/local): say another --context", j.contextName(), j.hubContext)
+		return "", fmt.Errorf("the contexts %s and %s lead to the same cluster, and "+itself, c.contextName(), hub.contextName())
 	}
-	if j.id == "" {
-		j.id = id
-	}
-	return nil
+	return id, nil
 }
 
 // settled says whether a member that has joined is ready, or not soon: what is to be on it is brought there now.

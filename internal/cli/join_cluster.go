@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -290,6 +291,9 @@ func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRe
 
 // joinByToken installs the agent with a token that somebody else has made, and waits until it says that it has joined.
 func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
+	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") { // a cluster that knows the token has made it
+		return fmt.Errorf("the token is that of a hub on %s, and "+itself, cluster.role)
+	}
 	if err := j.mayTake(ctx, cluster, nil, j.hubURL); err != nil {
 		return err
 	}

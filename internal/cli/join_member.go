@@ -1,20 +1,25 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/view"
@@ -37,28 +42,33 @@ var (
 
 // joinMember registers a cluster as a MemberCluster, with an account of its own on the hub.
 func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
-	if j.name == "" {
-		j.name = j.contextName()
-	}
-	if err := j.ensureNamespace(ctx, hub, naming.MemberSystemNamespace); err != nil {
-		return err
-	}
+	j.name = j.memberName()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"}}
 	account.Labels = map[string]string{labelMadeBy: madeByUs}
 	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: j.labels}}
 	record.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
-	exists, err := j.memberExists(ctx, hub, record)
+	found, err := j.memberThere(ctx, hub, record)
 	if err != nil {
 		return err
 	}
-	if err := j.ensureAccount(ctx, hub, account, exists); err != nil {
+	values, err := j.memberValues(found, hub)
+	if err != nil {
 		return err
 	}
-	if !exists {
-		if err := hub.Create(ctx, record); err != nil {
-			return fmt.Errorf("making MemberCluster %s: %w", j.name, err)
+	release, err := j.mayTakeMember(ctx, cluster, hub, values)
+	if err != nil {
+		return err
+	}
+	if err := j.ensureNamespace(ctx, hub, naming.MemberSystemNamespace); err != nil {
+		return err
+	}
+	if err := j.ensureAccount(ctx, hub, account, found != nil); err != nil {
+		return err
+	}
+	if found == nil {
+		if err := j.makeMember(ctx, hub, record); err != nil {
+			return err
 		}
-		j.progress.step("MemberCluster %s is made", j.name)
 	}
 	token, err := kube.RequestToken(ctx, hub.SubResource("token"), account, memberTokenLife)
 	if err != nil {
@@ -67,40 +77,91 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	if err := j.ensureToken(ctx, cluster, token); err != nil {
 		return err
 	}
-	config := map[string]any{"hubURL": hub.server, "hubCA": string(hub.config.CAData), "memberClusterName": j.name}
-	if j.hubURL != "" {
-		config["hubURL"] = j.hubURL
-	}
-	if j.caIn != "" {
-		config["hubCA"] = j.caIn
-	}
-	values, err := j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
-	if err != nil {
-		return err
-	}
-	if err := j.installAgent(ctx, chartRelease{"member-agent", memberToken.Namespace}, values); err != nil {
+	if err := j.installAgent(ctx, release, values); err != nil {
 		return err
 	}
 	return j.followMember(ctx, cluster, hub)
 }
 
-// memberExists says whether there is a MemberCluster of that name already, which has to have the same identity.
-func (j *joiner) memberExists(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) (bool, error) {
+// makeMember makes the MemberCluster. An API server that was told of the kind a moment ago, by muster init, is not available for it yet.
+func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) error {
+	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
+		err := hub.Create(ctx, record)
+		if err != nil && !apierrors.IsServiceUnavailable(err) {
+			err = final{err}
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("making MemberCluster %s: %w", j.name, cmp.Or(unseen, err))
+	}
+	j.progress.step("MemberCluster %s is made", j.name)
+	return nil
+}
+
+// memberValues are the values of the chart member-agent. A member that was revoked before has another member namespace, which the agent has to be told; an empty one takes the
+// place of what was set before.
+func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked) (map[string]any, error) {
+	config := map[string]any{"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)), "memberClusterName": j.name, "memberNamespace": ""}
+	if found != nil && membership.Epoch(found) > 0 {
+		config["memberNamespace"] = membership.OfMemberCluster(found).Namespace
+	}
+	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
+}
+
+// mayTakeMember returns the release of the agent. It refuses a cluster that is a member elsewhere: of another hub than the one at the address in these values, or by another name.
+func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, values map[string]any) (chartRelease, error) {
+	release, err := cluster.memberRelease(ctx)
+	if err != nil {
+		return release, err
+	}
+	helm, err := cluster.helm(release)
+	if err != nil {
+		return release, err
+	}
+	if _, _, err := helm.plan(); err != nil { // of another chart
+		return release, err
+	}
+	revisions, err := helm.history()
+	if err != nil || len(revisions) == 0 || revisions[len(revisions)-1].Info.Status == common.StatusUninstalled {
+		return release, err
+	}
+	set := func(of map[string]any, field string) string {
+		value, _, _ := unstructured.NestedString(of, "config", field)
+		return strings.TrimSuffix(value, "/")
+	}
+	has := basis(revisions).Config
+	server, name := set(has, "hubURL"), set(has, "memberClusterName")
+	switch {
+	case server != "" && server != set(values, "hubURL"):
+		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, say --hub-url %s",
+			cluster.role, server, name, name, cluster.contextName(), release.namespace, release.chart, server)
+	case name == "" || name == set(values, "memberClusterName"):
+		return release, nil
+	}
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return release, nil // it has left
+	}
+	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: say --name %s, or muster leave %s first", cluster.role, name, name, name)
+}
+
+// memberThere is the MemberCluster of that name, which has to have the same identity; nil if there is none.
+func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
 	found := &clusterv1beta1.MemberCluster{}
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(record), found); apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return false, nil
+		return nil, nil
 	} else if err != nil {
-		return false, fmt.Errorf("looking for MemberCluster %s: %w", j.name, err)
+		return nil, fmt.Errorf("looking for MemberCluster %s: %w", j.name, err)
 	}
 	has, identity := found.Spec.Identity, record.Spec.Identity
 	switch {
 	case found.DeletionTimestamp != nil:
-		return false, fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
+		return nil, fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
 	case has.Kind != identity.Kind || has.Namespace != identity.Namespace || has.Name != identity.Name:
-		return false, fmt.Errorf("MemberCluster %s is there with the identity %s %s/%s, not ServiceAccount %s/%s: say another --name, or correct its spec.identity", j.name,
+		return nil, fmt.Errorf("MemberCluster %s is there with the identity %s %s/%s, not ServiceAccount %s/%s: say another --name, or correct its spec.identity", j.name,
 			has.Kind, has.Namespace, has.Name, identity.Namespace, identity.Name)
 	}
-	return true, nil
+	return found, nil
 }
 
 // ensureAccount makes the account of a member on the hub. One that others have made is only used if a MemberCluster names it: it may have rights that nobody meant to give to a member.
