@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	helm "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/view"
 )
 
@@ -77,6 +82,8 @@ func (m *migrator) validate(members []string) error {
 	case m.from == fromRancherFleet && len(members) == 0:
 		return errors.New("say which members change over, by their contexts: muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; the hub of Rancher Fleet does not become Muster's, " +
 			"its members register with a hub of Muster's by a token: muster join")
+	case m.back && m.areGiven():
+		return errors.New("--back puts a release back as it was: leave out --set and --values, and change it by helm upgrade of its chart afterwards")
 	case m.timeout <= 0:
 		return errors.New("--timeout is more than 0: what has not come about is not changed over")
 	}
@@ -127,6 +134,11 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 	}
 	if err := require(ctx, append(cluster.reachable(), cluster.mayInstallAgent()...)); err != nil {
 		return err
+	}
+	if !m.back {
+		if _, err := cluster.tellApart(ctx, hub); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -198,7 +210,7 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 		given, err := m.over(imageOf(chart, agent.revisions))
 		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }}, err
 	}
-	if !isOurs(last, chart) {
+	if !isOurs(last, chart) && carriedOut(last) {
 		return migration{has + " already", func(context.Context) error { return nil }}, nil
 	}
 	if agent.stays != "" {
@@ -207,7 +219,7 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	for _, r := range slices.Backward(agent.revisions) {
 		if carriedOut(r) && !isOurs(r, chart) {
 			return migration{fmt.Sprintf("%s, which becomes again what it was with revision %d, %s %s", has, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
-				return agent.helm.rollBack(ctx, r.Version)
+				return m.putBack(ctx, agent, r.Version)
 			}}, nil
 		}
 	}
@@ -242,6 +254,36 @@ func (m *migrator) replace(ctx context.Context, agent *migratedAgent, given map[
 	}
 	m.progress.step("chart %s %s is installed, revision %d", agent.helm.chart, made.Chart.Metadata.Version, made.Version)
 	return m.progress.err
+}
+
+// putBack puts the revision of another chart in the place of Muster's.
+func (m *migrator) putBack(ctx context.Context, agent *migratedAgent, revision int) error {
+	if err := agent.helm.rollBack(ctx, revision); err != nil {
+		return err
+	}
+	left, err := agent.cluster.leftOf(ctx, agent.deployment.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		m.progress.line("What Muster's agent had stays, should it come back; to be rid of it: kubectl --context %s -n %s delete %s", agent.cluster.contextName(), agent.deployment.Namespace, strings.Join(left, " "))
+	}
+	return m.progress.err
+}
+
+// leftOf are the objects that Muster's agent has made beside its release, and that no agent of the others has.
+func (c *checked) leftOf(ctx context.Context, namespace string) (left []string, err error) {
+	for _, o := range []struct{ kind, resource, name string }{
+		{"Secret", "secret", naming.AgentKeySecret}, {"Secret", "secret", naming.MemberAgentCredentialSecret}, {"ConfigMap", "configmap", naming.LearnedHubConfigMap},
+	} {
+		switch err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.name}, kube.CoreMetadata(o.kind)); {
+		case err == nil:
+			left = append(left, o.resource+"/"+o.name)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("looking what Muster's agent leaves on %s: %w", c.role, err)
+		}
+	}
+	return left, nil
 }
 
 // whose says whose a chart is that has the name of one of ours.

@@ -27,14 +27,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reasonForeignAgent is that of AgentUpToDate for an agent that is not Muster's.
-const reasonForeignAgent = "ForeignAgent"
-
 // definitions is the kind of what defines a kind.
 var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // migratedAgent is the agent of a member, of which kind ever.
 type migratedAgent struct {
+	cluster    *checked
 	helm       *helmOn
 	revisions  []*helm.Release
 	deployment types.NamespacedName
@@ -75,15 +73,24 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	if namespace := membership.OfCluster(record).Namespace; !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
 		return nil, notItsMember(m.title(record), cluster, is.server)
 	}
-	native := func() bool {
-		c := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate)
-		return c != nil && c.Reason != reasonForeignAgent
+	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }
+	native, err := agent.native(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if native() && record.Status.Agent.Account == "" {
+	if native && record.Status.Agent.Account == "" {
 		agent.stays = m.title(record) + " has a credential of its own, which ends and which the agent of before cannot renew: it needs a registration token for just this Cluster, as docs/migration.md says"
 	}
-	agent.native = func(context.Context) (bool, error) { return native(), nil }
 	return agent, nil
+}
+
+// takesForOurs says whether the hub takes the agent of a Cluster for Muster's. The condition AgentUpToDate says so only of agents that the hub may manage.
+func (c *checked) takesForOurs(ctx context.Context, record *fleet.Cluster) (bool, error) {
+	account, err := membership.OfCluster(record).ReadAccount(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	return membership.KindOf(account) == membership.Native, nil
 }
 
 // kubeFleetAgent is the agent of a MemberCluster.
@@ -135,6 +142,7 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 
 // find reads the release of an agent.
 func (a *migratedAgent) find(cluster *checked, of chartRelease) (err error) {
+	a.cluster = cluster
 	if a.helm, err = cluster.helm(of); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/view"
@@ -25,6 +26,9 @@ import (
 
 // replicasBefore is on a Deployment that migrate has stopped, and says what it is scaled to when it goes back.
 const replicasBefore = "muster/replicas-before"
+
+// localCluster is the name of the Cluster that the hub makes of its own cluster.
+const localCluster = "local"
 
 var (
 	// kubeFleetHub is the Deployment of KubeFleet's chart hub-agent.
@@ -98,15 +102,19 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 		slices.Sort(native)
 		return fmt.Errorf("KubeFleet's hub does not hear Muster's agent, which %d members have (%s): change these back first, by muster migrate --from kubefleet --back MEMBER-CONTEXT", len(native), some(native))
 	}
-	ours := &appsv1.Deployment{}
-	if err := hub.Get(ctx, musterHub, ours); client.IgnoreNotFound(err) != nil {
+	ours, err := m.oursToStop(ctx, hub)
+	if err != nil {
 		return err
 	}
 	if m.dryRun {
-		m.progress.line("Deployment %s would be scaled to 0, and %s to %s.", musterHub, kubeFleetHub, replicasOf(theirs))
+		if ours != nil {
+			m.progress.line("Deployment %s would be scaled to 0, and %s to %s.", musterHub, kubeFleetHub, replicasOf(theirs))
+		} else {
+			m.progress.line("Deployment %s would be scaled to %s.", kubeFleetHub, replicasOf(theirs))
+		}
 		return m.progress.err
 	}
-	if ours.UID != "" {
+	if ours != nil {
 		if err := m.stop(ctx, hub, ours); err != nil {
 			return err
 		}
@@ -119,8 +127,61 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 	if err := hub.awaitDeployment(ctx, &m.progress, kubeFleetHub.Namespace, kubeFleetHub.Name, "KubeFleet's hub agent"); err != nil {
 		return err
 	}
-	m.progress.line("Its webhooks come back with it, or with helm upgrade of its chart. The charts of Muster's hub stay installed, with no replica.")
+	m.progress.line("Its webhooks come back with it, or with helm upgrade of its chart.")
+	if ours != nil {
+		m.progress.line("The charts of Muster's hub stay installed, with no replica.")
+	}
 	return m.progress.err
+}
+
+// oursToStop is the Deployment of Muster's hub; nil if there is none. The hub of Rancher Fleet, whose Deployment and release have the same names, is not touched.
+func (m *migrator) oursToStop(ctx context.Context, hub *checked) (*appsv1.Deployment, error) {
+	ours := &appsv1.Deployment{}
+	if err := hub.Get(ctx, musterHub, ours); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if ptr.Deref(ours.Spec.Replicas, 1) == 0 { // somebody has stopped it, whose ever it is
+		return ours, nil
+	}
+	helm, err := m.helm(chartRelease{"fleet", musterHub.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	chart, err := helm.load()
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := helm.history()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(revisions) == 0:
+		return nil, fmt.Errorf("whose Deployment %s is cannot be seen, as it is of no release: scale it to 0 if it is Muster's hub, which must not run beside KubeFleet's", musterHub)
+	case !isOurs(basis(revisions), chart):
+		m.progress.step("Deployment %s is of another chart, and is left alone", musterHub)
+		return nil, m.progress.err
+	}
+	return ours, hub.nobodyIsLeft(ctx)
+}
+
+// nobodyIsLeft refuses to stop a hub that has members which KubeFleet's does not know: Clusters, but for the hub's own.
+func (c *checked) nobodyIsLeft(ctx context.Context) error {
+	var clusters []string
+	err := view.Each(ctx, c, &fleet.ClusterList{}, func(o client.Object) {
+		if cluster := o.(*fleet.Cluster); cluster.Name != localCluster && !cluster.Status.Agent.LastSeen.IsZero() {
+			clusters = append(clusters, view.NameOf(o))
+		}
+	})
+	if err != nil && !kube.NotServed(err) {
+		return fmt.Errorf("looking which Clusters would be without a hub: %w", err)
+	}
+	if len(clusters) == 0 {
+		return nil
+	}
+	slices.Sort(clusters)
+	return fmt.Errorf("KubeFleet's hub knows no Clusters, of which %d have joined this one (%s): take these to another hub first by muster move, or let them go by muster leave", len(clusters), some(clusters))
 }
 
 // stop scales a Deployment to 0 and waits until none of its Pods is left.

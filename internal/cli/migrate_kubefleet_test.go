@@ -57,9 +57,13 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 
 	admin.runs("migrate --from kubefleet --dry-run", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
 	h.replicas(kubeFleetHub, 1)
-	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n"}, naming.SystemNamespace, nil)
+	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
+		"templates/all.yaml": deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "kubefleet/hub-agent:v0.16.1")}, naming.SystemNamespace, nil)
 	admin.refused("migrate --from kubefleet", "release fleet in namespace cattle-fleet-system is of another chart of that name")
 	h.replicas(kubeFleetHub, 1)
+	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment fleet-system/hub-agent would be scaled to 1.")
+	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is of another chart, and is left alone", "KubeFleet's hub agent runs")
+	h.replicas(musterHub, 1)
 	h.uninstall("fleet", naming.SystemNamespace)
 	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is up.", "The members stay joined")
 	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is up.")
@@ -105,12 +109,10 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 		t.Errorf("Helm may delete the definition of AppliedWorks: %v", definition.Annotations)
 	}
 	admin.refused("migrate --from kubefleet --back", "KubeFleet's hub does not hear Muster's agent, which 1 members have (edge)")
-	admin.runs("migrate --from kubefleet --back cli-theirs", "which becomes again what it was with revision 1", "\nedge MemberCluster ")
-	theirDeployment := &appsv1.Deployment{}
-	d.check(d.Get(ctx, memberAgent, theirDeployment))
-	if account := theirDeployment.Spec.Template.Spec.ServiceAccountName; account != "" {
-		t.Errorf("their agent, whose chart names no account, is to run with %s, which is gone with Muster's chart", account)
-	}
+	admin.refused("migrate --from kubefleet --back cli-theirs --set delivery=false", "--back puts a release back as it was: leave out --set and --values")
+	admin.runs("migrate --from kubefleet --back cli-theirs", "which becomes again what it was with revision 1", "\nedge MemberCluster ",
+		"to be rid of it: kubectl --context cli-theirs -n fleet-system delete secret/fleet-agent-key")
+	d.hasTheirAccount(memberAgent)
 	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment cattle-fleet-system/fleet-controller would be scaled to 0, and fleet-system/hub-agent to 1.")
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is stopped", "KubeFleet's hub agent runs")
 	h.replicas(musterHub, 0)

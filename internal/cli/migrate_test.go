@@ -80,6 +80,12 @@ func (d their) check(err error) {
 
 func (d their) install(files map[string]string, namespace string, values map[string]any) {
 	d.t.Helper()
+	d.installBy(true, files, namespace, values)
+}
+
+// installBy installs a chart by server-side apply, or not, as Helm 3 does.
+func (d their) installBy(serverSideApply bool, files map[string]string, namespace string, values map[string]any) {
+	d.t.Helper()
 	var buffered []*archive.BufferedFile
 	for name, text := range files {
 		buffered = append(buffered, &archive.BufferedFile{Name: name, Data: []byte(text)})
@@ -88,6 +94,7 @@ func (d their) install(files map[string]string, namespace string, values map[str
 	d.check(err)
 	install := action.NewInstall(d.helm(chart.Name(), namespace))
 	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = chart.Name(), namespace, true, helmkube.HookOnlyStrategy
+	install.ServerSideApply = serverSideApply
 	_, err = install.Run(chart, values)
 	d.check(err)
 }
@@ -144,6 +151,16 @@ func (d their) plays(agent types.NamespacedName, image string, beat func(context
 	}()
 }
 
+// hasTheirAccount checks that an agent runs with the account of its chart, which names none.
+func (d their) hasTheirAccount(agent types.NamespacedName) {
+	d.t.Helper()
+	deployment := &appsv1.Deployment{}
+	d.check(d.Get(d.t.Context(), agent, deployment))
+	if account := deployment.Spec.Template.Spec.ServiceAccountName; account != "" {
+		d.t.Errorf("their agent, whose chart names no account, is to run with %s, which is gone with Muster's chart", account)
+	}
+}
+
 func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	hub, edge := withPods(t, "cli-init"), withPods(t, "cli-theirs", theirImages...)
 	admin := contexts(t, hub, edge)
@@ -172,7 +189,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	for key, value := range values {
 		set[key] = value
 	}
-	d.install(rancherChart, naming.SystemNamespace, set)
+	d.installBy(false, rancherChart, naming.SystemNamespace, set)
 	admin.refused("migrate --from rancher-fleet cli-theirs", "cluster cli-theirs is no member yet: the agent has no credential in Secret cattle-fleet-system/fleet-agent")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
 		"kubeconfig": string(hub.Kubeconfig(t, "not.a.token")), "clusterNamespace": "ranch", "clusterName": "nobody", "deploymentNamespace": naming.MemberNamespace("ranch", record.Name)}}
@@ -203,9 +220,11 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil || up.Reason != "SharedCredential" {
 		t.Errorf("the hub says %+v", up)
 	}
-	admin.runs("migrate --from rancher-fleet --back cli-theirs", "revision 3, of Muster's 0.1.0, which becomes again what it was with revision 1, another chart of that name, 0.16.1", "\nranch/"+record.Name+" Cluster ")
+	admin.runs("migrate --from rancher-fleet --back cli-theirs", "revision 3, of Muster's 0.1.0, which becomes again what it was with revision 1, another chart of that name, 0.16.1", "\nranch/"+record.Name+" Cluster ",
+		"What Muster's agent had stays, should it come back; to be rid of it: kubectl --context cli-theirs -n cattle-fleet-system delete secret/fleet-agent-key\n")
+	d.hasTheirAccount(clusterAgent)
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(record), record))
-	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil || up.Reason != reasonForeignAgent {
+	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil || up.Reason != "ForeignAgent" {
 		t.Errorf("the hub says %+v", up)
 	}
 

@@ -300,6 +300,9 @@ func (v *chartValues) addFlags(command *cobra.Command, chart string) {
 	flags.StringSliceVarP(&v.ValueFiles, "values", "f", nil, "a file of values for the chart "+chart)
 }
 
+// areGiven says whether the user has set values.
+func (v *chartValues) areGiven() bool { return len(v.Values)+len(v.StringValues)+len(v.ValueFiles) > 0 }
+
 // over returns some values with those that the user has set.
 func (v *chartValues) over(defaults map[string]any) (map[string]any, error) {
 	set, err := v.MergeValues(nil)
