@@ -9,14 +9,17 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testbrowser"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -89,6 +92,29 @@ func TestThePageOfAMemberFollowsIt(t *testing.T) {
 	r.says(web, "", "")
 	b.Becomes("it is well again", `document.querySelector("h1 .state").textContent`, "Ready")
 	b.Becomes("nothing is wrong", `document.querySelector("#why + p")?.textContent`, "Nothing is wrong with it.")
+}
+
+func TestThePageOfAMemberClusterTellsItsLife(t *testing.T) {
+	r := newRig(t)
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "view"}, Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: rbacv1.UserKind, Name: "edge"}}}
+	r.check(r.Create(t.Context(), member))
+	r.workspace(naming.SystemNamespace)
+	for kind, said := range map[string]string{"MemberCluster": "edge was given its rights", "Cluster": "a Cluster of its name"} {
+		r.check(r.Create(t.Context(), &musterv1alpha1.AuditEntry{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, GenerateName: "view-"},
+			Spec: musterv1alpha1.AuditEntrySpec{Time: metav1.Now(), Reason: musterv1alpha1.AuditGranted, Message: said, Object: musterv1alpha1.AuditObject{Kind: kind, Name: member.Name}}}))
+	}
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	b.Becomes("its tile, although other things of the page are called so", `document.querySelector('.tiles a[href="/members/view"]').textContent`, "view")
+	r.check(r.Delete(t.Context(), member))
+	b.Becomes("its tile goes", `document.querySelector('.tiles a[href="/members/view"]') === null && document.querySelector("h1") !== null`, "true")
+	member.ResourceVersion, member.UID = "", ""
+	r.check(r.Create(t.Context(), member))
+	b.Do(chromedp.Navigate(b.JS("location.origin")+"/members/view"), chromedp.WaitVisible(".life"))
+	if life := b.JS(`document.querySelector(".life").textContent`); !strings.Contains(life, "edge was given its rights") || strings.Contains(life, "a Cluster of its name") {
+		t.Errorf("its life is %s", life)
+	}
+	r.check(r.Delete(t.Context(), member))
 }
 
 func TestApprovingInTheBrowser(t *testing.T) {

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,7 @@ import (
 	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/view"
 )
 
@@ -129,10 +132,7 @@ func said(reason, message string) string {
 
 // readEvents adds the events about a record, with which those without a namespace are in the namespace default.
 func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.Object) {
-	namespace := record.GetNamespace()
-	if namespace == "" {
-		namespace = corev1.NamespaceDefault
-	}
+	namespace := cmp.Or(record.GetNamespace(), corev1.NamespaceDefault)
 	m.note(view.Each(ctx, v, &corev1.EventList{}, func(o client.Object) {
 		e := o.(*corev1.Event)
 		at := e.LastTimestamp.Time
@@ -143,18 +143,16 @@ func (m *shownMember) readEvents(ctx context.Context, v *visitor, record client.
 	}, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(record.GetUID())}))
 }
 
-// readAudit adds what the hub wrote about a Cluster, which few may read.
+// readAudit adds what the hub wrote about a member, which few may read: in the workspace of a Cluster, and in its own namespace about a MemberCluster.
 func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.Object) {
-	if record.GetNamespace() == "" {
-		return // in the hub's namespace, which the dashboard does not know
-	}
+	namespace, kind := cmp.Or(record.GetNamespace(), naming.SystemNamespace), strings.TrimSuffix(m.Title, " "+m.Name)
 	m.note(view.Each(ctx, v, &musterv1alpha1.AuditEntryList{}, func(o client.Object) {
 		e := o.(*musterv1alpha1.AuditEntry)
-		if of := e.Spec.Object.UID; of != "" && of != record.GetUID() {
-			return // of one that had the name before
+		if of := e.Spec.Object; of.Kind != kind || of.UID != "" && of.UID != record.GetUID() {
+			return // of another one, or of one that had the name before
 		}
 		m.Life = append(m.Life, moment{At: e.Spec.Time.Time, What: string(e.Spec.Reason), Text: e.Spec.Message})
-	}, client.InNamespace(record.GetNamespace()), client.MatchingFields{"spec.object.name": record.GetName()}))
+	}, client.InNamespace(namespace), client.MatchingFields{"spec.object.name": record.GetName()}))
 }
 
 // readUsage reads from the report what the member's nodes have.

@@ -132,6 +132,9 @@ func TestSigningIn(t *testing.T) {
 		got.header.Get("Set-Cookie") != "" || strings.Contains(got.text, "rubbish") {
 		t.Errorf("with rubbish: %d %s", got.status, got.text)
 	}
+	if got := r.ask(http.MethodPost, address+"/sign-in", "", form(strings.Repeat("x", 5000), "/")); got.status != http.StatusBadRequest || !strings.Contains(got.text, "browsers keep no more than") {
+		t.Errorf("with a token that no browser keeps: %d %s", got.status, got.text)
+	}
 	for to, want := range map[string]string{"/deliveries": "/deliveries", "https://evil.example.com/": "/", "//evil.example.com/": "/", `/\evil.example.com`: "/", "": "/"} {
 		got := r.ask(http.MethodPost, address+"/sign-in", "", form(admin, to))
 		if got.status != http.StatusSeeOther || got.header.Get("Location") != want {

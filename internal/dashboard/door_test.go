@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+func TestATicketLetsInOnceAndDashboardsOfOneMachineKeepTheirVisitors(t *testing.T) {
+	s, all := remembered()
+	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	ask := func(host, path, cookie string) *http.Response {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		request.Host = host
+		request.Header.Set("Cookie", cookie)
+		answer := httptest.NewRecorder()
+		s.Handler().ServeHTTP(answer, request)
+		return answer.Result()
+	}
+	first := ask("127.0.0.1:8001", s.Ticket(), "")
+	cookie, _, _ := strings.Cut(first.Header.Get("Set-Cookie"), ";")
+	if first.StatusCode != http.StatusSeeOther || !strings.HasPrefix(cookie, "muster-key-8001=") {
+		t.Fatalf("the ticket: %d", first.StatusCode)
+	}
+	if again := ask("127.0.0.1:8001", s.Ticket(), ""); again.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the ticket again: %d", again.StatusCode)
+	}
+	if key := ask("127.0.0.1:8001", s.Entrance(), ""); key.StatusCode != http.StatusSeeOther {
+		t.Errorf("the key, which was printed for the user: %d", key.StatusCode)
+	}
+	if page := ask("127.0.0.1:8001", "/", cookie+"; muster-key-8002=of-another"); page.StatusCode != http.StatusOK {
+		t.Errorf("who has the cookie: %d", page.StatusCode)
+	}
+	if page := ask("127.0.0.1:8002", "/", cookie); page.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the cookie of another port: %d", page.StatusCode)
+	}
+}
+
+func TestWhatAVisitorMaySendAndWatchIsBounded(t *testing.T) {
+	s, all := remembered()
+	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	ask := func(path string, body io.Reader) *http.Response {
+		t.Helper()
+		method := http.MethodGet
+		if body != nil {
+			method = http.MethodPost
+		}
+		request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer
+	}
+	if got := ask("/tokens", strings.NewReader("name="+strings.Repeat("x", mostSent))); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("a form that is too large: %d", got.StatusCode)
+	}
+	all.streams.Store(mostStreamsEach)
+	if got := ask("/live?page=/", nil); got.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("one more stream: %d", got.StatusCode)
+	}
+	if n := all.streams.Load(); n != mostStreamsEach {
+		t.Errorf("there are %d of %d streams after it", n, mostStreamsEach)
+	}
+	all.pace = flowcontrol.NewTokenBucketRateLimiter(0.001, 1)
+	if got := ask("/", nil); got.StatusCode != http.StatusOK {
+		t.Errorf("a page: %d", got.StatusCode)
+	}
+	if got := ask("/", nil); got.StatusCode != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
+		t.Errorf("a page too much: %d", got.StatusCode)
+	}
+}
+
+func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
+	s, all := remembered()
+	s.door, s.ctx = newOwnersDoor(all), t.Context()
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	q, err := queryOf(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.look(t.Context(), all, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/live?page=/&have="+f.digest(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	read := make(chan string, 10)
+	go func() {
+		for {
+			text := make([]byte, 4096)
+			n, err := answer.Body.Read(text)
+			if read <- string(text[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	if begun := <-read; begun != nothing {
+		t.Errorf("it begins with %q", begun)
+	}
+	s.roll.replace(tokens, nil) // wakes nobody who looks at the fleet
+	s.roll.drop(bundles, "fleet/gone")
+	select {
+	case text := <-read:
+		t.Errorf("it says %q", text)
+	case <-time.After(3 * gathered):
+	}
+}
