@@ -106,7 +106,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 	agent := record.Status.Agent
 	return []string{
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles), Or(agent.KubernetesVersion),
-		lastSeen(status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now), Why(status.Ready, status.Message),
+		lastSeen(record, status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now), Why(status.Ready, status.Message),
 	}
 }
 
@@ -127,7 +127,7 @@ func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []str
 	property := func(name string) string { return Or(record.Status.Properties[name].Value) }
 	return []string{
 		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing, property("k8s.io/k8s-version"),
-		lastSeen(status, seen, now), Nothing, Until(Expires(record), now), Why(status.Ready, message),
+		lastSeen(record, status, seen, now), Nothing, Until(Expires(record), now), Why(status.Ready, message),
 	}
 }
 
@@ -147,10 +147,9 @@ func Expires(record client.Object) *metav1.Time {
 }
 
 // lastSeen is how old the heartbeat is that a record shows. In a large fleet that may be an hour while the member is well, so of one that is online, as the hub
-// judges, it says that.
-func lastSeen(status membership.Status, at, now time.Time) string {
-	switch status.Agent {
-	case membership.AgentOnline, membership.AgentUnhealthy:
+// judges, it says that. Of one that leaves the hub says nothing.
+func lastSeen(record client.Object, status membership.Status, at, now time.Time) string {
+	if record.GetDeletionTimestamp() == nil && (status.Agent == membership.AgentOnline || status.Agent == membership.AgentUnhealthy) {
 		return "online"
 	}
 	return Since(at, now)

@@ -49,8 +49,8 @@ func TestRows(t *testing.T) {
 		}}, []string{"clusters/web", "Cluster", "Lost", "-", "-", "-", "2d", "-", "60m ago", "no heartbeat"}},
 		"a Cluster without an agent": {&fleet.Cluster{ObjectMeta: meta("clusters"), Status: fleet.ClusterStatus{Conditions: ready("False", "WaitCheckIn", "no agent yet")}},
 			[]string{"clusters/web", "Cluster", "Awaited", "-", "-", "-", "-", "-", "-", "no agent yet"}},
-		"a Cluster that leaves": {&fleet.Cluster{ObjectMeta: leaving, Status: fleet.ClusterStatus{Conditions: ready("False", "Leaving", "3 objects are left"), Agent: fleet.AgentStatus{LastSeen: ago(0)}}},
-			[]string{"clusters/web", "Cluster", "Leaving", "-", "-", "-", "online", "-", "-", "3 objects are left"}},
+		"a Cluster that leaves": {&fleet.Cluster{ObjectMeta: leaving, Status: fleet.ClusterStatus{Conditions: ready("False", "Leaving", "3 objects are left"), Agent: fleet.AgentStatus{LastSeen: ago(2 * time.Hour)}}},
+			[]string{"clusters/web", "Cluster", "Leaving", "-", "-", "-", "120m", "-", "-", "3 objects are left"}},
 		"a MemberCluster that is well": {&clusterv1beta1.MemberCluster{ObjectMeta: meta(""), Status: clusterv1beta1.MemberClusterStatus{
 			Conditions:  conditions("ReadyToJoin", "True", "", "", "Joined", "True", "", "", "Healthy", "True", "", ""),
 			Properties:  map[string]clusterv1beta1.PropertyValue{"kubernetes-fleet.io/node-count": {Value: "3"}, "k8s.io/k8s-version": {Value: "v1.36.2"}},
