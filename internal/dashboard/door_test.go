@@ -14,30 +14,30 @@ import (
 func TestATicketLetsInOnceAndDashboardsOfOneMachineKeepTheirVisitors(t *testing.T) {
 	s, all := remembered()
 	s.door, s.ctx = newOwnersDoor(all), t.Context()
-	ask := func(host, path, cookie string) *http.Response {
+	ask := func(host, path, cookie string) answer {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		request.Host = host
 		request.Header.Set("Cookie", cookie)
-		answer := httptest.NewRecorder()
-		s.Handler().ServeHTTP(answer, request)
-		return answer.Result()
+		recorder := httptest.NewRecorder()
+		s.Handler().ServeHTTP(recorder, request)
+		return answer{recorder.Code, recorder.Body.String(), recorder.Header()}
 	}
 	first := ask("127.0.0.1:8001", s.Ticket(), "")
-	cookie, _, _ := strings.Cut(first.Header.Get("Set-Cookie"), ";")
-	if first.StatusCode != http.StatusSeeOther || !strings.HasPrefix(cookie, "muster-key-8001=") {
-		t.Fatalf("the ticket: %d", first.StatusCode)
+	cookie, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";")
+	if first.status != http.StatusSeeOther || !strings.HasPrefix(cookie, "muster-key-8001=") {
+		t.Fatalf("the ticket: %d", first.status)
 	}
-	if again := ask("127.0.0.1:8001", s.Ticket(), ""); again.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the ticket again: %d", again.StatusCode)
+	if again := ask("127.0.0.1:8001", s.Ticket(), ""); again.status != http.StatusUnauthorized {
+		t.Errorf("the ticket again: %d", again.status)
 	}
-	if key := ask("127.0.0.1:8001", s.Entrance(), ""); key.StatusCode != http.StatusSeeOther {
-		t.Errorf("the key, which was printed for the user: %d", key.StatusCode)
+	if key := ask("127.0.0.1:8001", s.Entrance(), ""); key.status != http.StatusSeeOther {
+		t.Errorf("the key, which was printed for the user: %d", key.status)
 	}
-	if page := ask("127.0.0.1:8001", "/", cookie+"; muster-key-8002=of-another"); page.StatusCode != http.StatusOK {
-		t.Errorf("who has the cookie: %d", page.StatusCode)
+	if page := ask("127.0.0.1:8001", "/", cookie+"; muster-key-8002=of-another"); page.status != http.StatusOK {
+		t.Errorf("who has the cookie: %d", page.status)
 	}
-	if page := ask("127.0.0.1:8002", "/", cookie); page.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the cookie of another port: %d", page.StatusCode)
+	if page := ask("127.0.0.1:8002", "/", cookie); page.status != http.StatusUnauthorized {
+		t.Errorf("the cookie of another port: %d", page.status)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestWhatAVisitorMaySendAndWatchIsBounded(t *testing.T) {
 	s.door, s.ctx = newOwnersDoor(all), t.Context()
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
-	ask := func(path string, body io.Reader) *http.Response {
+	ask := func(path string, body io.Reader) answer {
 		t.Helper()
 		method := http.MethodGet
 		if body != nil {
@@ -58,29 +58,29 @@ func TestWhatAVisitorMaySendAndWatchIsBounded(t *testing.T) {
 		}
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
-		answer, err := http.DefaultClient.Do(request)
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = answer.Body.Close() })
-		return answer
+		defer response.Body.Close()
+		return answer{status: response.StatusCode, header: response.Header}
 	}
-	if got := ask("/tokens", strings.NewReader("name="+strings.Repeat("x", mostSent))); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("a form that is too large: %d", got.StatusCode)
+	if got := ask("/tokens", strings.NewReader("name="+strings.Repeat("x", mostSent))); got.status != http.StatusBadRequest {
+		t.Errorf("a form that is too large: %d", got.status)
 	}
 	all.streams.Store(mostStreamsEach)
-	if got := ask("/live?page=/", nil); got.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("one more stream: %d", got.StatusCode)
+	if got := ask("/live?page=/", nil); got.status != http.StatusTooManyRequests {
+		t.Errorf("one more stream: %d", got.status)
 	}
 	if n := all.streams.Load(); n != mostStreamsEach {
 		t.Errorf("there are %d of %d streams after it", n, mostStreamsEach)
 	}
 	all.pace = flowcontrol.NewTokenBucketRateLimiter(0.001, 1)
-	if got := ask("/", nil); got.StatusCode != http.StatusOK {
-		t.Errorf("a page: %d", got.StatusCode)
+	if got := ask("/", nil); got.status != http.StatusOK {
+		t.Errorf("a page: %d", got.status)
 	}
-	if got := ask("/", nil); got.StatusCode != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
-		t.Errorf("a page too much: %d", got.StatusCode)
+	if got := ask("/", nil); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+		t.Errorf("a page too much: %d", got.status)
 	}
 }
 
@@ -102,16 +102,16 @@ func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	request.AddCookie(&http.Cookie{Name: ownersCookie(&http.Request{Host: request.URL.Host}), Value: s.door.(*ownersDoor).key})
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	t.Cleanup(func() { _ = response.Body.Close() })
 	read := make(chan string, 10)
 	go func() {
 		for {
 			text := make([]byte, 4096)
-			n, err := answer.Body.Read(text)
+			n, err := response.Body.Read(text)
 			if read <- string(text[:n]); err != nil {
 				return
 			}
