@@ -38,9 +38,11 @@ func TestTheIDOfAClusterIsKnownAlsoWhenItsAPIServerIsDown(t *testing.T) {
 
 func TestWhatKeepsTheAgentFromListingAppliedWorksIsSaidAsTheAPIServerSaysIt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status := apierrors.NewForbidden(schema.GroupResource{Group: "placement.kubernetes-fleet.io", Resource: "appliedworks"}, "", errors.New("User cannot list")).Status()
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(schema.GroupResource{Group: "placement.kubernetes-fleet.io", Resource: "appliedworks"}, "", errors.New("User cannot list")).Status())
+		_ = json.NewEncoder(w).Encode(status)
 	}))
 	defer server.Close()
 	cluster, err := New(&rest.Config{Host: server.URL}, "default")
