@@ -17,6 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -129,6 +130,14 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	testkube.Eventually(t, "the hub has brought the agent up to date, which would switch it on again", func() error {
+		var clusters fleet.ClusterList
+		err := hub.Client(t).List(t.Context(), &clusters, client.InNamespace("slow"))
+		if err == nil && len(clusters.Items) == 1 && kube.ReasonOf(clusters.Items[0].Status.Conditions, fleet.ConditionAgentUpToDate) == "UpToDate" {
+			return nil
+		}
+		return fmt.Errorf("not so: %v, %+v", err, clusters.Items)
+	})
 	scale("0")
 	admin.runs("explain "+name+" --member-context cli-slow", "WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
 	admin.refused("doctor --context cli-slow", "1 of these checks found something wrong")
