@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -93,6 +94,8 @@ type Tracker struct {
 // member is one tracked member, identified by its member namespace. Until this process has seen a beat, its times are zero and source is empty.
 type member struct {
 	namespace string
+	// record is the UID of the record that it belongs to; empty until that is reconciled.
+	record types.UID
 	period    time.Duration
 	state     State
 	lastBeat  time.Time
@@ -125,6 +128,21 @@ func (t *Tracker) Subscribe() <-chan event.GenericEvent {
 func (t *Tracker) notify(namespace string) {
 	for _, subscriber := range t.subscribers {
 		subscriber <- event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	}
+}
+
+// SetRecord says to which record a member namespace belongs. What is known of the member of another one is forgotten: a record that was made anew has the same
+// member namespace, and the watches of a hub whose API server was away may show it in the place of the former, which then never was gone.
+func (t *Tracker) SetRecord(namespace string, record types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m, known := t.members[namespace]
+	switch {
+	case !known:
+	case m.record == "":
+		m.record = record
+	case m.record != record:
+		t.forget(m)
 	}
 }
 
@@ -193,11 +211,16 @@ func (t *Tracker) Forget(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m, known := t.members[namespace]; known {
-		if m.index >= 0 {
-			heap.Remove(&t.queue, m.index)
-		}
-		delete(t.members, namespace)
+		t.forget(m)
 	}
+}
+
+// forget drops a member; the caller holds the lock.
+func (t *Tracker) forget(m *member) {
+	if m.index >= 0 {
+		heap.Remove(&t.queue, m.index)
+	}
+	delete(t.members, m.namespace)
 }
 
 // periodTolerance is the part of a period by which the one that a member beats with may be off before that is worth a write.

@@ -342,3 +342,22 @@ func TestAnotherAgentIsKnownByWhereItBeats(t *testing.T) {
 	source(InLease)
 	expect(t, tracker, "a", Online)
 }
+
+func TestAHeartbeatOfTheFormerRecordIsNoneOfTheOneThatWasMadeAnew(t *testing.T) {
+	tracker, _, step := start()
+	tracker.Beat("a", InLease, time.Now()) // before its record was reconciled
+	tracker.SetRecord("a", "former")
+	tracker.SetRecord("a", "former")
+	step(period / 2)
+	if o := tracker.Observe("a"); o.State != Online || o.LastBeat.IsZero() {
+		t.Errorf("of its own record it is %+v", o)
+	}
+	tracker.SetRecord("a", "anew")
+	if diff := cmp.Diff(Observation{State: Unknown}, tracker.Observe("a")); diff != "" {
+		t.Errorf("of the record that was made anew (-want +got):\n%s", diff)
+	}
+	tracker.Track("a", period, false)
+	tracker.SetRecord("a", "anew")
+	tracker.Beat("a", InLease, time.Now())
+	expect(t, tracker, "a", Online)
+}

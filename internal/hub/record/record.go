@@ -162,6 +162,7 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
 	o := Observed{Member: membership.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
+	c.Liveness.SetRecord(o.Namespace, record.GetUID())
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
 		o.Deleted = deleted.Time

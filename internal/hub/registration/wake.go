@@ -34,6 +34,8 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	case gone:
 		cluster = before
 		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
+	case before != nil && before.UID != after.UID: // it was made anew while the hub could not watch
+		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
 	case before != nil:
 		revoked = membership.Revoked(after) && !membership.Revoked(before)
 		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
