@@ -95,10 +95,10 @@ type Tracker struct {
 type member struct {
 	namespace string
 	// record is the UID of the record that it belongs to; empty until that is reconciled.
-	record types.UID
-	period    time.Duration
-	state     State
-	lastBeat  time.Time
+	record   types.UID
+	period   time.Duration
+	state    State
+	lastBeat time.Time
 	// online is when the first beat since the member was lost was seen.
 	online time.Time
 	source Source
