@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
@@ -116,9 +117,14 @@ func (s *status) change(state State, reason string) {
 	if (from == Standby) != (state == Standby) {
 		kubeclient.Notify(s.changed)
 	}
-	if last != reason {
-		s.log.Info("agent state", "from", from, "to", state, "reason", reason)
+	if last == reason {
+		return
 	}
+	said := []any{"from", from, "to", state, "reason", reason}
+	if remedy := explain.AgentRemedy(string(state)); remedy != "" {
+		said = append(said, "remedy", remedy)
+	}
+	s.log.Info("agent state", said...)
 }
 
 func (s *status) setReady(ready bool) {

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 )
 
 func TestAnAgentIsReadyWithAnAcceptedBeatOfTheStateThatItIsIn(t *testing.T) {
@@ -24,5 +26,15 @@ func TestAnAgentIsReadyWithAnAcceptedBeatOfTheStateThatItIsIn(t *testing.T) {
 		if state, reason, ready := s.get(); state != step.state || reason != step.reason || ready != step.ready {
 			t.Errorf("got %s %q, ready %t, want %s %q, ready %t", state, reason, ready, step.state, step.reason, step.ready)
 		}
+	}
+}
+
+func TestTheLogSaysWhatToDoAboutAState(t *testing.T) {
+	var lines []string
+	s := status{log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	s.set(BadInput, "secret fleet-agent-bootstrap: it has no token")
+	s.set(Joining, "request clusters/r is Pending")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"remedy"="Correct what the sentence names.`) || strings.Contains(lines[1], "remedy") {
+		t.Errorf("logged: %q", lines)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/rollout"
 )
@@ -117,10 +119,27 @@ func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *r
 	return cause, false, nil
 }
 
-// said is what the agent's programs give as the reason of a state in their log.
-var said = regexp.MustCompile(`\breason="((?:[^"\\]|\\.)*)"`)
+// said is what the agent's programs give as the reason of a state in their log, with the state that an agent is in.
+var said = regexp.MustCompile(`(?:\bto=(\w+) )?\breason=("(?:[^"\\]|\\.)*")`)
 
-// agentSays is the last reason in the log of an agent; empty if it has none, or cannot be read, or it is no agent.
+// saidIn is the last reason in a log, and what to do about that state; empty if there is none.
+func saidIn(log []byte) string {
+	all := said.FindAllSubmatch(log, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	state, quoted := string(all[len(all)-1][1]), string(all[len(all)-1][2])
+	reason, err := strconv.Unquote(quoted)
+	if err != nil {
+		reason = quoted
+	}
+	if remedy := explain.AgentRemedy(state); remedy != "" {
+		return strings.TrimSuffix(reason, ".") + ". What to do: " + remedy
+	}
+	return reason
+}
+
+// agentSays is the last reason in the log of an agent, and what to do; empty if it has none, or cannot be read, or it is no agent.
 func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) string {
 	if agent != clusterAgent && agent != memberAgent {
 		return ""
@@ -139,8 +158,8 @@ func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) str
 			continue
 		}
 		log, err := clients.CoreV1().Pods(agent.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20))}).DoRaw(ctx)
-		if reasons := said.FindAllSubmatch(log, -1); err == nil && len(reasons) > 0 {
-			return string(reasons[len(reasons)-1][1])
+		if says := saidIn(log); err == nil && says != "" {
+			return says
 		}
 	}
 	return ""

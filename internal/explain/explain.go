@@ -74,6 +74,14 @@ func Of(objects ...client.Object) []Finding {
 	})
 }
 
+// AgentRemedy is what to do about the state that an agent says of itself; empty if there is nothing to do.
+func AgentRemedy(state string) string {
+	if found := find(Problem{Kind: kindAgent, Reason: state}); !found.Aside {
+		return found.Remedy
+	}
+	return ""
+}
+
 // find looks for the cause of a problem.
 func find(p Problem) Finding {
 	i := slices.IndexFunc(causes, func(c cause) bool { return slices.Contains(c.kinds, p.Kind) && slices.Contains(c.reasons, p.Reason) })

@@ -11,13 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/muster-fleet/muster/internal/agent"
+	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/process"
 )
 
 // off is the address that switches an endpoint off.
 const off = "0"
 
-// health answers /healthz while the process lives and /readyz once it has joined.
+// health answers /healthz while the process lives and /readyz once it has joined; until then /readyz says why not, and what to do.
 func health(status func() (agent.State, string, bool)) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -27,6 +28,9 @@ func health(status func() (agent.State, string, bool)) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		fmt.Fprintf(w, "%s: %s\n", state, reason)
+		if remedy := explain.AgentRemedy(string(state)); remedy != "" && !joined {
+			fmt.Fprintf(w, "What to do: %s\n", remedy)
+		}
 	})
 	return mux
 }

@@ -17,10 +17,12 @@ func TestReadinessMeansJoinedAndSaysWhyNot(t *testing.T) {
 		reason string
 		joined bool
 		code   int
+		remedy string
 	}{
-		{agent.Joining, "request clusters/r is Pending", false, 503},
-		{agent.Joined, "sending the first beat", false, 503},
-		{agent.Joined, "joined as clusters/c", true, 200},
+		{agent.Joining, "request clusters/r is Pending", false, 503, ""},
+		{agent.BadInput, "secret fleet-agent-bootstrap: it has no token", false, 503, "What to do: Correct what the sentence names. The agent notices at once.\n"},
+		{agent.Joined, "sending the first beat", false, 503, ""},
+		{agent.Joined, "joined as clusters/c", true, 200, ""},
 	} {
 		server := httptest.NewServer(health(func() (agent.State, string, bool) { return step.state, step.reason, step.joined }))
 		get := func(path string) (int, string) {
@@ -31,7 +33,7 @@ func TestReadinessMeansJoinedAndSaysWhyNot(t *testing.T) {
 			check(t, err)
 			return response.StatusCode, string(body)
 		}
-		if code, body := get("/readyz"); code != step.code || body != string(step.state)+": "+step.reason+"\n" {
+		if code, body := get("/readyz"); code != step.code || body != string(step.state)+": "+step.reason+"\n"+step.remedy {
 			t.Errorf("readyz: got %d %q, want %+v", code, body, step)
 		}
 		if code, _ := get("/healthz"); code != 200 {
