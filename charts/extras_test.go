@@ -30,7 +30,8 @@ func TestPodsHaveTheLabelsThatKubernetesRecommendsAndTheUsers(t *testing.T) {
 		"fleet-controller": {hub("", "extraLabels.team=a", "extraLabels.app=mine"), recommended("fleet", "hub", "fleet-controller")},
 		"fleet-agent":      {agent(valuesOfToken(t)+"apiServerURL: https://hub:6443\n", "fleetAgent.podLabels.team=a", "fleetAgent.podLabels.app=mine"), recommended("fleet-agent", "agent", "fleet-agent")},
 		"member-agent": {member("podLabels.team=a", `podLabels.app\.kubernetes\.io/name=mine`),
-			map[string]string{"app.kubernetes.io/name": "member-agent", "app.kubernetes.io/instance": "member-agent", "team": "a"}},
+			map[string]string{"app.kubernetes.io/name": "member-agent", "app.kubernetes.io/instance": "member-agent",
+				"app.kubernetes.io/component": "agent", "app.kubernetes.io/part-of": "muster", "team": "a"}},
 	} {
 		out := c.chart.mustRender(t)
 		labels, _, _ := out.podOf(t, deployment)

@@ -66,7 +66,7 @@ func require(ctx context.Context, checks []check) error {
 
 // runChecks prints the outcome of checks, and returns how many found something wrong.
 func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, err error) {
-	p := &prose{out: out}
+	p := newProse(out)
 	for _, c := range checks {
 		says, err := c.run(ctx)
 		verdict := "ok"
@@ -77,7 +77,7 @@ func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, e
 			verdict, says = "WRONG", err.Error()
 			wrong++
 		}
-		p.line("  %-8s %-10s %s", verdict, c.about, says)
+		p.paragraph(22, "  %-8s %-10s %s", verdict, c.about, says)
 		if err != nil && c.first {
 			break
 		}

@@ -93,17 +93,29 @@ func (c *checked) sameVersion() check {
 		if err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: hubDeployment}, deployment); err != nil {
 			return "", notAsked{fmt.Errorf("the version of the hub cannot be seen: %w", err)}
 		}
-		image := ""
-		for _, container := range deployment.Spec.Template.Spec.Containers {
-			image = cmp.Or(image, container.Image)
+		image := imageOfDeployment(deployment)
+		switch has, own := tagOf(image), version.Semantic(version.Version); differ(has, own) {
+		case 1:
+			return "", fmt.Errorf("muster is of version %s and the hub of %s: use muster of the hub's version", own, has)
+		case -1:
+			return "", fmt.Errorf("the hub is of version %s and muster of %s: muster init upgrades the hub, or use muster of its version", has, own)
 		}
-		return compared(image, version.Semantic(version.Version))
+		return "the hub runs " + image, nil
 	}}
 }
 
-// compared says whether the image of a hub is of another minor version than muster.
-func compared(image, own string) (string, error) {
-	has := image[strings.LastIndex(image, ":")+1:]
+// imageOfDeployment is what a Deployment runs first; empty if it has no container.
+func imageOfDeployment(d *appsv1.Deployment) (image string) {
+	for _, container := range d.Spec.Template.Spec.Containers {
+		image = cmp.Or(image, container.Image)
+	}
+	return image
+}
+
+func tagOf(image string) string { return image[strings.LastIndex(image, ":")+1:] }
+
+// differ is 1 if a version is of a higher minor one than muster's own, -1 if of a lower one, and 0 if they are alike or one of them is no release.
+func differ(has, own string) int {
 	minor := func(of string) string {
 		parsed, err := semver.ParseSemantic(of)
 		if err != nil {
@@ -113,11 +125,11 @@ func compared(image, own string) (string, error) {
 	}
 	switch {
 	case older(minor(own), minor(has)):
-		return "", fmt.Errorf("muster is of version %s and the hub of %s: use muster of the hub's version", own, has)
+		return 1
 	case older(minor(has), minor(own)):
-		return "", fmt.Errorf("the hub is of version %s and muster of %s: muster init upgrades the hub, or use muster of its version", has, own)
+		return -1
 	}
-	return "the hub runs " + image, nil
+	return 0
 }
 
 // mayInstallAgent checks the rights that it takes to install an agent.
@@ -170,7 +182,11 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 	case err != nil:
 		return "", false, notAsked{fmt.Errorf("whether an agent runs cannot be seen: %w", err)}
 	case ready, strings.HasPrefix(said, saysJoined):
-		return fmt.Sprintf("Deployment %s runs%s", agent, c.agentsHub(ctx, agent)), true, nil
+		deployment := &appsv1.Deployment{}
+		if err := c.Get(ctx, agent, deployment); err != nil {
+			return "", false, notAsked{fmt.Errorf("which agent runs cannot be seen: %w", err)}
+		}
+		return fmt.Sprintf("Deployment %s runs %s%s%s", agent, imageOfDeployment(deployment), c.agentsHub(ctx, deployment), besideOwn(deployment, version.Semantic(version.Version))), true, nil
 	case cause == nil:
 		return "", true, fmt.Errorf("the agent %s runs and has not joined: %s", agent, said)
 	case cause.Reason == rollout.Gone:
@@ -179,14 +195,22 @@ func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says s
 	return "", true, fmt.Errorf("the agent %s does not run: %s", agent, cause.Message)
 }
 
+// besideOwn says whether an agent of Muster's is of another minor version than muster. Agents of others have versions of their own.
+func besideOwn(agent *appsv1.Deployment, own string) string {
+	ours := agent.Labels["app.kubernetes.io/part-of"] == "muster" // as the charts of the agents say
+	switch by := differ(tagOf(imageOfDeployment(agent)), own); {
+	case ours && by > 0:
+		return fmt.Sprintf(", which is newer than muster %s: use muster of its version", own)
+	case ours && by < 0:
+		return fmt.Sprintf(", which is older than muster %s: its hub upgrades the agent of a Cluster, and muster join any agent", own)
+	}
+	return ""
+}
+
 // agentsHub names the hub for which an agent works, if that can be seen.
-func (c *checked) agentsHub(ctx context.Context, agent types.NamespacedName) string {
-	if agent == memberAgent {
-		deployment := &appsv1.Deployment{}
-		if err := c.Get(ctx, agent, deployment); err != nil {
-			return ""
-		}
-		return hubOfMemberAgent(deployment)
+func (c *checked) agentsHub(ctx context.Context, agent *appsv1.Deployment) string {
+	if agent.Name == memberAgent.Name {
+		return hubOfMemberAgent(agent)
 	}
 	is, err := c.installedFor(ctx)
 	if err != nil || is.server == "" {

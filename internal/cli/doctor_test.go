@@ -26,6 +26,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
+	"github.com/muster-fleet/muster/internal/version"
 )
 
 // at is a user whose only context leads to a server.
@@ -196,14 +197,14 @@ func TestAHubWhoseClockIsBehindLeads(t *testing.T) {
 func TestEachAgentOfAClusterIsLookedAt(t *testing.T) {
 	runs := func(name types.NamespacedName, env ...corev1.EnvVar) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
-			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Env: env}}}}},
+			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent", Env: env}}}}},
 			Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
 	}
 	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, Data: map[string][]byte{
 		"kubeconfig": []byte("{clusters: [{name: a, cluster: {server: 'https://former'}}]}"), "clusterNamespace": []byte("clusters"), "clusterName": []byte("web")}}
 	member := runs(memberAgent, corev1.EnvVar{Name: "HUB_SERVER_URL", Value: "https://hub"}, corev1.EnvVar{Name: "MEMBER_CLUSTER_NAME", Value: "edge"})
-	const asMember = "Deployment fleet-system/member-agent runs, as MemberCluster edge of the hub at https://hub"
-	const asCluster = "Deployment cattle-fleet-system/fleet-agent runs, as Cluster clusters/web of the hub at https://former"
+	const asMember = "Deployment fleet-system/member-agent runs agent, as MemberCluster edge of the hub at https://hub"
+	const asCluster = "Deployment cattle-fleet-system/fleet-agent runs agent, as Cluster clusters/web of the hub at https://former"
 	for what, row := range map[string]struct {
 		has  []client.Object
 		want string
@@ -240,19 +241,55 @@ func TestACompletionEndsSoon(t *testing.T) {
 	}
 }
 
-func TestAHubOfAnotherMinorVersionIsTold(t *testing.T) {
-	for _, row := range []struct{ image, own, says, wrong string }{
-		{"registry:5000/muster-hub:1.2.3", "1.2.9", "the hub runs registry:5000/muster-hub:1.2.3", ""},
-		{"muster-hub:1.3.0", "1.2.9", "", "muster is of version 1.2.9 and the hub of 1.3.0: use muster of the hub's version"},
-		{"muster-hub:v1.2.9", "1.3.0-rc.1", "", "the hub is of version v1.2.9 and muster of 1.3.0-rc.1: muster init upgrades the hub"},
-		{"muster-hub:1.9.0", "2.0.0", "", "muster init upgrades the hub"},
-		{"muster-hub:0.1.1", "0.1.0-5-gabc1234", "the hub runs muster-hub:0.1.1", ""},
-		{"muster-hub:dev", "1.2.3", "the hub runs muster-hub:dev", ""}, {"muster-hub:1.2.3", "0.0.0-gdev", "the hub runs muster-hub:1.2.3", ""},
-		{"registry:5000/muster-hub", "1.2.3", "the hub runs registry:5000/muster-hub", ""}, {"muster-hub@sha256:0123", "1.2.3", "the hub runs muster-hub@sha256:0123", ""}, {"", "1.2.3", "the hub runs ", ""},
+func TestVersionsDifferByTheirMinorNumber(t *testing.T) {
+	for _, row := range []struct {
+		image, own string
+		want       int
+	}{
+		{"registry:5000/muster-hub:1.2.3", "1.2.9", 0}, {"muster-hub:1.3.0", "1.2.9", 1}, {"muster-hub:v1.2.9", "1.3.0-rc.1", -1}, {"muster-hub:1.9.0", "2.0.0", -1},
+		{"muster-hub:0.1.1", "0.1.0-5-gabc1234", 0}, {"muster-hub:dev", "1.2.3", 0}, {"muster-hub:1.2.3", "0.0.0-gdev", 0}, {"registry:5000/muster-hub", "1.2.3", 0}, {"muster-hub@sha256:0123", "1.2.3", 0}, {"", "1.2.3", 0},
 	} {
-		says, err := compared(row.image, row.own)
-		if says != row.says || (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) {
-			t.Errorf("%s with muster %s: %q, %v", row.image, row.own, says, err)
+		if got := differ(tagOf(row.image), row.own); got != row.want {
+			t.Errorf("%s with muster %s: %d", row.image, row.own, got)
 		}
+	}
+}
+
+// ofVersion has this program be of a version.
+func ofVersion(t *testing.T, of string) {
+	before := version.Version
+	version.Version = of
+	t.Cleanup(func() { version.Version = before })
+}
+
+func TestAnotherVersionOfTheHubOrOfAnAgentIsTold(t *testing.T) {
+	runs := func(name types.NamespacedName, image string, labels map[string]string) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
+			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: image}}}}},
+			Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
+	}
+	ours := map[string]string{"app.kubernetes.io/part-of": "muster"}
+	for _, row := range []struct {
+		own, says, ofHub string
+		deployment       *appsv1.Deployment
+	}{
+		{"1.2.3", "Deployment cattle-fleet-system/fleet-agent runs muster-agent:1.2.0", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
+		{"1.3.0", "runs muster-agent:1.2.0, which is older than muster 1.3.0: its hub upgrades the agent of a Cluster, and muster join any agent", "", runs(clusterAgent, "muster-agent:1.2.0", ours)},
+		{"1.1.0", "runs muster-agent:1.2.0, which is newer than muster 1.1.0: use muster of its version", "", runs(memberAgent, "muster-agent:1.2.0", ours)},
+		{"1.1.0", "Deployment fleet-system/member-agent runs kubefleet/member-agent:v0.3.1", "", runs(memberAgent, "kubefleet/member-agent:v0.3.1", nil)},
+		{"1.1.0", "none is installed", "muster is of version 1.1.0 and the hub of 1.2.0: use muster of the hub's version", runs(musterHub, "muster-hub:1.2.0", ours)},
+		{"1.3.0", "none is installed", "the hub is of version 1.2.0 and muster of 1.3.0: muster init upgrades the hub, or use muster of its version", runs(musterHub, "muster-hub:1.2.0", ours)},
+	} {
+		t.Run(row.own+" and "+row.deployment.Name, func(t *testing.T) {
+			ofVersion(t, row.own)
+			h := newAccess()
+			c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(row.deployment).Build()}
+			if says, err := c.agentRuns()[0].run(t.Context()); err != nil || !strings.HasSuffix(says, row.says) {
+				t.Errorf("of the agents: %q, %v", says, err)
+			}
+			if _, err := c.sameVersion().run(t.Context()); row.ofHub != "" && (err == nil || err.Error() != row.ofHub) {
+				t.Errorf("of the hub: %v", err)
+			}
+		})
 	}
 }

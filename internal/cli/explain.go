@@ -102,7 +102,7 @@ func (e *explainer) onMember(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &prose{out: e.Out}
+	p := newProse(e.Out)
 	p.line("")
 	p.line("On cluster %s:", e.member)
 	if p.err != nil {
@@ -133,7 +133,7 @@ func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error 
 }
 
 func (e *explainer) print(subject client.Object, findings []explain.Finding, unseen []error) error {
-	p := &prose{out: e.Out}
+	p := newProse(e.Out)
 	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
 	p.line("%s is %s.", e.title(subject), view.State(subject))
 	if !wrong {
@@ -149,7 +149,7 @@ func (e *explainer) print(subject client.Object, findings []explain.Finding, uns
 	}
 	for _, err := range unseen {
 		p.line("")
-		p.line("Not looked at: %s", err)
+		p.paragraph(2, "Not looked at: %s", err)
 	}
 	return p.err
 }

@@ -46,7 +46,7 @@ func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []err
 	for _, t := range troubles {
 		sick += len(t.Names)
 	}
-	p := &prose{out: e.Out}
+	p := newProse(e.Out)
 	switch {
 	case count == 0:
 		p.line("There are no members.")
@@ -61,9 +61,9 @@ func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []err
 			named += fmt.Sprintf(" and %d more", more)
 		}
 		p.line("")
-		p.line("%s, %d %s: %s", t.First.Reason, len(t.Names), plural(t.First.Kind, len(t.Names)), named)
+		p.paragraph(2, "%s, %d %s: %s", t.First.Reason, len(t.Names), plural(t.First.Kind, len(t.Names)), named)
 		if said := view.Why(false, t.First.Message); said != view.Nothing {
-			p.line("  %s: %s", t.Names[0], said)
+			p.paragraph(2, "  %s: %s", t.Names[0], said)
 		}
 		one := ""
 		if len(t.Names) > 1 {
@@ -77,7 +77,7 @@ func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []err
 	}
 	for _, err := range unseen {
 		p.line("")
-		p.line("Not looked at: %s", err)
+		p.paragraph(2, "Not looked at: %s", err)
 	}
 	return p.err
 }

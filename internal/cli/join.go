@@ -167,6 +167,9 @@ func (j *joiner) run(ctx context.Context) error {
 	if err := require(ctx, append(hub.reachable(), hub.hubRuns()...)); err != nil {
 		return err
 	}
+	if _, err := hub.sameVersion().run(ctx); err != nil && !errors.As(err, &notAsked{}) {
+		fmt.Fprintf(j.ErrOut, "Warning: %s\n", err)
+	}
 	id, err := cluster.tellApart(ctx, hub)
 	if err != nil {
 		return err

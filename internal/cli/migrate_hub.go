@@ -67,6 +67,9 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 		m.progress.line("It would be scaled to 0, and these webhooks deleted.")
 		return errors.Join(m.progress.err, install.run(ctx))
 	}
+	if err := require(ctx, []check{hub.may("stop KubeFleet's hub", rightsToStop(kubeFleetHub, webhooks...)...)}); err != nil {
+		return err
+	}
 	if err := install.mayInstall(ctx, hub); err != nil {
 		return err
 	}
@@ -84,6 +87,19 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	}
 	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT changes their agents over.")
 	return m.progress.err
+}
+
+// rightsToStop are those that it takes to stop a Deployment and to delete webhooks.
+func rightsToStop(deployment types.NamespacedName, webhooks ...client.Object) []right {
+	rights := []right{{"patch", "apps", "deployments", deployment.Namespace}, {"list", "", "pods", deployment.Namespace}}
+	for _, webhook := range webhooks {
+		resource := "validatingwebhookconfigurations"
+		if _, mutates := webhook.(*admissionv1.MutatingWebhookConfiguration); mutates {
+			resource = "mutatingwebhookconfigurations"
+		}
+		rights = append(rights, right{"delete", admissionv1.GroupName, resource, ""})
+	}
+	return rights
 }
 
 // hubBack starts KubeFleet's hub agent again. Members have to have KubeFleet's agent by then, which Muster's does not heed.
@@ -113,6 +129,13 @@ func (m *migrator) hubBack(ctx context.Context, hub *checked, theirs *appsv1.Dep
 			m.progress.line("Deployment %s would be scaled to %s.", kubeFleetHub, replicasOf(theirs))
 		}
 		return m.progress.err
+	}
+	rights := rightsToStop(kubeFleetHub)
+	if ours != nil {
+		rights = append(rights, rightsToStop(musterHub)...)
+	}
+	if err := require(ctx, []check{hub.may("have KubeFleet's hub run again", rights...)}); err != nil {
+		return err
 	}
 	if ours != nil {
 		if err := m.stop(ctx, hub, ours); err != nil {

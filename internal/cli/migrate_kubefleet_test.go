@@ -56,6 +56,11 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	h.replicas(kubeFleetHub, 1)
 
 	admin.runs("migrate --from kubefleet --dry-run", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
+	h.check(h.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "installs"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create"}},
+		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"escalate", "bind"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}}}))
+	of(t, hub, hub.Account(t, "installs", "installs")).refused("migrate --from kubefleet", "you may not delete validatingwebhookconfigurations.admissionregistration.k8s.io on the hub, which it takes to stop KubeFleet's hub")
 	h.replicas(kubeFleetHub, 1)
 	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
 		"templates/all.yaml": deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "kubefleet/hub-agent:v0.16.1")}, naming.SystemNamespace, nil)

@@ -10,6 +10,12 @@ app.kubernetes.io/name: member-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "member-agent.labels" -}}
+{{ include "member-agent.selector" . }}
+app.kubernetes.io/component: agent
+app.kubernetes.io/part-of: muster
+{{- end }}
+
 {{- define "member-agent.image" -}}
 {{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
 {{- end }}
