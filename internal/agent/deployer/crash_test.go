@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/retry"
@@ -93,6 +94,25 @@ while sleep 0.1 && kill -0 $$; do echo '{"alive":true}'; done & cat > orders`)
 		return nil
 	})
 	f.keepsStatuses()
+}
+
+func TestADeadlineIsHeededOnceTheReplyIsHandled(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	w := newWatchdog(clock, time.Hour)
+	w.observe(Reply{Begun: &Action{Name: "web", Within: time.Minute}})
+	<-w.changed // the watch wakes while the reply is still handled, and would sleep for an hour
+	if wait := w.remaining(); wait != time.Hour {
+		t.Errorf("while a reply is handled it waits %s", wait)
+	}
+	w.handled()
+	select {
+	case <-w.changed:
+	default:
+		t.Error("nothing wakes the watch when the reply is handled")
+	}
+	if wait := w.remaining(); wait != time.Minute {
+		t.Errorf("then it waits %s", wait)
+	}
 }
 
 func TestSuspects(t *testing.T) {

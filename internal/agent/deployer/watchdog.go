@@ -44,11 +44,12 @@ func newWatchdog(clk clock.Clock, silence time.Duration) *watchdog {
 	return &watchdog{clock: clk, silence: silence, lastReply: clk.Now(), inFlight: map[string]deadline{}, changed: make(chan struct{}, 1)}
 }
 
-// handled marks the reply as handled.
+// handled marks the reply as handled: from now on deadlines count again.
 func (w *watchdog) handled() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lastReply, w.handling = w.clock.Now(), false
+	kubeclient.Notify(w.changed)
 }
 
 // observe takes in a reply, which is being handled until handled is called.
