@@ -169,9 +169,13 @@ const saysJoined = "joined as "
 
 func (c *checked) agent(ctx context.Context, agent types.NamespacedName) (says string, found bool, err error) {
 	var cause *rollout.Cause
-	ready := false
+	ready, looked := false, false
 	_ = wait.PollUntilContextTimeout(ctx, lookEvery, startsWithin, true, func(ctx context.Context) (bool, error) { // it may be replaced at the moment, by another version
-		cause, ready, err = c.causeOf(ctx, agent.Namespace, agent.Name)
+		isCause, isReady, unseen := c.causeOf(ctx, agent.Namespace, agent.Name)
+		if unseen != nil && ctx.Err() != nil && looked { // of a look that was cut short the one before counts
+			return false, unseen
+		}
+		cause, ready, err, looked = isCause, isReady, unseen, true
 		return ready || cause != nil && cause.Reason == rollout.Gone, err
 	})
 	said := ""

@@ -23,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -219,6 +220,26 @@ func TestEachAgentOfAClusterIsLookedAt(t *testing.T) {
 		if says, err := c.agentRuns()[0].run(t.Context()); err != nil || says != row.want {
 			t.Errorf("%s: %q, %v", what, says, err)
 		}
+	}
+}
+
+// TestALookThatIsCutShortTakesNothingBack has an API server that answers once.
+func TestALookThatIsCutShortTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	stopped := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "fleet-agent"}}}}
+	h, looks := newAccess(), 0
+	c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(stopped).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if looks++; looks > 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()}
+	if _, err := c.agentRuns()[0].run(t.Context()); err == nil || !strings.Contains(err.Error(), "its Deployment is scaled to 0 replicas") || looks < 2 {
+		t.Errorf("after %d looks: %v", looks, err)
 	}
 }
 

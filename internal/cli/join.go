@@ -35,9 +35,9 @@ type joiner struct {
 	member              bool
 	token, hubURL, caIn string
 	timeout             time.Duration
-	// moves says that a cluster which is a member elsewhere may be taken from there, former what it was a member as.
-	moves  bool
-	former string
+	// moves says that a cluster which is a member elsewhere may be taken from there: as the Cluster moved, if that is said. former is what it was a member as.
+	moves         bool
+	moved, former string
 
 	progress progress
 	// joined is when the member was first seen to have joined.
@@ -76,18 +76,24 @@ asked, --token and --hub-url stand for it: muster token create prints that line.
 func newMove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	j := &joiner{IOStreams: streams, access: h, moves: true}
 	command := &cobra.Command{
-		Use:   "move --context CLUSTER --hub-context HUB",
+		Use:   "move [NAME] --context CLUSTER --hub-context HUB",
 		Short: "Take a member to another workspace, or to another hub",
 		Long: `move registers the cluster of the context anew, as join does, though it is the Cluster of another workspace or hub. Its agent goes on as that until the new hub has let
-it in, and then leaves there by itself. Delete the record that it leaves when you have seen that: muster leave. What was delivered stays on the cluster, and nobody looks after
-it, unless the record says before that it is to be removed (annotation muster/leave-policy=Delete).`,
+it in, and then leaves there by itself. A NAME is that of the Cluster which it is now, and nothing is moved if it is another one. Delete
+the record that it leaves when you have seen that: muster leave. What was delivered stays on the cluster, and nobody looks after it, unless the record says before that it is
+to be removed (annotation muster/leave-policy=Delete).`,
 		Example: `  # To another workspace of the same hub.
   muster move --context edge-1 --hub-context hub --namespace retail
 
+  # Only if the cluster is that one.
+  muster move clusters/web --context edge-1 --hub-context hub --namespace retail
+
   # To another hub.
   muster move --context edge-1 --hub-context new-hub`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions, // the hub that knows the name may be a third one
+		RunE: func(command *cobra.Command, args []string) error {
+			j.moved = strings.Join(args, "")
 			return interruptible(command.Context(), j.run(command.Context()))
 		},
 	}

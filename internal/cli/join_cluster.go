@@ -149,6 +149,10 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	switch {
 	case err != nil:
 		return fmt.Errorf("whether %s is a member already cannot be seen: %w", cluster.role, err)
+	case j.moved != "" && is.server == "":
+		return fmt.Errorf("%s is no Cluster of any hub, and %s has to be moved from where it is: see muster get on its hub", cluster.role, j.moved)
+	case j.moved != "" && j.moved != is.record.Name && j.moved != is.record.String():
+		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or say another --context", cluster.role, is.record, is.server, j.moved)
 	case j.moves:
 		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
 			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)

@@ -132,7 +132,12 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	}
 	has := basis(revisions).Config
 	server, name := set(has, "hubURL"), set(has, "memberClusterName")
+	never, err := cluster.neverJoined(ctx)
 	switch {
+	case err != nil:
+		return release, fmt.Errorf("whether %s has joined another hub cannot be seen: %w", cluster.role, err)
+	case never: // the address may have been mistyped
+		return release, nil
 	case server != "" && server != set(values, "hubURL"):
 		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, say --hub-url %s",
 			cluster.role, server, name, name, cluster.contextName(), release.namespace, release.chart, server)
@@ -143,6 +148,17 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 		return release, nil // it has left
 	}
 	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: say --name %s, or muster leave %s first", cluster.role, name, name, name)
+}
+
+// neverJoined says whether the agent of a MemberCluster has joined no hub yet: it still has but the token that this command has given it, for which a hub gives it a credential
+// of its own.
+func (c *checked) neverJoined(ctx context.Context) (bool, error) {
+	token, credential := kube.CoreMetadata("Secret"), kube.CoreMetadata("Secret")
+	if err := c.Get(ctx, memberToken, token); err != nil || token.Labels[labelMadeBy] != madeByUs {
+		return false, client.IgnoreNotFound(err)
+	}
+	err := c.Get(ctx, types.NamespacedName{Namespace: memberAgent.Namespace, Name: naming.MemberAgentCredentialSecret}, credential)
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
 // memberThere is the MemberCluster of that name, which has to have the same identity; nil if there is none.

@@ -70,6 +70,11 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	admin, c := contexts(t, hub, branch), hub.Client(t)
 	admin.runs("init")
 	join := "join --context cli-branch --hub-context cli-init --member --name "
+	out, said, err := admin.run(strings.Fields(join + "brunch --hub-url https://127.0.0.1:1 --timeout 10s")...)
+	if err == nil || !strings.Contains(out+said, "127.0.0.1:1: connect: connection refused") {
+		t.Errorf("an address at which there is no hub, and a name that is not meant: %v\n%s%s", err, out, said)
+	}
+	admin.runs("leave brunch --orphan", " gone")
 	admin.runs(join+"branch", "branch MemberCluster ")
 
 	admin.refused(join+"branch --hub-url https://other:6443", "cluster cli-branch is a member of the hub at "+hub.Config.Host+", as MemberCluster branch: to have it join another one, muster leave branch there if it has joined, "+

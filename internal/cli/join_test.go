@@ -49,7 +49,9 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	}
 	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: muster move takes it here")
 	admin.refused("join --context cli-edge --hub-context cli-init -n other", "cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
-	admin.runs("move --context cli-edge --hub-context cli-init -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
+	admin.refused("move clusters/web --context cli-edge --hub-context cli-init -n other", "cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+", not clusters/web: it has moved already, or say another --context")
+	admin.refused("move branch --context cli-branch --hub-context cli-init -n other", "cluster cli-branch is no Cluster of any hub")
+	admin.runs("move clusters/edge --context cli-edge --hub-context cli-init -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
 	testkube.Eventually(t, "it has left where it was", func() error {
 		if out, _, err := admin.run("get", "members", "clusters/edge"); err != nil || !strings.Contains(out, " Left ") {
 			return fmt.Errorf("not so: %v\n%s", err, out)
@@ -57,7 +59,7 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		return nil
 	})
 	out, said, err := admin.run("doctor", "--context", "cli-edge", "--hub-context", "cli-init")
-	for _, line := range []string{"cli-edge\n  ok       answers    Kubernetes v", "  ok       rights     you may install the agent\n", "  ok       agent      Deployment cattle-fleet-system/fleet-agent runs, as Cluster other/cluster-",
+	for _, line := range []string{"cli-edge\n  ok       answers    Kubernetes v", "  ok       rights     you may install the agent\n", "  ok       agent      Deployment cattle-fleet-system/fleet-agent runs ",
 		"cli-init\n  ok       answers ", "  ok       clock      agrees", "  ok       kinds      the fleet's are served\n", "  ok       hub        fleet-controller-"} {
 		if err != nil || !strings.Contains(out, line) {
 			t.Errorf("doctor, without %q: %v\n%s%s", line, err, out, said)
@@ -122,7 +124,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.runs("join --context cli-slow --hub-context cli-init -n slow --set image.repository=muster-agent", " online ")
 	name := strings.Fields(admin.lines("get", "clusters", "-n", "slow")[1])[0]
 	admin.untilReady(name)
-	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v", "ok agent Deployment cattle-fleet-system/fleet-agent runs, as Cluster "+name)
+	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v", "ok agent Deployment cattle-fleet-system/fleet-agent runs muster-agent:0.1.0, as Cluster "+name)
 	agents := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: clusterAgent.Namespace, Name: clusterAgent.Name}}
 	scale := func(replicas string) {
 		t.Helper()
