@@ -15,10 +15,9 @@ const (
 
 // unrecorded are reasons that no recording shows, by the first kind of their cause, with why that is so.
 var unrecorded = []struct{ kind, reasons, why string }{
-	{kindCluster, "AgentUnhealthy", notWell},
 	{kindCluster, "MemberClusterLeft RemovalUnconfirmed HubRestored", notYet},
 	{kindCluster, "InternalMemberClusterUnhealthy", inReport},
-	{kindCluster, "ContextMissing KubeconfigRunsCode KubeconfigReadsFiles CredentialMissing CredentialExpired PullSecretMissing TokenRefused", notYet},
+	{kindCluster, "PullSecretMissing", notYet},
 	{kindCluster, "WaitingForToken Queued", aRace},
 	{kindCluster, "AgentWrongArchitecture AgentNotStarted AgentRefused AgentOutOfMemory AgentCrashing", playedPods},
 	{kindCluster, "AgentRemoved NameTaken NotVerified Paused OutOfSync", notYet},
@@ -32,10 +31,10 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundleDeployment, "MoveFailed Unwatched", notYet},
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
 	{kindClusterPlacement, "AuthorRightsUnknown", notWell},
-	{kindClusterPlacement, "AffinityNotMatched TaintNotTolerated TopologySpreadNotSatisfied Outranked NotNamed NotJoined Unhealthy Leaving", notMissed},
-	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLost AgentUnhealthy AgentLeft Revoked", notMissed},
+	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
+	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "AvailabilityPending", aRace},
 	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveBeenCompared", notYet},
-	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable NotAllWorkAreAvailabilityTrackable Kept", isTrue},
+	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable NotAllWorkAreAvailabilityTrackable", isTrue},
 	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Standby Starting Trying Joining", noObject},
 }

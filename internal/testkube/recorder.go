@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,7 +113,7 @@ func (r *recorder) keep(o client.Object, kind, reason string, first bool) error 
 	if is && (wasFirst || !first) {
 		return nil
 	}
-	if known[reason], err = pruned(o, kind); err != nil {
+	if known[reason], err = pruned(o, kind, reason); err != nil {
 		return err
 	}
 	text, err := yaml.Marshal(known)
@@ -145,8 +146,8 @@ func isFirst(recorded map[string]any, like client.Object, reason string) bool {
 	return len(found) > 0 && found[0].Reason == reason
 }
 
-// pruned is an object with no more than what package explain reads of it: no spec, which may hold secrets and much else.
-func pruned(o client.Object, kind string) (map[string]any, error) {
+// pruned is an object with no more than what package explain reads of it for a reason: no spec, which may hold secrets and much else, and of the members of a placement those of which it is said.
+func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, err
@@ -156,9 +157,25 @@ func pruned(o client.Object, kind string) (map[string]any, error) {
 		all["metadata"] = only(metadata, "namespace", "name", "creationTimestamp", "deletionTimestamp")
 	}
 	if status, ok := content["status"].(map[string]any); ok {
-		all["status"] = only(status, "conditions", "state", "reason", "message", "granted", "placementStatuses", "manifestConditions")
+		kept := only(status, "conditions", "state", "reason", "message", "granted", "placementStatuses", "manifestConditions")
+		members, _ := kept["placementStatuses"].([]any)
+		if with := saying(reason, members); len(with) > 0 {
+			kept["placementStatuses"] = with
+		}
+		all["status"] = kept
 	}
 	return all, nil
+}
+
+// saying are the members of whom a placement says something for a reason.
+func saying(reason string, members []any) (with []any) {
+	for _, member := range members {
+		conditions, _, _ := unstructured.NestedSlice(member.(map[string]any), "conditions")
+		if slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["reason"] == reason }) {
+			with = append(with, member)
+		}
+	}
+	return with
 }
 
 func only(fields map[string]any, names ...string) map[string]any {
