@@ -24,23 +24,30 @@ func (d delivery) Kind() string { return strings.TrimSuffix(view.Title(d.object)
 
 func (d delivery) Since() time.Time { return d.object.GetCreationTimestamp().Time }
 
-// deliveries is the view of Bundles and placements.
+// delivering is the view of Bundles and placements.
+type delivering struct {
+	*listing
+	lines
+	Deliveries []delivery
+}
+
+// deliveries is the view of Bundles and placements. What somebody has to see to is first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	all, stale, err := s.entries(r.Context(), v, bundles, clusterPlacements, placements)
+	all, err := s.list(r, v, bundles, clusterPlacements, placements)
 	if err != nil {
 		return err
 	}
-	shown := make([]delivery, 0, len(all))
-	for _, e := range all {
+	shown := delivering{listing: all, lines: all.lines(all.matching, byUrgency)}
+	for _, e := range shown.shown {
 		column := "MEMBERS"
 		if e.resource == bundles {
 			column = "READY"
 		}
 		d := delivery{entry: e}
 		d.Ready, d.All = share(view.Column(e.object, column, time.Now()))
-		shown = append(shown, d)
+		shown.Deliveries = append(shown.Deliveries, d)
 	}
-	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
+	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown})
 }
 
 // share reads a part and a whole, such as 2/3; zeroes if they are none.

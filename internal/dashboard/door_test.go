@@ -89,7 +89,7 @@ func TestAStreamSaysNothingWhenWhatChangesIsNotShown(t *testing.T) {
 	s.door, s.ctx = newOwnersDoor(all), t.Context()
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
-	q, err := queryOf(nil)
+	q, err := queryOf(fleetPath, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

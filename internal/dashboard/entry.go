@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"hash/fnv"
+	"net/url"
 	"strings"
 	"time"
 
@@ -55,9 +56,9 @@ func (e *entry) path() string {
 	case tokens:
 		return "/tokens/" + e.name
 	case requests:
-		return "/registration"
+		return registrationPath + "?" + url.Values{"name": {e.name}}.Encode()
 	}
-	return "/deliveries/" + e.resource + "/" + e.name
+	return deliveriesPath + "/" + e.resource + "/" + e.name
 }
 
 func entryOf(resource string, o client.Object) *entry {

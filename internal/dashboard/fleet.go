@@ -3,17 +3,13 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"html/template"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/muster-fleet/muster/internal/view"
 )
@@ -28,54 +24,6 @@ const (
 	// shownNames is how many members are named that have the same trouble.
 	shownNames = 5
 )
-
-// Groups of tiles.
-const (
-	byWorkspace = "workspace"
-	byState     = "state"
-	byVersion   = "version"
-	byLabel     = "label"
-)
-
-var groupNames = []string{byWorkspace, byState, byVersion, byLabel}
-
-// query is which members are shown, and in which groups. Its fields are the flags of muster get, as far as that has them.
-type query struct {
-	Namespace, Name, Selector, State string
-	Group, Label                     string
-	selector                         labels.Selector
-}
-
-func queryOf(values url.Values) (query, error) {
-	q := query{Namespace: values.Get("namespace"), Name: strings.TrimSpace(values.Get("name")), Selector: strings.TrimSpace(values.Get("selector")), State: values.Get("state"),
-		Group: cmp.Or(values.Get("group"), byWorkspace), Label: strings.TrimSpace(values.Get("label"))}
-	var err error
-	if q.selector, err = labels.Parse(q.Selector); err != nil {
-		return q, &inputError{fmt.Errorf("the selector %q: %w; it is one as in kubectl, such as env=prod,region!=eu", q.Selector, err)}
-	}
-	if !slices.Contains(groupNames, q.Group) {
-		return q, &inputError{fmt.Errorf("members cannot be grouped by %q: it is %s, %s, %s or %s", q.Group, byWorkspace, byState, byVersion, byLabel)}
-	}
-	return q, nil
-}
-
-// matches says whether a member is shown, whatever its state is.
-func (q *query) matches(e *entry) bool {
-	return (q.Namespace == "" || e.namespace == q.Namespace) && strings.Contains(e.name, q.Name) && q.selector.Matches(labels.Set(e.labels))
-}
-
-// group is in which group a member is.
-func (q *query) group(e *entry) string {
-	switch q.Group {
-	case byState:
-		return e.state
-	case byVersion:
-		return e.version
-	case byLabel:
-		return cmp.Or(e.labels[q.Label], "without "+cmp.Or(q.Label, "a label"))
-	}
-	return cmp.Or(e.namespace, "MemberClusters")
-}
 
 // entries are those of some resources that a visitor sees, in the order of their names, and why they are not all or not what is so now.
 func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
@@ -189,14 +137,6 @@ type summary struct {
 	Recent   []tile
 }
 
-// count is how many members are in a state, and where only those are shown.
-type count struct {
-	State  string
-	Count  int
-	Link   template.URL
-	Chosen bool
-}
-
 // trouble is what several objects have, some of which are named.
 type trouble struct {
 	*view.Trouble
@@ -220,16 +160,9 @@ func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) 
 	if f.all, f.stale, err = s.entries(ctx, v, clusters, memberClusters); err != nil {
 		return nil, err
 	}
-	for _, e := range f.all {
-		if !q.matches(e) {
-			continue
-		}
-		f.matching = append(f.matching, e)
-		if q.State == "" || q.State == e.state {
-			f.tiles = append(f.tiles, e)
-		}
-	}
-	if q.Name != "" || q.Selector != "" || q.State != "" { // which say what members are meant
+	f.matching = q.matching(f.all)
+	f.tiles = q.inState(f.matching)
+	if q.Name+q.Selector+q.State != "" { // which say what members are meant
 		return f, nil
 	}
 	all, stale, err := s.entries(ctx, v, fleetResources[2:]...)
@@ -253,13 +186,7 @@ func (f *shown) digest() string {
 // render adds what only the whole page has.
 func (f *shown) render(now time.Time) {
 	f.Summary = f.summarize(now)
-	workspaces := map[string]bool{}
-	for _, e := range f.all {
-		if e.namespace != "" {
-			workspaces[e.namespace] = true
-		}
-	}
-	f.Workspaces = slices.Sorted(maps.Keys(workspaces))
+	f.Workspaces = workspacesOf(f.all)
 	groups := map[string]*group{}
 	for _, e := range f.tiles {
 		name := f.group(e)
@@ -273,9 +200,8 @@ func (f *shown) render(now time.Time) {
 
 // summarize counts the members that match, in each state, and says what is wrong with them, what else somebody has to see to, and what changed.
 func (f *shown) summarize(now time.Time) (s summary) {
-	states, troubles, paths := map[string]int{}, view.Troubles{}, map[string]string{}
+	troubles, paths := view.Troubles{}, map[string]string{}
 	for _, e := range f.matching {
-		states[e.state]++
 		if e.finding != nil {
 			troubles.Add(e.name, *e.finding)
 		}
@@ -299,36 +225,13 @@ func (f *shown) summarize(now time.Time) (s summary) {
 		}
 		s.Troubles = append(s.Troubles, one)
 	}
-	for _, state := range slices.Sorted(maps.Keys(states)) {
-		only := f.query
-		if only.State = state; f.State == state {
-			only.State = "" // once more shows all again
-		}
-		s.States = append(s.States, count{state, states[state], only.link(), f.State == state})
-	}
+	s.States = f.counts(f.matching)
 	return s
-}
-
-// link is the path of the view of a query.
-func (q query) link() template.URL {
-	values := url.Values{}
-	for key, value := range map[string]string{"namespace": q.Namespace, "name": q.Name, "selector": q.Selector, "state": q.State, "label": q.Label} {
-		if value != "" {
-			values.Set(key, value)
-		}
-	}
-	if q.Group != byWorkspace {
-		values.Set("group", q.Group)
-	}
-	if len(values) == 0 {
-		return "/"
-	}
-	return template.URL("/?" + values.Encode()) //nolint:gosec // it is encoded
 }
 
 // fleet is the view of all members.
 func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	q, err := queryOf(r.URL.Query())
+	q, err := queryOf(fleetPath, r.URL.Query())
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ var reload = &change{event: "reload", data: ""}
 
 // looker looks at what a page shows.
 type looker struct {
-	// resources, of which the page shows all that the visitor sees, or one object if there is a name.
+	// resources, of which the page shows what the visitor sees and has searched for, or one object if there is a name.
 	resources []string
 	name      string
 	// look says what has changed since it was called before; nil if nothing has.
@@ -81,7 +81,7 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 	words := strings.Split(strings.Trim(to.Path, "/"), "/")
 	switch words[0] {
 	case "":
-		q, err := queryOf(to.Query())
+		q, err := queryOf(fleetPath, to.Query())
 		return s.lookAtTiles(q, have, v), err
 	case "members":
 		return s.lookAt(have, v, strings.Join(words[1:], "/"), clusters, memberClusters), nil
@@ -94,35 +94,43 @@ func (s *Server) lookerOf(to *url.URL, have string, v *visitor) (*looker, error)
 			}
 			return s.lookAt(have, v, strings.Join(words[2:], "/"), words[1]), nil
 		}
-		return s.lookAt(have, v, "", bundles, clusterPlacements, placements), nil
+		q, err := queryOf(deliveriesPath, to.Query())
+		return s.lookAtLines(q, have, v, bundles, clusterPlacements, placements), err
 	case "registration":
-		return s.lookAt(have, v, "", tokens, requests), nil
+		q, err := queryOf(registrationPath, to.Query())
+		return s.lookAtLines(q, have, v, tokens, requests), err
 	}
 	return nil, &inputError{fmt.Errorf("the page %s has no changes", to.Path)}
 }
 
-// lookAt looks at what of some resources a visitor sees, or at the one object of a name. After a while the page is loaded again although nothing has changed: it says how
-// long ago things were, and shows objects that the roll does not have.
+// lookAt looks at the one object of a name.
 func (s *Server) lookAt(have string, v *visitor, name string, resources ...string) *looker {
-	entries, digest, began := s.entries, digestOf, time.Now()
-	if name != "" {
-		digest = digestOfAll
-		entries = func(ctx context.Context, v *visitor, resources ...string) ([]*entry, []string, error) {
-			return s.entriesNamed(ctx, v, name, resources...)
-		}
-	}
-	return &looker{resources, name, func(ctx context.Context) (*change, error) {
-		all, stale, err := entries(ctx, v, resources...)
-		if err != nil {
+	return &looker{resources, name, reloading(have, func(ctx context.Context) (string, error) {
+		all, stale, err := s.entriesNamed(ctx, v, name, resources...)
+		return digestOfAll(all, stale), err
+	})}
+}
+
+// lookAtLines looks at what of some resources a visitor sees and has searched for.
+func (s *Server) lookAtLines(q query, have string, v *visitor, resources ...string) *looker {
+	return &looker{resources, "", reloading(have, func(ctx context.Context) (string, error) {
+		all, stale, err := s.entries(ctx, v, resources...)
+		return digestOf(q.matching(all), stale), err
+	})}
+}
+
+// reloading has a page loaded again when its digest is another one. After a while it is although nothing has changed: it says how long ago things were, and shows objects that
+// the roll does not have.
+func reloading(have string, digest func(context.Context) (string, error)) func(context.Context) (*change, error) {
+	began := time.Now()
+	return func(ctx context.Context) (*change, error) {
+		now, err := digest(ctx)
+		if err != nil || now == have && time.Since(began) < outdated {
 			return nil, err
-		}
-		now := digest(all, stale)
-		if now == have && time.Since(began) < outdated {
-			return nil, nil
 		}
 		have, began = now, time.Now()
 		return reload, nil
-	}}
+	}
 }
 
 // tileChanges are sent for changes of tiles.

@@ -29,9 +29,16 @@ func remembered() (*Server, *visitor) {
 	all := &visitor{name: "admin", pace: flowcontrol.NewFakeAlwaysRateLimiter(), renewed: time.Now().Add(time.Hour), rights: map[authorizationv1.ResourceAttributes]bool{}}
 	for resource := range kinds {
 		s.roll.replace(resource, nil)
-		all.rights[authorizationv1.ResourceAttributes{Verb: "list", Group: kinds[resource].group, Resource: resource}] = true
+		all.allow("list", resource)
 	}
 	return s, all
+}
+
+// allow has a visitor have a right in all workspaces, of whom no API server is asked.
+func (v *visitor) allow(verb, resource string) {
+	for _, namespace := range []string{"", "fleet"} {
+		v.rights[authorizationv1.ResourceAttributes{Verb: verb, Group: kinds[resource].group, Resource: resource, Namespace: namespace}] = true
+	}
 }
 
 func TestTenThousandMembersInTheBrowser(t *testing.T) {
@@ -73,7 +80,7 @@ func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 	ctx := context.Background()
 	s, all := remembered()
 	s.roll.put(clusters, &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web"}})
-	everything, err := queryOf(nil)
+	everything, err := queryOf(fleetPath, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +116,7 @@ func TestABrowserIsSentWhatAPageSaysOtherwiseAndNothingElse(t *testing.T) {
 			Conditions: []fleet.Condition{{Type: fleet.ConditionReady, Status: ready, Reason: "AgentLost", Message: "no heartbeat"}}}})
 	}
 	put("1", "2/2", time.Now(), corev1.ConditionTrue)
-	lost, err := queryOf(map[string][]string{"state": {"Lost"}})
+	lost, err := queryOf(fleetPath, map[string][]string{"state": {"Lost"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +197,7 @@ func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := queryOf(values)
+		q, err := queryOf(fleetPath, values)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +213,7 @@ func TestWhatFirstNamesAlsoWhatIsNoMember(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	if diff := gocmp.Diff([]string{"Bundle fleet/broken /deliveries/bundles/fleet/broken", "ClusterRegistration fleet/r0 /registration"}, of("")); diff != "" {
+	if diff := gocmp.Diff([]string{"Bundle fleet/broken /deliveries/bundles/fleet/broken", "ClusterRegistration fleet/r0 /registration?name=fleet%2Fr0"}, of("")); diff != "" {
 		t.Error(diff)
 	}
 	for _, query := range []string{"namespace=other", "name=web", "selector=env%3Dprod", "state=Lost"} {

@@ -18,18 +18,14 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
-// mostGranted is how many requests that were granted are shown: of those there are as many as Clusters.
-const mostGranted = 50
-
 // registering is the view of who may be let in, and who asks for that.
 type registering struct {
-	// Requests are those that were not granted, and the newest of the others.
-	Requests []request
-	// More is how many more were granted.
-	More   int
-	Tokens []token
-	// Workspaces are those in which the visitor may make tokens, as far as something is in them that he sees.
-	Workspaces []string
+	*listing
+	RequestLines, TokenLines lines
+	Requests                 []request
+	Tokens                   []token
+	// Issues are the workspaces in which the visitor may make tokens, as far as something is in them that he sees.
+	Issues []string
 }
 
 // request is a request to register.
@@ -49,17 +45,26 @@ func (r request) Reason() string                 { return r.of().Status.Reason }
 func (r request) Why() string                    { return r.of().Status.Message }
 func (r request) TokenName() string              { return r.labels[fleet.LabelRegistrationToken] }
 
-// order is that of requests: those that wait for somebody, of which the one that waits longest is the first, so that none moves when another one comes; then the newest.
-func order(a, b request) int {
-	switch {
-	case a.Waits && b.Waits:
-		return cmp.Or(a.Since().Compare(b.Since()), strings.Compare(a.name, b.name))
-	case a.Waits:
-		return -1
-	case b.Waits:
+// waitsForSomebody says that a request waits for a decision.
+func waitsForSomebody(e *entry) bool { return e.state == string(fleet.RegistrationPending) }
+
+// byDecision is the order of requests: those that wait for somebody, of which the one that waits longest is the first, so that none moves when another one comes; then the newest of
+// those that were not granted, and of those that were, of which there are as many as Clusters.
+func byDecision(a, b *entry) int {
+	rank := func(e *entry) int {
+		switch e.state {
+		case string(fleet.RegistrationPending):
+			return 0
+		case string(fleet.RegistrationGranted):
+			return 2
+		}
 		return 1
 	}
-	return b.Since().Compare(a.Since())
+	age := a.object.GetCreationTimestamp().Compare(b.object.GetCreationTimestamp().Time)
+	if !waitsForSomebody(a) {
+		age = -age
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), age, strings.Compare(a.name, b.name))
 }
 
 // token is a registration token.
@@ -84,24 +89,17 @@ func (t token) Left() float64 {
 
 // registration is the view of tokens and requests. What waits for somebody is first.
 func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	all, stale, err := s.entries(r.Context(), v, tokens, requests)
+	all, err := s.list(r, v, tokens, requests)
 	if err != nil {
 		return err
 	}
-	var shown registering
-	var granted []request
-	for _, e := range all {
-		o, ok := e.object.(*fleet.ClusterRegistration)
-		if !ok {
-			shown.Tokens = append(shown.Tokens, token{e, view.Row(e.object, time.Now())})
-			continue
-		}
+	shown := registering{listing: all}
+	asking, given := partitioned(all.matching, func(e *entry) bool { return e.resource == requests })
+	shown.RequestLines, shown.TokenLines = all.lines(asking, byDecision), all.lines(given, byUrgency)
+	for _, e := range shown.RequestLines.shown {
+		o := e.object.(*fleet.ClusterRegistration)
 		_, said := o.Annotations[fleet.AnnotationApproved]
-		one := request{entry: e, Waits: o.Status.State == fleet.RegistrationPending, Again: said && !o.Status.Granted}
-		if o.Status.State == fleet.RegistrationGranted {
-			granted = append(granted, one)
-			continue
-		}
+		one := request{entry: e, Waits: waitsForSomebody(e), Again: said && !o.Status.Granted}
 		if one.Waits || one.Again {
 			if one.Decides, err = s.mayDecide(r.Context(), v, o.Namespace); err != nil {
 				return err
@@ -109,14 +107,25 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 		}
 		shown.Requests = append(shown.Requests, one)
 	}
-	slices.SortStableFunc(shown.Requests, order)
-	slices.SortStableFunc(granted, order)
-	granted, shown.More = atMost(mostGranted, granted)
-	shown.Requests = append(shown.Requests, granted...)
-	if shown.Workspaces, err = s.issuesIn(r.Context(), v); err != nil {
+	for _, e := range shown.TokenLines.shown {
+		shown.Tokens = append(shown.Tokens, token{e, view.Row(e.object, time.Now())})
+	}
+	if shown.Issues, err = s.issuesIn(r.Context(), v); err != nil {
 		return err
 	}
-	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: stale, Live: liveOf(r, digestOf(all, stale)), Body: shown})
+	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown})
+}
+
+// partitioned are the entries for which something holds, and the others.
+func partitioned(all []*entry, holds func(*entry) bool) (with, without []*entry) {
+	for _, e := range all {
+		if holds(e) {
+			with = append(with, e)
+		} else {
+			without = append(without, e)
+		}
+	}
+	return with, without
 }
 
 // issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which he may make tokens.
@@ -177,6 +186,6 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	if err := v.Patch(r.Context(), o, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/registration", http.StatusSeeOther)
+	http.Redirect(w, r, local(cmp.Or(r.PostFormValue("to"), registrationPath)), http.StatusSeeOther)
 	return nil
 }

@@ -36,11 +36,11 @@ func labelled(selector *metav1.LabelSelector, namespace string) criterion {
 	if err != nil {
 		return criterion{Text: fmt.Sprintf("a selector that cannot be read: %v", err)}
 	}
-	q := query{Namespace: namespace, Selector: parsed.String(), Group: byWorkspace}
+	q := query{Path: fleetPath, Namespace: namespace, Selector: parsed.String(), Group: byWorkspace}
 	if parsed.Empty() {
-		return criterion{"any labels", q.link()}
+		return criterion{"any labels", q.Link()}
 	}
-	return criterion{q.Selector, q.link()}
+	return criterion{q.Selector, q.Link()}
 }
 
 // member is the criterion of a name.

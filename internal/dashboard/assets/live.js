@@ -128,7 +128,7 @@ if (search) {
   let typed;
   const show = () => {
     const query = new URLSearchParams([...new FormData(search)].filter(([, value]) => value !== ""));
-    const url = "/?" + query;
+    const url = new URL(search.action).pathname + "?" + query;
     history.replaceState(null, "", url);
     load(url);
   };
