@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ type shownDelivery struct {
 	Title, State string
 	Findings     []explain.Finding
 	Partitions   []partition
+	Rollout      *rollout
 	Targets      []target
 	// More is of how many more members something is said.
 	More int
@@ -42,6 +44,10 @@ type partition struct {
 // target is a member to which something is delivered, with what keeps it from being ready there.
 type target struct {
 	Name, State, Text string
+	// Path is the page of the member; empty if the name does not say which one it is.
+	Path string
+	// Resources is the number of the resources that it was asked for, and whether they are the newest; only of a placement.
+	Resources string
 }
 
 // delivery is the view of one Bundle or placement, which is read as the visitor.
@@ -63,9 +69,9 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	case *fleet.Bundle:
 		shown.ofBundle(o)
 	case *placement.ClusterResourcePlacement:
-		shown.ofPlacement(o.Spec.Policy, o.Status.PlacementStatuses)
+		shown.ofPlacement(o, &o.Spec, &o.Status)
 	case *placement.ResourcePlacement:
-		shown.ofPlacement(o.Spec.Policy, o.Status.PlacementStatuses)
+		shown.ofPlacement(o, &o.Spec, &o.Status)
 	}
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
@@ -104,18 +110,22 @@ func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
 		d.Partitions = append(d.Partitions, one)
 	}
 	for _, not := range status.Summary.NonReadyResources {
-		d.Targets = append(d.Targets, target{not.Name, string(not.State), not.Message})
+		d.Targets = append(d.Targets, target{Name: not.Name, State: string(not.State), Text: not.Message})
 	}
 }
 
-// ofPlacement adds whom it selects, the members that were picked, and why one is not ready.
-func (d *shownDelivery) ofPlacement(policy *placement.PlacementPolicy, members []placement.PerClusterStatus) {
-	d.Selections = picksOf(policy)
-	if policy != nil {
-		d.Number = policy.NumberOfClusters
+// ofPlacement adds whom it selects, the steps of its rollout, the members that were picked, and why one is not ready.
+func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSpec, status *placement.PlacementStatus) {
+	d.Selections = picksOf(spec.Policy)
+	if spec.Policy != nil {
+		d.Number = spec.Policy.NumberOfClusters
 	}
-	for _, member := range members {
-		one := target{Name: member.ClusterName, State: view.StateNew}
+	kind, _, _ := strings.Cut(view.Title(o), " ")
+	if d.Rollout = rolloutOf(kind, &spec.Strategy, status); d.Rollout != nil && o.GetDeletionTimestamp() != nil {
+		d.Rollout.Verdict = "It is being deleted, and nothing is rolled out any more."
+	}
+	for _, member := range status.PlacementStatuses {
+		one := target{Name: member.ClusterName, State: view.StateNew, Path: memberPath(member.ClusterName), Resources: numbered(member.ObservedResourceIndex, status.ObservedResourceIndex)}
 		for _, condition := range member.Conditions {
 			one.State = view.StateReady
 			if condition.Status != metav1.ConditionTrue {
@@ -128,4 +138,6 @@ func (d *shownDelivery) ofPlacement(policy *placement.PlacementPolicy, members [
 		}
 		d.Targets = append(d.Targets, one)
 	}
+	unready, ready := partitioned(d.Targets, func(t target) bool { return t.State != view.StateReady }) // not all may be shown
+	d.Targets = append(unready, ready...)
 }

@@ -24,6 +24,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
@@ -49,8 +50,22 @@ func looking(r rig) map[string]string {
 		Summary: fleet.BundleSummary{NonReadyResources: []fleet.NonReadyResource{{Name: workspace + "/edge-00", State: "ErrApplied", Message: strings.Repeat("no ", 50)}}}}
 	r.check(r.Status().Update(r.t.Context(), shop))
 	r.asking(workspace)
+	placed := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: placement.PlacementSpec{ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: workspace}}}}
+	create(placed)
+	r.check(r.Get(r.t.Context(), client.ObjectKeyFromObject(placed), placed))
+	placed.Status = placement.PlacementStatus{ObservedResourceIndex: "4", Members: "0/3", PlacementStatuses: []placement.PerClusterStatus{dated(at(workspace+"/"+long, placement.ConditionRolloutStarted, "waits for its turn", metav1.ConditionFalse)),
+		dated(at(workspace+"/edge-00", placement.ConditionAvailable, strings.Repeat("no ", 50), metav1.ConditionFalse)), dated(at("east", "", "", ""))}}
+	r.check(r.Status().Update(r.t.Context(), placed))
 	return map[string]string{"fleet": "/", "states": "/?group=state", "member": "/members/" + workspace + "/" + long, "membercluster": "/members/east",
-		"deliveries": "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration", "problem": "/members/nobody"}
+		"deliveries": "/deliveries", "delivery": "/deliveries/bundles/" + workspace + "/shop", "placement": "/deliveries/clusterresourceplacements/shop", "token": "/tokens/" + workspace + "/token", "registration": "/registration", "problem": "/members/nobody"}
+}
+
+// dated has the conditions of a member what an API server asks for.
+func dated(s placement.PerClusterStatus) placement.PerClusterStatus {
+	for i := range s.Conditions {
+		s.Conditions[i].LastTransitionTime, s.Conditions[i].Reason = metav1.Now(), "Because"
+	}
+	return s
 }
 
 // looksAt opens a page in a window of a width, in light or dark colours.

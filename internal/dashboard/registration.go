@@ -116,8 +116,8 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown})
 }
 
-// partitioned are the entries for which something holds, and the others.
-func partitioned(all []*entry, holds func(*entry) bool) (with, without []*entry) {
+// partitioned are those of all for which something holds, and the others.
+func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
 	for _, e := range all {
 		if holds(e) {
 			with = append(with, e)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -34,6 +35,10 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 	r.check(r.Create(t.Context(), shop))
 	shop.Status.PartitionStatus = []fleet.PartitionStatus{{Name: "canary", Count: 2, Unavailable: 2}, {Name: "rest", Count: 3}}
 	r.check(r.Status().Update(t.Context(), shop))
+	placed := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "cart"}, Spec: placement.PlacementSpec{ResourceSelectors: []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}}}}
+	r.check(r.Create(t.Context(), placed))
+	placed.Status.PlacementStatuses = []placement.PerClusterStatus{dated(at("near", placement.ConditionRolloutStarted, "its turn has not come", metav1.ConditionFalse)), dated(at("first", placement.ConditionAvailable, "no replicas", metav1.ConditionFalse))}
+	r.check(r.Status().Update(t.Context(), placed))
 	address, tenant := r.shared(), r.tenant("tenant", mine, reads("clusters"))
 	admin := r.Account(t, "dashboard-admin", "cluster-admin")
 	for _, row := range []struct {
@@ -60,6 +65,8 @@ func TestAVisitorSeesTheWorkspacesThatKubectlWouldShowHim(t *testing.T) {
 		{"/?group=colour", admin, 400, []string{"cannot be grouped by"}, nil},
 		{"/deliveries/bundles/others/shop", tenant, 403, []string{"cannot get resource"}, []string{"canary"}},
 		{"/deliveries/bundles/others/shop", admin, 200, []string{"Bundle others/shop", "canary", "2 are unavailable, which is too many", "waits for those before"}, nil},
+		{"/deliveries/resourceplacements/others/cart", tenant, 403, []string{"cannot get resource"}, []string{"first"}},
+		{"/deliveries/resourceplacements/others/cart", admin, 200, []string{"1 member waits for its turn, until enough of the others are available: first (no replicas).", `<a href="/members/near">`}, nil},
 		{"/deliveries/secrets/others/shop", admin, 400, []string{"nothing that is delivered"}, nil},
 		{"/nothing", admin, 404, nil, nil},
 		{"/live?page=/deliveries/secrets/others/shop", admin, 400, nil, nil},

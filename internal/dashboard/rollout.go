@@ -1,0 +1,194 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+const (
+	// mostNamed is how many members of a step are named, mostBlockers with how many of those that others wait for it is said why.
+	mostNamed    = 20
+	mostBlockers = 3
+)
+
+// rollout is how far a placement is with bringing its resources to the members that it picked, as its status says.
+type rollout struct {
+	// Verdict says who waits for whom, Rule how many may change at a time.
+	Verdict, Rule string
+	Steps         []step
+}
+
+// step is how far some members are.
+type step struct {
+	Name string
+	// Count of All members are so far; some of them are named.
+	Count, All int
+	Members    []link
+	More       int
+}
+
+// progress is how far one member is.
+type progress int
+
+// A member goes from the first to the last.
+const (
+	waits     progress = iota // its turn has not come
+	beingSent                 // it is sent the newest resources, or something stands in the way
+	sent                      // it has them, and they are not available yet
+	done
+)
+
+// stepNames and comparedNames say how far members are, if resources are applied there and if they are only compared.
+var (
+	stepNames     = []string{waits: "wait for their turn", beingSent: "are next, or cannot be sent the newest", sent: "were sent the newest, which is not available yet", done: "have the newest, and it is available"}
+	comparedNames = []string{waits: stepNames[waits], beingSent: stepNames[beingSent], sent: "were sent the newest, which has not been compared yet", done: "have been compared with the newest"}
+)
+
+// progressOf is how far a member is, and the condition that says what is missing.
+func progressOf(conditions []metav1.Condition, onlyCompares bool) (progress, metav1.Condition) {
+	last := []string{placement.ConditionApplied, placement.ConditionAvailable}
+	if onlyCompares {
+		last = []string{placement.ConditionDiffReported}
+	}
+	order := append([]string{placement.ConditionRolloutStarted, placement.ConditionOverridden, placement.ConditionWorkSynchronized}, last...)
+	for i, kind := range order {
+		c := meta.FindStatusCondition(conditions, kind)
+		if c == nil {
+			c = &metav1.Condition{Type: kind, Status: metav1.ConditionUnknown}
+		}
+		if c.Status != metav1.ConditionTrue {
+			return []progress{waits, beingSent, beingSent, sent, sent}[i], *c
+		}
+	}
+	return done, metav1.Condition{}
+}
+
+// rolloutOf is the rollout of a placement; nil while it has picked nobody. The status names at most some hundreds of the members, those that need attention first.
+func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placement.PlacementStatus) *rollout {
+	onlyCompares := strategy.ApplyStrategy != nil && strategy.ApplyStrategy.Type == placement.ApplyReportDiff
+	members, missing := map[progress][]string{}, map[string]metav1.Condition{}
+	listed := 0
+	for _, m := range status.PlacementStatuses {
+		if !meta.IsStatusConditionTrue(m.Conditions, placement.ConditionScheduled) {
+			continue // it is named to say why it is not picked
+		}
+		listed++
+		at, c := progressOf(m.Conditions, onlyCompares)
+		members[at] = append(members[at], m.ClusterName)
+		missing[m.ClusterName] = c
+	}
+	if listed == 0 {
+		return nil
+	}
+	_, all := share(status.Members)
+	all = max(all, listed)
+	r := &rollout{Rule: ruleOf(strategy)}
+	for _, at := range []progress{done, sent, beingSent, waits} {
+		one := step{Name: stepNames[at], Count: len(members[at]), All: all}
+		if at == done {
+			one.Count += all - listed // those that are not named are well
+		}
+		if onlyCompares {
+			one.Name = comparedNames[at]
+		}
+		names, _ := atMost(mostNamed, members[at])
+		for _, name := range names {
+			one.Members = append(one.Members, link{name, memberPath(name)})
+		}
+		if one.More = one.Count - len(names); one.Count > 0 || at == done {
+			r.Steps = append(r.Steps, one)
+		}
+	}
+	r.Verdict = verdictOf(members, missing, all, strategy, meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted))
+	if c := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
+		if c.Reason != reasonUnfulfilled {
+			r.Verdict = "The hub has stopped it, and what is placed stays as it is: " + c.Message
+			return r
+		}
+		r.Verdict += " Not as many members could be picked as are asked for: " + c.Message
+	}
+	return r
+}
+
+// reasonUnfulfilled is that of a placement for which there are not enough members, and which is rolled out to those that there are.
+const reasonUnfulfilled = "SchedulingPolicyUnfulfilled"
+
+// verdictOf says who waits for whom. Besides the members that are listed it goes by the condition of the placement itself, which knows of those that have yet to lose it.
+func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy, started *metav1.Condition) string {
+	waiting, blocking := members[waits], slices.Concat(members[sent], members[beingSent])
+	switch {
+	case len(waiting) == 0 && started != nil && started.Status == metav1.ConditionFalse:
+		return "It is not finished: " + started.Message
+	case len(waiting) == 0 && len(blocking) == 0:
+		return fmt.Sprintf("It is finished: %s.", amount(all, "has the newest resources", "have the newest resources"))
+	case len(waiting) == 0:
+		return fmt.Sprintf("Nobody waits for another: %s, which is not finished on %s.", amount(all, "is told of the newest resources", "are told of the newest resources"), named(blocking, missing))
+	case len(blocking) > 0:
+		return fmt.Sprintf("%s, until enough of the others are available: %s.", amount(len(waiting), "waits for its turn", "wait for their turn"), named(blocking, missing))
+	}
+	return fmt.Sprintf("%s: %s. Where nobody can tell whether resources work, they count as available %d seconds after they were applied.",
+		amount(len(waiting), "waits", "wait"), named(waiting, missing), unavailablePeriod(strategy))
+}
+
+// amount says what some members do.
+func amount(n int, one, many string) string {
+	if n == 1 {
+		return "1 member " + one
+	}
+	return fmt.Sprintf("%d members %s", n, many)
+}
+
+// named are some of the members, each with what is missing there.
+func named(names []string, missing map[string]metav1.Condition) string {
+	shown, more := atMost(mostBlockers, names)
+	var texts []string
+	for _, name := range shown {
+		texts = append(texts, fmt.Sprintf("%s (%s)", name, cmp.Or(strings.TrimSpace(missing[name].Message), "the hub has said nothing yet")))
+	}
+	text := strings.Join(texts, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// ruleOf says how many members may change at a time.
+func ruleOf(strategy *placement.RolloutStrategy) string {
+	most, surge := "25%", "25%"
+	if c := strategy.RollingUpdate; c != nil {
+		if c.MaxUnavailable != nil {
+			most = c.MaxUnavailable.String()
+		}
+		if c.MaxSurge != nil {
+			surge = c.MaxSurge.String()
+		}
+	}
+	text := fmt.Sprintf("A change makes at most %s of the members unavailable at a time, and at least one; at most %s more than asked for hold the resources meanwhile.", most, surge)
+	if strategy.Type == placement.RolloutExternal {
+		text = "The strategy External is not supported, so it rolls out as with RollingUpdate. " + text
+	}
+	return text
+}
+
+// numbered is the number of the resources of a member.
+func numbered(has, newest string) string {
+	if has != "" && has == newest {
+		return has + ", the newest"
+	}
+	return has
+}
+
+// unavailablePeriod is the one of a strategy, in seconds.
+func unavailablePeriod(strategy *placement.RolloutStrategy) int32 {
+	if c := strategy.RollingUpdate; c != nil && c.UnavailablePeriodSeconds != nil {
+		return *c.UnavailablePeriodSeconds
+	}
+	return 60
+}
