@@ -116,6 +116,8 @@ func (s *Server) Handler() http.Handler {
 		"GET /deliveries/{resource}/{name}":             s.delivery,
 		"GET /deliveries/{resource}/{namespace}/{name}": s.delivery,
 		"GET /registration":                             s.registration,
+		"POST /members/{name}":                          s.decideMember,
+		"POST /members/{namespace}/{name}":              s.decideMember,
 		"POST /requests/{namespace}/{name}":             s.decide,
 		"POST /tokens":                                  s.createToken,
 		"GET /tokens/{namespace}/{name}":                s.token,

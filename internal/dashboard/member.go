@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -29,12 +30,16 @@ const mostMoments = 50
 // shownMember is the view of one member.
 type shownMember struct {
 	Title, Name, State string
-	Labels             map[string]string
-	Facts              []fact
-	Findings           []explain.Finding
-	Life               []moment
-	Usage              []usage
-	Tree               *view.Node
+	UID                types.UID
+	// Decisions are those that the visitor may make, Decidable what they go by.
+	Decisions []memberDecision
+	Decidable string
+	Labels    map[string]string
+	Facts     []fact
+	Findings  []explain.Finding
+	Life      []moment
+	Usage     []usage
+	Tree      *view.Node
 	// Unseen is what could not be looked at, and why.
 	Unseen []string
 }
@@ -57,15 +62,14 @@ type usage struct {
 
 // member is the view of one member, which is read as the visitor.
 func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	var record client.Object = &clusterv1beta1.MemberCluster{}
-	if key.Namespace != "" {
-		record = &fleet.Cluster{}
-	}
-	if err := v.Get(r.Context(), key, record); err != nil {
+	record, err := readMember(r, v)
+	if err != nil {
 		return err
 	}
-	m := &shownMember{Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels()}
+	m := &shownMember{Title: view.Title(record), Name: view.NameOf(record), State: view.State(record), Labels: record.GetLabels(), UID: record.GetUID(), Decidable: decidable(record)}
+	if m.Decisions, err = s.allowedDecisions(r.Context(), v, record); err != nil {
+		return err
+	}
 	row := view.Row(record, time.Now())
 	for i, name := range view.MemberColumns {
 		if i > 2 && name != "WHY" && row[i] != view.Nothing { // the rest is in the heading and the explanation

@@ -3,16 +3,12 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/view"
@@ -101,7 +97,7 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 		_, said := o.Annotations[fleet.AnnotationApproved]
 		one := request{entry: e, Waits: waitsForSomebody(e), Again: said && !o.Status.Granted}
 		if one.Waits || one.Again {
-			if one.Decides, err = s.mayDecide(r.Context(), v, o.Namespace); err != nil {
+			if one.Decides, err = s.mayDecide(r.Context(), v, requests, o.Namespace); err != nil {
 				return err
 			}
 		}
@@ -145,47 +141,4 @@ func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string,
 	}
 	slices.Sort(workspaces)
 	return workspaces, nil
-}
-
-// mayDecide says whether a visitor may approve and deny requests of a workspace: that takes the verb approve, besides the right to edit them.
-func (s *Server) mayDecide(ctx context.Context, v *visitor, namespace string) (bool, error) {
-	approve, err := v.may(ctx, "approve", requests, namespace)
-	if err != nil || !approve {
-		return false, err
-	}
-	return v.may(ctx, "patch", requests, namespace)
-}
-
-// decide approves or denies a request, as the visitor, if it is still the one that he saw.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	var value any
-	switch r.PostFormValue("decision") {
-	case "approve":
-		value = "true"
-	case "deny":
-		value = "false"
-	case "reconsider":
-		value = nil // it asks again
-	default:
-		return &inputError{errors.New("the decision about a request is approve, deny or reconsider")}
-	}
-	o := &fleet.ClusterRegistration{}
-	if err := v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o); err != nil {
-		return err
-	}
-	if uid := types.UID(r.PostFormValue("uid")); o.UID != uid {
-		return &inputError{fmt.Errorf("request %s is another one than you have seen: look at it, and decide again", view.NameOf(o))}
-	}
-	if o.Status.Reason != r.PostFormValue("reason") {
-		return &inputError{fmt.Errorf("request %s has changed since you have seen it (%s: %s): look at it, and decide again", view.NameOf(o), o.Status.Reason, o.Status.Message)}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.UID, "annotations": map[string]any{fleet.AnnotationApproved: value}}})
-	if err != nil {
-		return err
-	}
-	if err := v.Patch(r.Context(), o, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return err
-	}
-	http.Redirect(w, r, local(cmp.Or(r.PostFormValue("to"), registrationPath)), http.StatusSeeOther)
-	return nil
 }

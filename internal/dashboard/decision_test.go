@@ -1,0 +1,132 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/testbrowser"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+func TestWhatCanBeDecidedAboutAMember(t *testing.T) {
+	now := metav1.Now()
+	cluster := func(approved corev1.ConditionStatus, annotations map[string]string) *fleet.Cluster {
+		c := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "web", Annotations: annotations}}
+		if approved != "" {
+			c.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionDeliveryApproved, Status: approved}}
+		}
+		return c
+	}
+	leaving := cluster("False", nil)
+	leaving.DeletionTimestamp = &now
+	for what, c := range map[string]struct {
+		record client.Object
+		want   string
+	}{
+		"a Cluster of a workspace that does not ask": {cluster("", nil), "revoke"},
+		"one that waits for somebody":                {cluster("False", nil), "approve deny revoke"},
+		"one that was denied":                        {cluster("False", map[string]string{fleet.AnnotationApproved: "false"}), "approve revoke"},
+		"one that was approved":                      {cluster("True", map[string]string{fleet.AnnotationApproved: "true"}), "deny revoke"},
+		"one that was revoked":                       {cluster("", map[string]string{clusterv1beta1.AnnotationRevoked: "true"}), "readmit"},
+		"one that leaves":                            {leaving, ""},
+		"a MemberCluster":                            {&clusterv1beta1.MemberCluster{}, "revoke"},
+	} {
+		if got := decidable(c.record); got != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
+		}
+	}
+}
+
+// awaiting has the hub say of a Cluster that it waits for approval.
+func (r rig) awaiting(c *fleet.Cluster) *fleet.Cluster {
+	r.t.Helper()
+	c.Status.Conditions = append(c.Status.Conditions, fleet.Condition{Type: fleet.ConditionDeliveryApproved, Status: corev1.ConditionFalse, Reason: "ApprovalRequired", Message: "somebody approves it"})
+	r.check(r.Status().Update(r.t.Context(), c))
+	return c
+}
+
+func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("deciding")
+	web := r.awaiting(r.cluster(workspace, "web", "", "", nil))
+	rule := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{clusters}, Verbs: verbs}
+	}
+	address := r.shared()
+	reader, editor, approver := r.tenant("member-reader", workspace, rule("get", "list")), r.tenant("member-editor", workspace, rule("get", "list", "patch")),
+		r.tenant("member-approver", workspace, rule("get", "list", "patch", "approve"))
+	path := address + "/members/deciding/web"
+	for token, offered := range map[string][3]bool{reader: {false, false, false}, editor: {false, false, true}, approver: {true, true, true}} {
+		page := r.ask(http.MethodGet, path, token, "").text
+		for i, value := range []string{"approve", "deny", "revoke"} {
+			if strings.Contains(page, `value="`+value+`"`) != offered[i] {
+				t.Errorf("%s is offered: %t", value, !offered[i])
+			}
+		}
+	}
+	form := func(decision, uid, reason string) string {
+		return url.Values{"decision": {decision}, "uid": {uid}, "reason": {reason}}.Encode()
+	}
+	is, now := string(web.UID), "approve deny revoke"
+	for what, got := range map[string]answer{
+		"403 who may only read":               r.ask(http.MethodPost, path, reader, form("approve", is, now)),
+		"403 who may only read, to revoke":    r.ask(http.MethodPost, path, reader, form("revoke", is, now)),
+		"401 nobody":                          r.ask(http.MethodPost, path, "", form("approve", is, now)),
+		"403 a page of another site":          r.ask(http.MethodPost, path, approver, form("approve", is, now), "Sec-Fetch-Site", "cross-site"),
+		"403 another workspace":               r.ask(http.MethodPost, address+"/members/others/web", approver, form("approve", is, now)),
+		"400 another Cluster of its name":     r.ask(http.MethodPost, path, approver, form("approve", "another", now)),
+		"400 one that does not wait any more": r.ask(http.MethodPost, path, approver, form("approve", is, "deny revoke")),
+		"400 another decision":                r.ask(http.MethodPost, path, approver, form("perhaps", is, now)),
+	} {
+		if want, _, _ := strings.Cut(what, " "); want != strconv.Itoa(got.status) {
+			t.Errorf("%s: %d %s", what, got.status, got.text)
+		}
+	}
+	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+	if len(web.Annotations) > 0 {
+		t.Fatalf("it was decided: %v", web.Annotations)
+	}
+	if got := r.ask(http.MethodPost, path, approver, form("approve", is, now)); got.status != http.StatusSeeOther || got.header.Get("Location") != "/members/deciding/web" {
+		t.Errorf("the approver: %d %s", got.status, got.text)
+	}
+	r.check(r.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+	if web.Annotations[fleet.AnnotationApproved] != "true" {
+		t.Errorf("it is not approved: %v", web.Annotations)
+	}
+}
+
+func TestDecidingAboutAMemberInTheBrowser(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("judging")
+	web := r.awaiting(r.cluster(workspace, "web", "", "", nil))
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	b.Do(chromedp.Navigate(b.JS("location.origin") + "/members/judging/web"))
+	annotation := func(name string) func() error {
+		return func() error {
+			if err := r.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil || web.Annotations[name] != "true" {
+				return fmt.Errorf("%v %v", web.Annotations, err)
+			}
+			return nil
+		}
+	}
+	b.Do(chromedp.WaitVisible("button[value=approve]"), chromedp.Click("button[value=approve]"), chromedp.WaitVisible("h1"))
+	testkube.Eventually(t, "it is approved", annotation(fleet.AnnotationApproved))
+	web.Status.Conditions[1].Status = corev1.ConditionTrue // as the hub says then
+	r.check(r.Status().Update(t.Context(), web))
+	b.Becomes("nobody is waited for", `document.querySelector("button[value=approve]") === null`, "true")
+	b.Do(chromedp.Click("details.make summary"), chromedp.WaitVisible("button[value=revoke]"), chromedp.Click("button[value=revoke]"), chromedp.WaitVisible("button[value=readmit]"))
+	testkube.Eventually(t, "it is revoked", annotation(clusterv1beta1.AnnotationRevoked))
+}
