@@ -104,7 +104,7 @@ func (s *Server) allowedDecisions(ctx context.Context, v *visitor, record client
 		resource = clusters
 	}
 	for _, d := range decisionsOf(record) {
-		may := false
+		var may bool
 		if approvesMember[d.Value] {
 			may, err = s.mayDecide(ctx, v, resource, record.GetNamespace())
 		} else {
