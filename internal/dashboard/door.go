@@ -117,11 +117,11 @@ func cookieOf(r *http.Request) (name string, secure bool) {
 
 func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
 	if token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is {
-		return d.by(r.Context(), token)
+		return d.by(r.Context(), r.RemoteAddr, token)
 	}
 	name, _ := cookieOf(r)
 	if cookie, err := r.Cookie(name); err == nil && cookie.Value != "" {
-		return d.by(r.Context(), cookie.Value)
+		return d.by(r.Context(), r.RemoteAddr, cookie.Value)
 	}
 	return nil, errNobody
 }
@@ -145,7 +145,7 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 				"This token has %d characters, and browsers keep no more than some %d: have a proxy that signs users in send it in the header Authorization, or use another one.", len(token), mostInCookie)}})
 			return
 		}
-		if _, err := d.by(r.Context(), token); err != nil || token == "" {
+		if _, err := d.by(r.Context(), r.RemoteAddr, token); err != nil || token == "" {
 			status, said := http.StatusUnauthorized, "The API server of the hub does not accept this token: it is another cluster's, or has expired."
 			switch {
 			case errors.Is(err, errTooMany):

@@ -143,8 +143,7 @@ var errTooMany = errors.New("too much is asked for at once: try again in a momen
 type visitors struct {
 	config *rest.Config // with the address and the CA, and no credential
 	mapper meta.RESTMapper
-	// limit is how often the API server is asked about a token that is new: strangers cannot make the dashboard flood it.
-	limit flowcontrol.RateLimiter
+	limit  *strangers
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]*welcomed
@@ -157,17 +156,17 @@ type welcomed struct {
 }
 
 func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
-	return &visitors{config: rest.AnonymousClientConfig(config), mapper: mapper, limit: flowcontrol.NewTokenBucketRateLimiter(20, 100), known: map[[sha256.Size]byte]*welcomed{}}
+	return &visitors{config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newStrangers(), known: map[[sha256.Size]byte]*welcomed{}}
 }
 
-// by is the visitor who has a token, which the API server is asked about now and then.
-func (all *visitors) by(ctx context.Context, token string) (*visitor, error) {
+// by is the visitor who comes from an address with a token, about which the API server is asked now and then.
+func (all *visitors) by(ctx context.Context, address, token string) (*visitor, error) {
 	key := sha256.Sum256([]byte(token))
 	all.mu.Lock()
 	have := all.known[key]
 	all.mu.Unlock()
 	if have == nil {
-		return all.welcome(ctx, key, token)
+		return all.welcome(ctx, key, address, token)
 	}
 	if time.Since(have.at) < believed {
 		return have.visitor, nil
@@ -185,8 +184,8 @@ func (all *visitors) by(ctx context.Context, token string) (*visitor, error) {
 }
 
 // welcome asks the API server about a token that is new.
-func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, token string) (*visitor, error) {
-	if !all.limit.TryAccept() {
+func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address, token string) (*visitor, error) {
+	if !all.limit.accept(address, time.Now()) {
 		return nil, errTooMany
 	}
 	config := rest.CopyConfig(all.config)

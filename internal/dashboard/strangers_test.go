@@ -1,0 +1,103 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestNoAddressUsesUpWhatOthersNeedToSignIn(t *testing.T) {
+	s, now := newStrangers(), time.Now()
+	accepted := 0
+	for range 1000 {
+		if s.accept("192.0.2.1:4711", now) {
+			accepted++
+		}
+	}
+	if most := strangersEach * (atOnce + 2); accepted < strangersEach*atOnce || accepted > most {
+		t.Errorf("%d tokens of one address were asked about, want at most %d", accepted, most)
+	}
+	for remote, want := range map[string]bool{"192.0.2.1:4712": false, "[::ffff:192.0.2.1]:4713": false, "192.0.2.2:4711": true, "[2001:db8::1]:1": true, "what is this": true} {
+		if got := s.accept(remote, now); got != want {
+			t.Errorf("one of %s is asked about: %t", remote, got)
+		}
+	}
+	for i := range 1000 {
+		s.accept(fmt.Sprintf("[2001:db8::%x]:1", i), now)
+	}
+	if s.accept("[2001:db8::ffff]:1", now) {
+		t.Error("a host that changes its address in its network of IPv6 goes on and on")
+	}
+}
+
+func TestWhatIsKnownOfAddressesIsBounded(t *testing.T) {
+	s, now := newStrangers(), time.Now()
+	address := func(i int) string { return fmt.Sprintf("10.0.%d.%d:1", i/256, i%256) }
+	for i := range mostAddresses + 500 {
+		s.of(networkOf(address(i)), now)
+	}
+	if n := len(s.addresses); n != mostAddresses {
+		t.Errorf("%d addresses are known", n)
+	}
+	if s.of(networkOf(address(mostAddresses+1)), now) != s.further || s.of(networkOf(address(1)), now) == s.further {
+		t.Error("further addresses do not share a limit, or known ones do")
+	}
+	later := now.Add((atOnce + 1) * time.Second)
+	if s.of(networkOf(address(mostAddresses+1)), later) == s.further || len(s.addresses) != 1 {
+		t.Errorf("addresses that have not asked for a while are not forgotten: %d", len(s.addresses))
+	}
+}
+
+// TestRubbishOfOneAddressKeepsNobodyFromSigningIn sends from two addresses of the loopback interface.
+func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
+	r := newRig(t)
+	address, admin := r.shared(), r.Account(t, "dashboard-admin", "cluster-admin")
+	signIn := func(from, token string) int {
+		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		transport := &http.Transport{DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, to)
+		}}
+		defer transport.CloseIdleConnections()
+		once := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/sign-in", strings.NewReader(url.Values{"token": {token}}.Encode()))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		response, err := once.Do(request)
+		if err != nil {
+			t.Errorf("from %s: %v", from, err)
+			return http.StatusTooManyRequests // so that nobody waits for it
+		}
+		defer response.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body) // only the status counts
+		return response.StatusCode
+	}
+	var refused atomic.Int64
+	for round := 0; refused.Load() == 0; round++ { // a slow machine sends no more in a second than may be asked
+		if round == 10 {
+			t.Fatal("all of it was asked about")
+		}
+		var all sync.WaitGroup
+		for i := range 2 * strangersEach * atOnce {
+			all.Go(func() {
+				if signIn("127.0.0.2", fmt.Sprint("rubbish", round, i)) == http.StatusTooManyRequests {
+					refused.Add(1)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if got := signIn("127.0.0.3", admin); got != http.StatusSeeOther {
+		t.Errorf("another one who signs in: %d", got)
+	}
+}
