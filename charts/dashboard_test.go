@@ -31,6 +31,33 @@ func TestTheDashboardIsOffUnlessAskedFor(t *testing.T) {
 	}
 }
 
+func TestTheDashboardsMetricsArePortsOfPodsOnly(t *testing.T) {
+	out := hub("networkPolicy: {metricsFrom: [{podSelector: {}}]}\ndashboard: {from: [{namespaceSelector: {}}]}", "dashboard.enabled=true", "monitoring.podMonitor.enabled=true", "monitoring.podMonitor.labels.release=prometheus").mustRender(t)
+	port := func(name string) any { return []any{map[string]any{"port": name, "protocol": "TCP"}} }
+	want := []any{
+		map[string]any{"ports": port("http"), "from": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
+		map[string]any{"ports": port("metrics"), "from": []any{map[string]any{"podSelector": map[string]any{}}}},
+	}
+	ingress, _, _ := unstructured.NestedSlice(out.object(t, "NetworkPolicy", "fleet-dashboard").Object, "spec", "ingress")
+	if diff := cmp.Diff(want, ingress); diff != "" {
+		t.Errorf("who may connect to it (-want +got):\n%s", diff)
+	}
+	ports, _, _ := unstructured.NestedSlice(out.object(t, "Service", "fleet-dashboard").Object, "spec", "ports")
+	if len(ports) != 1 || ports[0].(map[string]any)["targetPort"] != "http" {
+		t.Errorf("the Service leads to %v", ports)
+	}
+	monitor := out.object(t, "PodMonitor", "fleet-dashboard")
+	selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+	labels, _, _ := out.podOf(t, "fleet-dashboard")
+	if monitor.GetLabels()["release"] != "prometheus" || len(selector) == 0 || labels["app"] != selector["app"] {
+		t.Errorf("the PodMonitor has the labels %v and selects %v", monitor.GetLabels(), selector)
+	}
+	listens, _, _ := unstructured.NestedSlice(map[string]any{"container": out.container(t, "fleet-dashboard")}, "container", "ports")
+	if diff := cmp.Diff([]any{map[string]any{"name": "http", "containerPort": float64(8082)}, map[string]any{"name": "metrics", "containerPort": float64(8080)}}, listens); diff != "" {
+		t.Errorf("where it listens (-want +got):\n%s", diff)
+	}
+}
+
 func TestTheDashboardsAccountOnlyListsAndWatches(t *testing.T) {
 	out := hub("", "dashboard.enabled=true").mustRender(t)
 	rules, _, _ := unstructured.NestedSlice(out.object(t, "ClusterRole", "fleet-dashboard").Object, "rules")

@@ -16,7 +16,7 @@ import (
 
 // NewCommand is the command muster-hub dashboard; configure reaches the hub cluster.
 func NewCommand(configure func() (*rest.Config, error)) *cobra.Command {
-	var address, namespace string
+	var address, metricsAddress, namespace string
 	var debug bool
 	command := &cobra.Command{
 		Use:   "dashboard",
@@ -44,12 +44,16 @@ It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-f
 			if err != nil {
 				return fmt.Errorf("serving the dashboard: %w", err)
 			}
+			if err := pages.serveMetrics(ctx, metricsAddress); err != nil {
+				return err
+			}
 			log.Info("dashboard started", "version", version.Version, "hub", config.Host, "address", listener.Addr().String())
 			return pages.Serve(ctx, listener)
 		},
 	}
 	set := command.Flags()
 	set.StringVar(&address, "bind-address", ":8082", "where the pages, /healthz and /readyz are served")
+	set.StringVar(&metricsAddress, "metrics-bind-address", off, "address of /metrics, such as :8080; 0 switches it off")
 	set.StringVar(&namespace, "only-namespace", "", "show what is in this workspace only; all if not said")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command

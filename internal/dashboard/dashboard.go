@@ -125,7 +125,7 @@ func (s *Server) Handler() http.Handler {
 	} {
 		mux.HandleFunc(pattern, s.forVisitors(show))
 	}
-	return http.NewCrossOriginProtection().Handler(secured(bounded(mux)))
+	return counted(http.NewCrossOriginProtection().Handler(secured(bounded(mux))))
 }
 
 // bounded bounds what a browser may send, and for how long: a form is sent at once.

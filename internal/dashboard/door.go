@@ -29,6 +29,8 @@ type door interface {
 	// entrance is the path by which the only visitor there is enters, oneEntrance one by which he does so once.
 	entrance() string
 	oneEntrance() string
+	// remembered is how many visitors there are.
+	remembered() int
 }
 
 // ownersDoor lets in who has a key: the user who started the dashboard, who was told it.
@@ -58,6 +60,8 @@ func ownersCookie(r *http.Request) string { return cookieAt("muster-key", r) }
 func (d *ownersDoor) entrance() string { return "/enter?key=" + d.key }
 
 func (d *ownersDoor) oneEntrance() string { return "/enter?key=" + d.ticket }
+
+func (*ownersDoor) remembered() int { return 1 }
 
 func (d *ownersDoor) isKey(text string) bool { return isSecret(text, d.key) }
 

@@ -183,6 +183,18 @@ func (all *visitors) by(ctx context.Context, address, token string) (*visitor, e
 	return have.visitor, err
 }
 
+// remembered is how many tokens are known with which somebody came not long ago.
+func (all *visitors) remembered() (n int) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, w := range all.known {
+		if time.Since(w.at) <= forgotten {
+			n++
+		}
+	}
+	return n
+}
+
 // welcome asks the API server about a token that is new.
 func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address, token string) (*visitor, error) {
 	if !all.limit.accept(address, time.Now()) {

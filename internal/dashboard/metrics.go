@@ -1,0 +1,119 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/muster-fleet/muster/internal/process"
+)
+
+// off is the address that switches metrics off.
+const off = "0"
+
+var (
+	pagesAnswered = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "muster_dashboard_pages_total", Help: "Requests of browsers that were answered, by view and status of HTTP; of live those streams that have ended.",
+	}, []string{"view", "status"})
+	pageSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "muster_dashboard_page_duration_seconds", Help: "How long it took to answer a browser, by view, without live.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10},
+	}, []string{"view"})
+	openStreams = prometheus.NewDesc("muster_dashboard_streams", "Pages that are sent changes at the moment.", []string{}, nil)
+	seenLately  = prometheus.NewDesc("muster_dashboard_visitors", "Tokens that are remembered: those with which somebody came in the last hour.", []string{}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *Server) Describe(all chan<- *prometheus.Desc) {
+	all <- openStreams
+	all <- seenLately
+}
+
+// Collect implements prometheus.Collector.
+func (s *Server) Collect(all chan<- prometheus.Metric) {
+	all <- prometheus.MustNewConstMetric(openStreams, prometheus.GaugeValue, float64(s.streams.Load()))
+	all <- prometheus.MustNewConstMetric(seenLately, prometheus.GaugeValue, float64(s.door.remembered()))
+}
+
+// metrics answers /metrics with those of the dashboard and of its process. They tell nothing of the fleet, and nobody's name.
+func (s *Server) metrics() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s, pagesAnswered, pageSeconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// serveMetrics serves them at an address of their own, which no Ingress leads to, until the context ends. It listens before it returns, so that a port in use is an error of the start.
+func (s *Server) serveMetrics(ctx context.Context, address string) error {
+	if address == off || address == "" {
+		return nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", process.BindAddress(address))
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w; choose another address with --metrics-bind-address, or switch them off with 0", err)
+	}
+	serving := &http.Server{Handler: s.metrics(), ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { _ = serving.Close() }) // the process ends
+	go func() {
+		if err := serving.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logr.FromContextOrDiscard(ctx).Error(err, "serving metrics ended")
+		}
+	}()
+	return nil
+}
+
+// counted counts what is answered.
+func counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun, answer := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(answer, r)
+		view := viewOf(r.Pattern)
+		if view == "" {
+			return
+		}
+		pagesAnswered.WithLabelValues(view, strconv.Itoa(answer.status)).Inc()
+		if view != "live" {
+			pageSeconds.WithLabelValues(view).Observe(time.Since(begun).Seconds())
+		}
+	})
+}
+
+// viewOf is the view that a pattern of the pages belongs to: one of a few, whatever is asked for; empty for what is no view.
+func viewOf(pattern string) string {
+	_, path, _ := strings.Cut(pattern, " ")
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
+	case "healthz", "readyz", "assets":
+		return ""
+	case "{$}":
+		return "fleet"
+	case "":
+		return "none" // what there is not, or what another site sent
+	default:
+		return first
+	}
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets an http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
