@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,7 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/testbrowser"
 )
 
-// BenchmarkDashboard: what somebody waits for who looks at a fleet of 1,000 and of 10,000 Clusters, what is sent to his browser, how soon a change reaches 50 browsers, and
+// BenchmarkDashboard: what somebody waits for who looks at a fleet of 1,000 and of 10,000 Clusters, each with the request by which it was let in, what is sent to his browser, how soon a change reaches 50 browsers, and
 // what memory that takes. No hub runs. The ceiling of a change is when a watch of the API server has it.
 func BenchmarkDashboard(b *testing.B) {
 	const viewers = 50
@@ -46,7 +47,8 @@ func BenchmarkDashboard(b *testing.B) {
 		begun := made
 		r.each(writers, func(first int) error {
 			for n := begun + first; n < members; n += writers {
-				if err := r.duplicate(of, fmt.Sprintf("edge-%05d", n)); err != nil {
+				name := fmt.Sprintf("edge-%05d", n)
+				if err := errors.Join(r.duplicate(of, name), r.letIn(name)); err != nil {
 					return err
 				}
 			}
@@ -81,6 +83,13 @@ func BenchmarkDashboard(b *testing.B) {
 			b.Fatalf("the page does not show %d members", members)
 		}
 		say("page-ms", float64(rig.Percentile(took, 0.5).Milliseconds()))
+		begunRequests := time.Now()
+		requests, sent := r.page(address+"/registration", token)
+		say("requests-ms", float64(time.Since(begunRequests).Milliseconds()))
+		say("requests-kB", float64(sent)/1000)
+		if !strings.Contains(requests, fmt.Sprintf("%d Granted", members)) {
+			b.Fatalf("the page does not count %d requests", members)
+		}
 		say("first-paint-ms", r.firstPaint(address, token))
 		p50, last, ceiling := r.changes(address, token, page, viewers)
 		say("change-ms", float64(p50.Milliseconds()))
@@ -89,6 +98,22 @@ func BenchmarkDashboard(b *testing.B) {
 		say("memory-MiB", r.rss(served))
 		r.end(served)
 	}
+}
+
+// letIn makes a request as the one by which a Cluster was let in, as large as those of agents are.
+func (r *testRig) letIn(cluster string) error {
+	ctx := context.Background()
+	one := &fleet.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.workspace, Name: "request-" + cluster, Annotations: map[string]string{"muster/requester": "system:serviceaccount:" + r.workspace + ":token"}},
+		Spec: fleet.ClusterRegistrationSpec{ClientID: cluster, ClientRandom: strings.Repeat("r", 64), ClusterLabels: map[string]string{"env": "prod", "region": "eu"},
+			AnswerKey: bytes.Repeat([]byte{1}, 32), AgentKey: bytes.Repeat([]byte{1}, 32), Signature: bytes.Repeat([]byte{1}, 64)},
+	}
+	if err := r.Create(ctx, one); err != nil {
+		return err
+	}
+	now := metav1.Now()
+	one.Status = fleet.ClusterRegistrationStatus{State: fleet.RegistrationGranted, Granted: true, GrantedAt: &now, ClusterName: cluster, Reason: "Granted", Message: "the credential was issued"}
+	return r.Status().Update(ctx, one)
 }
 
 // lookOn tells of each time that a browser is sent tiles, until the context ends.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -32,8 +33,29 @@ type entry struct {
 	since time.Time
 	// shown is another one if a line of a table says something else of it, other than how long ago something was.
 	shown uint64
-	// object is the whole, without what no view shows; nil of a member, of which there are many.
+	// asked is what only a request has.
+	asked *asked
+	// object is the whole, without what no view shows; nil of members and requests, of which there are many.
 	object client.Object
+}
+
+// asked is what the views show of a request only.
+type asked struct {
+	cluster, clientID string
+	// uid and reason are of one that was not granted, about which somebody may decide; decided says that somebody has.
+	uid     types.UID
+	reason  string
+	decided bool
+}
+
+func askedOf(r *fleet.ClusterRegistration) *asked {
+	a := &asked{cluster: r.Status.ClusterName, clientID: r.Spec.ClientID}
+	if r.Status.State != fleet.RegistrationGranted {
+		a.uid, a.reason = r.UID, r.Status.Reason
+		_, said := r.Annotations[fleet.AnnotationApproved]
+		a.decided = said && !r.Status.Granted
+	}
+	return a
 }
 
 // Name, State and Why are what templates show of it.
@@ -67,9 +89,12 @@ func entryOf(resource string, o client.Object) *entry {
 	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {
 		e.finding = &findings[0]
 	}
-	if resource == clusters || resource == memberClusters {
+	switch request, is := o.(*fleet.ClusterRegistration); {
+	case is:
+		e.asked = askedOf(request)
+	case resource == clusters, resource == memberClusters:
 		e.version = strings.Clone(view.Column(o, "VERSION", time.Now()))
-	} else {
+	default:
 		e.object = o
 	}
 	e.shown = shownOf(e, o)
@@ -119,10 +144,6 @@ func slim(o client.Object) client.Object {
 		o.Annotations, o.Status.Namespaces = nil, nil
 	case *fleet.ClusterRegistration:
 		o.Status.Answer = nil
-		if o.Status.State == fleet.RegistrationGranted { // of these there are as many as Clusters
-			o.Annotations, o.Spec, o.Status = nil, fleet.ClusterRegistrationSpec{ClientID: o.Spec.ClientID}, fleet.ClusterRegistrationStatus{
-				State: o.Status.State, Granted: o.Status.Granted, ClusterName: o.Status.ClusterName}
-		}
 	case *fleet.Bundle:
 		o.Annotations, o.Spec, o.Status.PartitionStatus = nil, fleet.BundleSpec{}, nil
 	case *placement.ClusterResourcePlacement:

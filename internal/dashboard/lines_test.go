@@ -19,9 +19,13 @@ import (
 
 // requested is a request of some minutes ago.
 func requested(name string, minutes int, state fleet.RegistrationState, cluster, clientID string) *entry {
-	return entryOf(requests, &fleet.ClusterRegistration{
+	return entryOf(requests, asksSince(name, minutes, state, cluster, clientID))
+}
+
+func asksSince(name string, minutes int, state fleet.RegistrationState, cluster, clientID string) *fleet.ClusterRegistration {
+	return &fleet.ClusterRegistration{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{fleet.LabelRegistrationToken: "t"}, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Duration(minutes) * time.Minute))},
-		Spec:       fleet.ClusterRegistrationSpec{ClientID: clientID}, Status: fleet.ClusterRegistrationStatus{State: state, ClusterName: cluster}})
+		Spec:       fleet.ClusterRegistrationSpec{ClientID: clientID}, Status: fleet.ClusterRegistrationStatus{State: state, ClusterName: cluster}}
 }
 
 func delivered(name, reason string) *entry {
@@ -80,7 +84,7 @@ func TestATableHasABoundedNumberOfLinesAndCountsAll(t *testing.T) {
 		if i == 7777 {
 			state = fleet.RegistrationPending
 		}
-		asking = append(asking, requested(fmt.Sprintf("r-%05d", i), i, state, fmt.Sprintf("edge-%05d", i), "").object)
+		asking = append(asking, asksSince(fmt.Sprintf("r-%05d", i), i, state, fmt.Sprintf("edge-%05d", i), ""))
 		giving = append(giving, delivered(fmt.Sprintf("b-%05d", i), map[bool]string{true: "ErrApplied"}[i == 8888]).object)
 	}
 	s.roll.replace(requests, asking)

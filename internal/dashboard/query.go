@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
-
-	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
 // The paths of the views that can be searched.
@@ -63,8 +61,7 @@ func (q *query) isNamed(e *entry) bool {
 	if strings.Contains(e.name, q.Name) {
 		return true
 	}
-	r, ok := e.object.(*fleet.ClusterRegistration)
-	return ok && (strings.Contains(r.Status.ClusterName, q.Name) || strings.Contains(r.Spec.ClientID, q.Name))
+	return e.asked != nil && (strings.Contains(e.asked.cluster, q.Name) || strings.Contains(e.asked.clientID, q.Name))
 }
 
 // Searched says that not all objects are meant.

@@ -27,19 +27,20 @@ type registering struct {
 // request is a request to register.
 type request struct {
 	*entry
-	// Waits says that somebody has to decide, Again that a decision of before has to be taken back first, and Decides that the visitor may.
-	Waits, Again, Decides bool
+	// Decides says that the visitor may decide about it.
+	Decides bool
 }
 
-func (r request) of() *fleet.ClusterRegistration { return r.object.(*fleet.ClusterRegistration) }
-func (r request) Path() string                   { return "/requests/" + r.name }
-func (r request) UID() types.UID                 { return r.of().UID }
-func (r request) Cluster() string                { return r.of().Status.ClusterName }
-func (r request) ClientID() string               { return r.of().Spec.ClientID }
-func (r request) Since() time.Time               { return r.of().CreationTimestamp.Time }
-func (r request) Reason() string                 { return r.of().Status.Reason }
-func (r request) Why() string                    { return r.of().Status.Message }
-func (r request) TokenName() string              { return r.labels[fleet.LabelRegistrationToken] }
+func (r request) Path() string      { return "/requests/" + r.name }
+func (r request) UID() types.UID    { return r.asked.uid }
+func (r request) Cluster() string   { return r.asked.cluster }
+func (r request) ClientID() string  { return r.asked.clientID }
+func (r request) Since() time.Time  { return r.since }
+func (r request) Reason() string    { return r.asked.reason }
+func (r request) TokenName() string { return r.labels[fleet.LabelRegistrationToken] }
+
+// Again says that a decision of before has to be taken back first.
+func (r request) Again() bool { return r.asked.decided }
 
 // waitsForSomebody says that a request waits for a decision.
 func waitsForSomebody(e *entry) bool { return e.state == string(fleet.RegistrationPending) }
@@ -56,7 +57,7 @@ func byDecision(a, b *entry) int {
 		}
 		return 1
 	}
-	age := a.object.GetCreationTimestamp().Compare(b.object.GetCreationTimestamp().Time)
+	age := a.since.Compare(b.since)
 	if !waitsForSomebody(a) {
 		age = -age
 	}
@@ -93,11 +94,9 @@ func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor
 	asking, given := partitioned(all.matching, func(e *entry) bool { return e.resource == requests })
 	shown.RequestLines, shown.TokenLines = all.lines(asking, byDecision), all.lines(given, byUrgency)
 	for _, e := range shown.RequestLines.shown {
-		o := e.object.(*fleet.ClusterRegistration)
-		_, said := o.Annotations[fleet.AnnotationApproved]
-		one := request{entry: e, Waits: waitsForSomebody(e), Again: said && !o.Status.Granted}
-		if one.Waits || one.Again {
-			if one.Decides, err = s.mayDecide(r.Context(), v, requests, o.Namespace); err != nil {
+		one := request{entry: e}
+		if waitsForSomebody(e) || one.Again() {
+			if one.Decides, err = s.mayDecide(r.Context(), v, requests, e.namespace); err != nil {
 				return err
 			}
 		}
