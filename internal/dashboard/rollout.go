@@ -109,7 +109,7 @@ func rolloutOf(kind string, strategy *placement.RolloutStrategy, status *placeme
 	r.Verdict = verdictOf(members, missing, all, strategy, meta.FindStatusCondition(status.Conditions, kind+placement.ConditionRolloutStarted))
 	if c := meta.FindStatusCondition(status.Conditions, kind+placement.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		if c.Reason != reasonUnfulfilled {
-			r.Verdict = "The hub has stopped it, and what is placed stays as it is: " + c.Message
+			r.Verdict = "The hub has stopped it: " + c.Message
 			return r
 		}
 		r.Verdict += " Not as many members could be picked as are asked for: " + c.Message
@@ -129,12 +129,15 @@ func verdictOf(members map[progress][]string, missing map[string]metav1.Conditio
 	case len(waiting) == 0 && len(blocking) == 0:
 		return fmt.Sprintf("It is finished: %s.", amount(all, "has the newest resources", "have the newest resources"))
 	case len(waiting) == 0:
-		return fmt.Sprintf("Nobody waits for another: %s, which is not finished on %s.", amount(all, "is told of the newest resources", "are told of the newest resources"), named(blocking, missing))
+		return fmt.Sprintf("No member waits for another; it is not finished on %s.", named(blocking, missing))
 	case len(blocking) > 0:
 		return fmt.Sprintf("%s, until enough of the others are available: %s.", amount(len(waiting), "waits for its turn", "wait for their turn"), named(blocking, missing))
 	}
-	return fmt.Sprintf("%s: %s. Where nobody can tell whether resources work, they count as available %d seconds after they were applied.",
-		amount(len(waiting), "waits", "wait"), named(waiting, missing), unavailablePeriod(strategy))
+	text := fmt.Sprintf("%s: %s.", amount(len(waiting), "waits", "wait"), named(waiting, missing))
+	if len(members[done]) > 0 {
+		text += fmt.Sprintf(" Where nobody can tell whether resources work, they count as available %d seconds after they were applied.", unavailablePeriod(strategy))
+	}
+	return text
 }
 
 // amount says what some members do.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
@@ -44,14 +46,14 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 		"nobody is picked":                         {[]placement.PerClusterStatus{at("a", placement.ConditionScheduled, "has not the labels", no)}, "", "", "", "", ""},
 		"all have it":                              {[]placement.PerClusterStatus{well("a"), well("b")}, "2/2", "", "", "It is finished: 2 members have the newest resources.", "have the newest, and it is available 2/2: a b"},
 		"the status names but some":                {[]placement.PerClusterStatus{well("a")}, "700/700", "", "", "It is finished: 700 members have the newest resources.", "have the newest, and it is available 700/700: a +699"},
-		"one is not available":                     {[]placement.PerClusterStatus{well("a"), fails}, "1/2", "", "", "Nobody waits for another: 2 members are told of the newest resources, which is not finished on fleet/b (Deployment shop: 0 of 1 replicas).", "have the newest, and it is available 1/2: a; were sent the newest, which is not available yet 1/2: fleet/b"},
+		"one is not available":                     {[]placement.PerClusterStatus{well("a"), fails}, "1/2", "", "", "No member waits for another; it is not finished on fleet/b (Deployment shop: 0 of 1 replicas).", "have the newest, and it is available 1/2: a; were sent the newest, which is not available yet 1/2: fleet/b"},
 		"two wait for it":                          {[]placement.PerClusterStatus{turn("a"), fails, turn("c")}, "0/3", "a: waits for its turn", "", "2 members wait for their turn, until enough of the others are available: fleet/b (Deployment shop: 0 of 1 replicas).", "have the newest, and it is available 0/3:; were sent the newest, which is not available yet 1/3: fleet/b; wait for their turn 2/3: a c"},
-		"one cannot be sent it":                    {[]placement.PerClusterStatus{at("a", placement.ConditionOverridden, "override x: no such path", no)}, "0/1", "", "", "Nobody waits for another: 1 member is told of the newest resources, which is not finished on a (override x: no such path).", "have the newest, and it is available 0/1:; are next, or cannot be sent the newest 1/1: a"},
+		"one cannot be sent it":                    {[]placement.PerClusterStatus{at("a", placement.ConditionOverridden, "override x: no such path", no)}, "0/1", "", "", "No member waits for another; it is not finished on a (override x: no such path).", "have the newest, and it is available 0/1:; are next, or cannot be sent the newest 1/1: a"},
 		"one is written to":                        {[]placement.PerClusterStatus{turn("a"), at("b", placement.ConditionWorkSynchronized, "being written", unknown)}, "0/2", "", "", "1 member waits for its turn, until enough of the others are available: b (being written).", "have the newest, and it is available 0/2:; are next, or cannot be sent the newest 1/2: b; wait for their turn 1/2: a"},
-		"nothing is said of one":                   {[]placement.PerClusterStatus{at("a", placement.ConditionApplied, "", unknown)}, "0/1", "", "", "Nobody waits for another: 1 member is told of the newest resources, which is not finished on a (the hub has said nothing yet).", "have the newest, and it is available 0/1:; were sent the newest, which is not available yet 1/1: a"},
+		"nothing is said of one":                   {[]placement.PerClusterStatus{at("a", placement.ConditionApplied, "", unknown)}, "0/1", "", "", "No member waits for another; it is not finished on a (the hub has said nothing yet).", "have the newest, and it is available 0/1:; were sent the newest, which is not available yet 1/1: a"},
 		"nobody can tell if it works":              {[]placement.PerClusterStatus{well("a"), turn("b")}, "1/2", "", "", "1 member waits: b (waits for its turn: at most 1 of 3 members may be unavailable). Where nobody can tell whether resources work, they count as available 5 seconds after they were applied.", "have the newest, and it is available 1/2: a; wait for their turn 1/2: b"},
 		"one has yet to lose it":                   {[]placement.PerClusterStatus{well("a")}, "1/1", "old will lose it when others are available", "", "It is not finished: old will lose it when others are available", "have the newest, and it is available 1/1: a"},
-		"the author may not read what is selected": {[]placement.PerClusterStatus{well("a")}, "1/1", "", "AuthorMayNot", "The hub has stopped it, and what is placed stays as it is: that is why", "have the newest, and it is available 1/1: a"},
+		"the author may not read what is selected": {[]placement.PerClusterStatus{well("a")}, "1/1", "", "AuthorMayNot", "The hub has stopped it: that is why", "have the newest, and it is available 1/1: a"},
 		"there are too few members":                {[]placement.PerClusterStatus{well("a")}, "1/1", "", reasonUnfulfilled, "It is finished: 1 member has the newest resources. Not as many members could be picked as are asked for: that is why", "have the newest, and it is available 1/1: a"},
 		"more fail than there is room":             {[]placement.PerClusterStatus{turn("a"), at("b", placement.ConditionApplied, "no", no), at("c", placement.ConditionApplied, "no", no), at("d", placement.ConditionApplied, "no", no), at("e", placement.ConditionApplied, "no", no)}, "0/5", "", "", "1 member waits for its turn, until enough of the others are available: b (no), c (no), d (no) and 1 more.", "have the newest, and it is available 0/5:; were sent the newest, which is not available yet 4/5: b c d e; wait for their turn 1/5: a"},
 	} {
@@ -82,6 +84,44 @@ func TestWhoWaitsForWhomInARollout(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestWhatARealHubSaysOfARolloutIsUnderstood reads placements as hubs have written them.
+func TestWhatARealHubSaysOfARolloutIsUnderstood(t *testing.T) {
+	shown := 0
+	for _, kind := range []string{"ClusterResourcePlacement", "ResourcePlacement"} {
+		text, err := os.ReadFile("../explain/testdata/" + kind + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded map[string]struct {
+			Spec   placement.PlacementSpec
+			Status placement.PlacementStatus
+		}
+		if err := yaml.Unmarshal(text, &recorded); err != nil {
+			t.Fatal(err)
+		}
+		for reason, o := range recorded {
+			r := rolloutOf(kind, &o.Spec.Strategy, &o.Status)
+			if r == nil {
+				continue // nobody is picked
+			}
+			shown++
+			count, all := 0, 0
+			for _, s := range r.Steps {
+				count, all = count+s.Count, s.All
+			}
+			if count != all || strings.HasPrefix(r.Verdict, "It is finished") && o.Status.Message != "" {
+				t.Errorf("%s %s: %d of %d members are in a step: %s", kind, reason, count, all, r.Verdict)
+			}
+			if reason == "RolloutNotStartedYet" && !strings.Contains(r.Verdict, " wait") {
+				t.Errorf("%s %s: %s", kind, reason, r.Verdict)
+			}
+		}
+	}
+	if shown < 10 {
+		t.Errorf("only %d of the recordings have a rollout", shown)
 	}
 }
 
