@@ -3,7 +3,9 @@ package dashboard
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +25,7 @@ type entry struct {
 	name            string // with the namespace
 	resource        string
 	resourceVersion string
-	labels          map[string]string
+	labels          labelSet
 	state, why      string
 	// version of Kubernetes, only of a member.
 	version string
@@ -37,6 +39,39 @@ type entry struct {
 	asked *asked
 	// object is the whole, without what no view shows; nil of members and requests, of which there are many.
 	object client.Object
+}
+
+// labelSet are labels in the order of their keys. A map of a few takes five times as much memory, and there is one for each member.
+type labelSet []struct{ key, value string }
+
+func labelSetOf(all map[string]string) labelSet {
+	set := make(labelSet, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		set = append(set, struct{ key, value string }{key, all[key]})
+	}
+	return set
+}
+
+// Lookup implements labels.Labels.
+func (s labelSet) Lookup(key string) (value string, has bool) {
+	for _, l := range s {
+		if l.key == key {
+			return l.value, true
+		}
+	}
+	return "", false
+}
+
+// Has implements labels.Labels.
+func (s labelSet) Has(key string) bool {
+	_, has := s.Lookup(key)
+	return has
+}
+
+// Get implements labels.Labels.
+func (s labelSet) Get(key string) string {
+	value, _ := s.Lookup(key)
+	return value
 }
 
 // asked is what the views show of a request only.
@@ -84,7 +119,7 @@ func (e *entry) path() string {
 }
 
 func entryOf(resource string, o client.Object) *entry {
-	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource, resourceVersion: o.GetResourceVersion(), labels: o.GetLabels(),
+	e := &entry{namespace: o.GetNamespace(), bare: o.GetName(), name: view.NameOf(o), resource: resource, resourceVersion: o.GetResourceVersion(), labels: labelSetOf(o.GetLabels()),
 		state: view.State(o), why: view.Because(o), since: changedAt(o)}
 	if findings := explain.Of(o); len(findings) > 0 && !findings[0].Aside {
 		e.finding = &findings[0]

@@ -53,7 +53,7 @@ func queryOf(path string, values url.Values) (query, error) {
 
 // matches says whether an object is shown, whatever its state is.
 func (q *query) matches(e *entry) bool {
-	return (q.Namespace == "" || e.namespace == q.Namespace) && q.isNamed(e) && q.selector.Matches(labels.Set(e.labels))
+	return (q.Namespace == "" || e.namespace == q.Namespace) && q.isNamed(e) && q.selector.Matches(&e.labels)
 }
 
 // isNamed says whether a name has the text that is searched for. Requests have names of no meaning, so they are found by those of their clusters, too.
@@ -98,7 +98,7 @@ func (q *query) group(e *entry) string {
 	case byVersion:
 		return e.version
 	case byLabel:
-		return cmp.Or(e.labels[q.Label], "without "+cmp.Or(q.Label, "a label"))
+		return cmp.Or(e.labels.Get(q.Label), "without "+cmp.Or(q.Label, "a label"))
 	}
 	return cmp.Or(e.namespace, "MemberClusters")
 }

@@ -37,7 +37,7 @@ func (r request) Cluster() string   { return r.asked.cluster }
 func (r request) ClientID() string  { return r.asked.clientID }
 func (r request) Since() time.Time  { return r.since }
 func (r request) Reason() string    { return r.asked.reason }
-func (r request) TokenName() string { return r.labels[fleet.LabelRegistrationToken] }
+func (r request) TokenName() string { return r.labels.Get(fleet.LabelRegistrationToken) }
 
 // Again says that a decision of before has to be taken back first.
 func (r request) Again() bool { return r.asked.decided }
