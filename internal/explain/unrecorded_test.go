@@ -30,11 +30,10 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindBundleDeployment, "ContentUnreadable CorrectionFailed", aRace},
 	{kindBundleDeployment, "MoveFailed Unwatched", notYet},
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
-	{kindClusterPlacement, "AuthorRightsUnknown", notWell},
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "AvailabilityPending", aRace},
 	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveBeenCompared", notYet},
-	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable NotAllWorkAreAvailabilityTrackable", isTrue},
+	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable", isTrue},
 	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Standby Starting Trying Joining", noObject},
 }
