@@ -86,7 +86,7 @@ to be removed (annotation muster/leave-policy=Delete).`,
   muster move --context edge-1 --hub-context hub --namespace retail
 
   # Only if the cluster is that one.
-  muster move clusters/web --context edge-1 --hub-context hub --namespace retail
+  muster move clusters/edge-1 --context edge-1 --hub-context hub --namespace retail
 
   # To another hub.
   muster move --context edge-1 --hub-context new-hub`,
