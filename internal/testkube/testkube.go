@@ -167,6 +167,7 @@ func (e *entry) up(binary, name, dir string, flags []string) error {
 		}
 	}
 	if err := awaitFile(ready, exited); err != nil {
+		e.halt() // until then it writes
 		return fmt.Errorf("%w:\n%s", err, output.String())
 	}
 	return nil
