@@ -105,9 +105,9 @@ func TestHookThatRunsWhileTheAgentIsReplacedRunsOnce(t *testing.T) {
 func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 	r := newRig(t)
 	binary := testkube.Build(t, deployer.Program)
-	first := r.program(binary, r.cluster.Config.Host, "--lease-duration=12s")
+	first := r.program(binary, r.cluster.Config.Host)
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
-	second := r.program(binary, r.cluster.Config.Host, "--lease-duration=12s")
+	second := r.program(binary, r.cluster.Config.Host)
 	r.prints(second, "deployer waits for another one to end")
 	r.check(first.Process.Signal(syscall.SIGKILL))
 	<-first.exited
@@ -119,7 +119,7 @@ func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 
 func TestDeployerThatLosesItsLeaseEndsAtOnce(t *testing.T) {
 	r := newRig(t)
-	first := r.program(testkube.Build(t, deployer.Program), r.cluster.Config.Host, "--lease-duration=12s")
+	first := r.program(testkube.Build(t, deployer.Program), r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	r.underWay()
 	lease := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
