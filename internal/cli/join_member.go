@@ -132,7 +132,8 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	}
 	has := basis(revisions).Config
 	server, name := set(has, "hubURL"), set(has, "memberClusterName")
-	never, err := cluster.neverJoined(ctx)
+	namespace, _ := has["namespace"].(string)
+	never, err := cluster.neverJoined(ctx, cmp.Or(namespace, memberAgent.Namespace))
 	switch {
 	case err != nil:
 		return release, fmt.Errorf("whether %s has joined another hub cannot be seen: %w", cluster.role, err)
@@ -151,13 +152,13 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 }
 
 // neverJoined says whether the agent of a MemberCluster has joined no hub yet: it still has but the token that this command has given it, for which a hub gives it a credential
-// of its own.
-func (c *checked) neverJoined(ctx context.Context) (bool, error) {
+// of its own, in the namespace of its release's objects.
+func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, error) {
 	token, credential := kube.CoreMetadata("Secret"), kube.CoreMetadata("Secret")
 	if err := c.Get(ctx, memberToken, token); err != nil || token.Labels[labelMadeBy] != madeByUs {
 		return false, client.IgnoreNotFound(err)
 	}
-	err := c.Get(ctx, types.NamespacedName{Namespace: memberAgent.Namespace, Name: naming.MemberAgentCredentialSecret}, credential)
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.MemberAgentCredentialSecret}, credential)
 	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 

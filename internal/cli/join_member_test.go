@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
@@ -61,6 +62,27 @@ func TestAMemberThatWasRevokedIsToldItsNamespace(t *testing.T) {
 		want := map[string]any{"namespace": naming.MemberSystemNamespace, "config": map[string]any{"hubURL": "https://hub", "hubCA": "", "memberClusterName": "edge", "memberNamespace": row.want}}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestAnAgentWithACredentialOfItsOwnHasJoined(t *testing.T) {
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}}
+	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: naming.MemberAgentCredentialSecret}}
+	for what, row := range map[string]struct {
+		has   []client.Object
+		never bool
+	}{
+		"nothing":                           {nil, false},
+		"a token that somebody else made":   {[]client.Object{theirs}, false},
+		"a token of join":                   {[]client.Object{token}, true},
+		"that, and a credential of its own": {[]client.Object{token, credential}, false},
+	} {
+		h := newAccess()
+		c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(row.has...).Build()}
+		if never, err := c.neverJoined(t.Context(), "agents"); err != nil || never != row.never {
+			t.Errorf("%s: never joined is %t, %v", what, never, err)
 		}
 	}
 }
