@@ -39,6 +39,30 @@ func TestAMistypedKeyIsRefusedAndTheNearestIsNamed(t *testing.T) {
 	hub("", "zzz=null").mustRender(t)
 }
 
+// Null takes away what the chart has by default, and so does --reuse-values with a release of a chart that did not have the value yet.
+func TestAValueThatIsTakenAwayIsNamedOrNotMissed(t *testing.T) {
+	right := agent(valuesOfToken(t), "apiServerURL=https://hub")
+	for key, c := range map[string]struct {
+		chart helm
+		want  string
+	}{
+		"inventory":     {hub(""), "missing property 'inventory'"},
+		"flowControl":   {hub(""), "missing property 'flowControl'"},
+		"controller":    {hub(""), "missing property 'controller'"},
+		"networkPolicy": {hub(""), "missing property 'networkPolicy'"},
+		"apiServerURL":  {hub(""), ""},
+		"fleetAgent":    {right, "missing property 'fleetAgent'"},
+		"internal":      {right, "missing property 'internal'"},
+		"config":        {member(), "missing property 'config'"},
+		"secret":        {member(), "missing property 'secret'"},
+	} {
+		c.chart.set = append(c.chart.set[:len(c.chart.set):len(c.chart.set)], key+"=null")
+		if _, err := c.chart.render(t); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s:\ngot  %v\nwant %s", key, err, c.want)
+		}
+	}
+}
+
 // The hub upgrades agents with the values that their users have set, long ago maybe: those must not keep an agent old.
 func TestAnAgentThatTheHubLooksAfterIsUpgradedWithWhateverValuesItHas(t *testing.T) {
 	joined := agent(valuesOfToken(t), "apiServerURL=https://hub", "fleetAgents.delivery=false")
