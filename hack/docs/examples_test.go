@@ -7,21 +7,14 @@ import (
 	"testing"
 )
 
-// examples is a script of the examples of the help, with what has to be so before each.
+// examples is a script of the examples of the help and of the README, with what has to be so before each.
 const examples = "testdata/examples.sh"
 
 // notInScript are the examples that take agents of other systems; the tests of internal/cli run muster migrate with them.
 const notInScript = "muster migrate "
 
 func TestEveryExampleOfTheHelpIsInTheScript(t *testing.T) {
-	script, err := os.ReadFile(examples)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var run []string
-	for line := range strings.Lines(string(script)) {
-		run = append(run, strings.TrimSuffix(strings.TrimSpace(line), " &"))
-	}
+	run := linesOfScript(t)
 	s, err := load(checkout)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +37,51 @@ func TestEveryExampleOfTheHelpIsInTheScript(t *testing.T) {
 	}
 }
 
+// TestEveryCommandOfTheReadmeIsRun finds those with which the README begins, of muster and to install with Helm, in the script or on a page.
+func TestEveryCommandOfTheReadmeIsRun(t *testing.T) {
+	run := linesOfScript(t)
+	s, err := load(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range ran["pages"].pages {
+		for _, b := range blocks(s.pages[source]) {
+			for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
+				run = append(run, strings.Join(strings.Fields(line), " "))
+			}
+		}
+	}
+	found := 0
+	for line := range strings.Lines(string(s.pages["README.md"].text)) {
+		line, _, _ = strings.Cut(line, " #")
+		line, indented := strings.CutPrefix(line, "    ")
+		if line = strings.TrimSpace(line); !indented || !strings.HasPrefix(line, "muster ") && !strings.HasPrefix(line, "helm -n ") {
+			continue
+		}
+		found++
+		if !slices.Contains(run, line) {
+			t.Errorf("neither %s nor a page runs a command of the README: %s", examples, line)
+		}
+	}
+	if found < 8 {
+		t.Errorf("the README has %d commands only", found)
+	}
+}
+
+// linesOfScript are the commands of the script of examples.
+func linesOfScript(t *testing.T) []string {
+	t.Helper()
+	script, err := os.ReadFile(examples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(string(script)) {
+		all = append(all, strings.TrimSuffix(strings.TrimSpace(line), " &"))
+	}
+	return all
+}
+
 func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
@@ -52,5 +90,5 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newReader(t, "examples", "hub", "edge-1", "new-hub").run(t, "kubectl config use-context hub\n"+string(script))
+	newReader(t, "examples", "hub", "edge-1", "edge-2", "new-hub").run(t, "kubectl config use-context hub\n"+string(script))
 }

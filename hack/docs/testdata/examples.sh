@@ -1,4 +1,4 @@
-# The examples of the help of muster, each a line of its own, in an order in which they work: on clusters hub, edge-1 and new-hub, of which none is a hub yet.
+# The examples of the help of muster and those of the README, each a line of its own, in an order in which they work: on clusters hub, edge-1, edge-2 and new-hub, of which none is a hub yet.
 # What stands for something in them becomes that here.
 muster() {
   echo "=== muster $*" >&2
@@ -14,6 +14,7 @@ delete_token() { kubectl -n clusters delete clusterregistrationtokens.fleet.catt
 muster init --context hub --dry-run
 muster init --context hub --print > hub.yaml
 muster init --context hub
+muster init --context hub --hub-url https://hub.example.com:6443
 muster init --context hub --hub-url https://hub.example.com:6443 --set controller.replicas=2
 muster doctor --hub-context hub
 kubectl create namespace clusters
@@ -76,6 +77,7 @@ muster leave clusters/web --orphan
 kubectl label namespace clusters muster/approve-members-
 muster join --context edge-1 --hub-context hub --namespace clusters --name edge-1 --labels env=prod,region=eu
 muster join --context edge-1 --hub-context hub
+muster join --context edge-2 --hub-context hub --member
 kubectl create namespace retail
 muster move clusters/edge-1 --context edge-1 --hub-context hub --namespace retail
 muster move --context edge-1 --hub-context hub --namespace retail
