@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// newTerminal is a terminal of some columns, and what reads what it is to show.
+func newTerminal(t *testing.T, columns int) (shown, terminal *os.File) {
+	t.Helper()
+	shown, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminal can be made here: %v", err)
+	}
+	t.Cleanup(func() { _ = shown.Close() })
+	if err := unix.IoctlSetPointerInt(int(shown.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(shown.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = terminal.Close() })
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
+		t.Fatal(err)
+	}
+	return shown, terminal
+}
+
+func TestWhatDoctorSaysFitsOnATerminal(t *testing.T) {
+	t.Parallel()
+	const columns = 60
+	shown, terminal := newTerminal(t, columns)
+	text := make(chan string)
+	go func() {
+		all, _ := io.ReadAll(shown) // it ends with an error when the terminal is closed
+		text <- string(all)
+	}()
+	command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: terminal, ErrOut: io.Discard})
+	command.SetArgs([]string{"doctor", "--context", "c", "--kubeconfig", at(t, "https://nobody.invalid:6443", nil).kubeconfig})
+	if err := command.ExecuteContext(t.Context()); err == nil {
+		t.Error("doctor finds nothing wrong with a name that cannot be resolved")
+	}
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(<-text, "\r\n")
+	for _, line := range lines {
+		if utf8.RuneCountInString(line) > columns {
+			t.Errorf("a line is longer than the %d columns of the terminal: %s", columns, line)
+		}
+	}
+	if whole := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); !strings.Contains(whole, "the name nobody.invalid cannot be resolved") {
+		t.Errorf("it says:\n%s", strings.Join(lines, "\n"))
+	}
+}
