@@ -11,7 +11,10 @@ import (
 	"github.com/chromedp/chromedp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -57,6 +60,23 @@ func (r rig) awaiting(c *fleet.Cluster) *fleet.Cluster {
 	return c
 }
 
+// guardApproval has the API server ask for the verb approve, as the chart of the hub does, and waits until it does of a user who may edit a Cluster only.
+func (r rig) guardApproval(editor string, c *fleet.Cluster) {
+	r.t.Helper()
+	r.InstallTemplate(r.t, "fleet/templates/admission-registration.yaml")
+	config := rest.CopyConfig(r.Config)
+	config.Impersonate.UserName = "system:serviceaccount:default:" + editor
+	as, err := client.New(config, client.Options{Scheme: r.Scheme()})
+	r.check(err)
+	testkube.Eventually(r.t, "an approval of "+editor+" is refused", func() error {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+fleet.AnnotationApproved+`":"true"}}}`))
+		if err := as.Patch(r.t.Context(), c.DeepCopy(), patch, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it is not: %v", err)
+		}
+		return nil
+	})
+}
+
 func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 	r := newRig(t)
 	workspace := r.workspace("deciding")
@@ -67,6 +87,7 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 	address := r.shared()
 	reader, editor, approver := r.tenant("member-reader", workspace, rule("get", "list")), r.tenant("member-editor", workspace, rule("get", "list", "patch")),
 		r.tenant("member-approver", workspace, rule("get", "list", "patch", "approve"))
+	r.guardApproval("member-editor", web)
 	path := address + "/members/deciding/web"
 	for token, offered := range map[string][3]bool{reader: {false, false, false}, editor: {false, false, true}, approver: {true, true, true}} {
 		page := r.ask(http.MethodGet, path, token, "").text
@@ -83,6 +104,8 @@ func TestWhoMayNotDecideAboutAMemberCannot(t *testing.T) {
 	for what, got := range map[string]answer{
 		"403 who may only read":               r.ask(http.MethodPost, path, reader, form("approve", is, now)),
 		"403 who may only read, to revoke":    r.ask(http.MethodPost, path, reader, form("revoke", is, now)),
+		"403 who may edit, but not approve":   r.ask(http.MethodPost, path, editor, form("approve", is, now)),
+		"403 nor deny":                        r.ask(http.MethodPost, path, editor, form("deny", is, now)),
 		"401 nobody":                          r.ask(http.MethodPost, path, "", form("approve", is, now)),
 		"403 a page of another site":          r.ask(http.MethodPost, path, approver, form("approve", is, now), "Sec-Fetch-Site", "cross-site"),
 		"403 another workspace":               r.ask(http.MethodPost, address+"/members/others/web", approver, form("approve", is, now)),
