@@ -33,7 +33,7 @@ func probesAreForwarded(ctx context.Context, e *env) (string, error) {
 	return "", nil
 }
 
-// dashboardIsShown asks the dashboard for its first page as an admin, and as somebody without rights.
+// dashboardIsShown asks the dashboard for its first page as an admin, and as somebody without rights, and for its metrics.
 func dashboardIsShown(ctx context.Context, e *env) (string, error) {
 	const namespace, deployment = "cattle-fleet-system", "fleet-dashboard"
 	tokens, err := e.sh(ctx, e.hub, `
@@ -54,8 +54,12 @@ echo "$(kubectl -n viewers create token admin) $(kubectl -n viewers create token
 	if refused == nil && (strings.Contains(unseen, "my-cluster") || !strings.Contains(unseen, "There are no members")) {
 		refused = fmt.Errorf("somebody without rights sees %s", unseen)
 	}
+	metrics, unmeasured := e.forwarded(ctx, e.hub, namespace, deployment, "8080", "/metrics", "")
+	if unmeasured == nil && !strings.Contains(metrics, "muster_dashboard_page_duration_seconds") {
+		unmeasured = fmt.Errorf("its metrics do not say how long pages take: %s", metrics)
+	}
 	_, undone := e.sh(ctx, e.hub, "kubectl delete clusterrolebinding viewers-admin && kubectl delete namespace viewers")
-	return "", errors.Join(err, refused, undone, e.oneReplica(ctx))
+	return "", errors.Join(err, refused, unmeasured, undone, e.oneReplica(ctx))
 }
 
 // forwarded is what a port of a Deployment answers through kubectl port-forward, to somebody with a token if one is given.

@@ -184,10 +184,14 @@ func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.O
 	}
 }
 
-// readable is a quantity of memory in GiB, and any other as it is.
+// readable is a quantity of memory in GiB, or in MiB if it is less than one, and any other as it is.
 func readable(q resource.Quantity) string {
-	if q.Format == resource.BinarySI {
-		return fmt.Sprintf("%.1f GiB", q.AsApproximateFloat64()/(1<<30))
+	if q.Format != resource.BinarySI {
+		return q.String()
 	}
-	return q.String()
+	mebibytes := q.AsApproximateFloat64() / (1 << 20)
+	if mebibytes < 1<<10 {
+		return fmt.Sprintf("%.0f MiB", mebibytes)
+	}
+	return fmt.Sprintf("%.1f GiB", mebibytes/(1<<10))
 }

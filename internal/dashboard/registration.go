@@ -73,6 +73,14 @@ type token struct {
 // State is also that of a token which has expired since it was read.
 func (t token) State() string { return t.Column("STATE") }
 
+// Why is why it is of no use, also as it is now; empty if it is of use.
+func (t token) Why() string {
+	if why := t.Column("WHY"); why != view.Nothing {
+		return why
+	}
+	return ""
+}
+
 func (t token) Column(name string) string { return t.columns[slices.Index(view.TokenColumns, name)] }
 
 // Left is which part of its life a token has before it; -1 if it has no end.
