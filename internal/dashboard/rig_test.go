@@ -34,7 +34,11 @@ type rig struct {
 
 func newRig(t *testing.T) rig {
 	t.Helper()
-	cluster := testkube.Start(t, "dashboard")
+	return rigOn(t, testkube.Start(t, "dashboard"))
+}
+
+func rigOn(t *testing.T, cluster testkube.Cluster) rig {
+	t.Helper()
 	cluster.ServeFleet(t)
 	return rig{cluster, cluster.Client(t), t}
 }

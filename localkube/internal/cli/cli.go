@@ -106,6 +106,7 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 	flags.Var((*nodeFlag)(&options.Node), "node", "what runs Pods: host processes (true), containers (kubelet) or nothing, the control plane alone (false)")
 	flags.Lookup("node").NoOptDefVal = string(cluster.HostNode)
 	flags.BoolVar(&options.Audit, "audit", false, "record every request in audit.log of the state directory")
+	flags.StringVar(&options.Authentication, "authentication-config", "", "file with an AuthenticationConfiguration of the API server: who else signs users in (OIDC)")
 	flags.BoolVar(&options.DefaultLimits, "default-limits", false, "leave kube-controller-manager at its default of 20 requests a second, as in most clusters")
 	flags.BoolVar(&options.RestartEtcd, "restart-etcd", false, "when etcd ends, as on a full disk, start it again instead of ending the cluster")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig file")

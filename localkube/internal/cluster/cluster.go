@@ -47,6 +47,9 @@ type Options struct {
 	Node Node
 	// Audit turns the audit log on.
 	Audit bool
+	// Authentication is a file with an AuthenticationConfiguration of the API
+	// server, for users that others have signed in; may be empty.
+	Authentication string
 	// DefaultLimits leaves kube-controller-manager at its own limit of
 	// requests, instead of one that no test waits for.
 	DefaultLimits bool

@@ -72,6 +72,9 @@ func (c *Cluster) apiserverFlags() []string {
 			"--audit-log-path="+c.dir.file("audit.log"),
 			"--audit-log-maxsize=1024")
 	}
+	if c.options.Authentication != "" {
+		flags = append(flags, "--authentication-config="+c.options.Authentication)
+	}
 	return flags
 }
 
