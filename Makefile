@@ -66,8 +66,8 @@ images: ## OCI archives of the hub's and the agent's images in images/, for amd6
 release: ## what a version is delivered as, in dist/: commands, images, charts, checksums
 	@rm -rf dist && go run ./hack/release -version $(VERSION) $(RELEASE)
 
-bench: bin/localkube ## measure the budgets, each on a control plane of its own; about twenty minutes
-	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works CommandLine Dashboard; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
+bench: bin/localkube bin/helm ## measure the budgets, each on a control plane of its own; about half an hour
+	@for name in Token Agent BurstNative BurstLegacy Members Bundle Import Deliver Placement Leave Works CommandLine CommandJoin Dashboard; do go test ./bench -run '^$$' -bench "^Benchmark$$name$$" -benchtime 1x -timeout 15m; done
 	@go test ./internal/hub/placement/scheduling ./internal/hub/agentbundle -run '^$$' -bench .
 
 # Flags of the simulated fleets, such as FLEET='-members 100,1000 -out docs/fleets'.

@@ -82,11 +82,17 @@ func (r *testRig) duplicate(of fleet.Cluster, name string) error {
 	return r.Status().Update(context.Background(), one)
 }
 
-// muster runs a command to its end and returns how much memory it took, in MiB.
+// muster runs a command on the hub to its end and returns how much memory it took, in MiB.
 func (r *testRig) muster(args ...string) float64 {
 	r.b.Helper()
+	return r.musterOn(filepath.Join(r.cluster.Dir, "kubeconfig"), args...)
+}
+
+// musterOn is muster with other kubeconfigs.
+func (r *testRig) musterOn(kubeconfigs string, args ...string) float64 {
+	r.b.Helper()
 	command := exec.Command(testkube.Build(r.b, "muster"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(r.cluster.Dir, "kubeconfig"), "HOME="+r.b.TempDir())
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfigs, "HOME="+r.b.TempDir())
 	if out, err := command.CombinedOutput(); err != nil {
 		r.b.Fatalf("muster %v: %v\n%s", args, err, out)
 	}
