@@ -29,7 +29,7 @@ func newTerminal(t *testing.T, columns int) (shown, terminal *os.File) {
 	}
 	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Fatal(err)
+		t.Skipf("no terminal can be made here: %v", err)
 	}
 	t.Cleanup(func() { _ = terminal.Close() })
 	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
