@@ -155,7 +155,18 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: tes
 func TestControlPlaneAloneWithAuditLog(t *testing.T) {
 	m := newMachine(t)
 	kubeconfig := filepath.Join(t.TempDir(), "config")
-	u := m.start("bare", "--node=false", "--audit", "--kubeconfig", kubeconfig)
+	authentication := filepath.Join(t.TempDir(), "authentication.yaml")
+	if err := os.WriteFile(authentication, []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if authentication, err = filepath.Rel(here, authentication); err != nil {
+		t.Fatal(err)
+	}
+	u := m.start("bare", "--node=false", "--audit", "--kubeconfig", kubeconfig, "--authentication-config", authentication)
 	if got := u.mustKubectl("", "get", "nodes"); !strings.Contains(got, "No resources found") {
 		t.Errorf("nodes: %s", got)
 	}

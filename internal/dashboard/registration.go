@@ -73,7 +73,7 @@ type token struct {
 // State is also that of a token which has expired since it was read.
 func (t token) State() string { return t.Column("STATE") }
 
-// Why is why it is of no use, also as it is now; empty if it is of use.
+// Why says why it is of no use, as State does of one that has expired since; empty if it is of use.
 func (t token) Why() string {
 	if why := t.Column("WHY"); why != view.Nothing {
 		return why

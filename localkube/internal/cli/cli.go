@@ -94,6 +94,11 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 			if options.Images, err = parseImages(images, options.Node); err != nil {
 				return err
 			}
+			if options.Authentication != "" { // the API server runs in another directory
+				if options.Authentication, err = filepath.Abs(options.Authentication); err != nil {
+					return err
+				}
+			}
 			ctx, hurry := signals()
 			options.Hurry, options.Out = hurry, command.OutOrStdout()
 			return cluster.Up(ctx, dir, options)
