@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,13 +194,18 @@ func (h *helmOn) deploy(ctx context.Context, given map[string]any) (made *helm.R
 	return made, err
 }
 
-// whenFree changes a release, again and again for a while as long as somebody else is changing it.
-func whenFree(ctx context.Context, change func(context.Context) error) (err error) {
+// whenFree changes a release, again and again for a while as long as somebody else is changing it. A change that was made is no failure although time ran out, or the
+// user interrupted it, before it ended: no other one is begun then.
+func whenFree(ctx context.Context, change func(context.Context) error) error {
+	err := ctx.Err()
+	if err != nil {
+		return err
+	}
 	_ = wait.PollUntilContextTimeout(ctx, lookEvery, busyFor, true, func(ctx context.Context) (bool, error) { // what it ends with is the last error of the change
 		err = change(ctx)
 		return !errors.As(err, &busyError{}), nil
 	})
-	return cmp.Or(err, ctx.Err())
+	return err
 }
 
 // apply is one attempt of deploy. What it has begun it ends although the user interrupts it: a release that is left in the middle hinders whoever comes next.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -114,5 +115,20 @@ func TestValuesOfSomebodyElsesChartAreNotGoneOnWith(t *testing.T) {
 	}
 	if has, err := on.values(); err != nil || len(has) > 0 {
 		t.Errorf("%v, %v", has, err)
+	}
+}
+
+func TestAChangeThatWasMadeWhenTimeRanOutIsNoFailure(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	if err := whenFree(ctx, func(context.Context) error { interrupt(); return nil }); err != nil {
+		t.Errorf("it was made, and ends with %v", err)
+	}
+	if err := whenFree(ctx, func(context.Context) error { t.Error("one is begun"); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("the one that is not begun ends with %v", err)
+	}
+	ctx, interrupt = context.WithCancel(t.Context())
+	busy := busyError{errors.New("somebody else changes it")}
+	if err := whenFree(ctx, func(context.Context) error { interrupt(); return busy }); !errors.Is(err, busy) {
+		t.Errorf("it was not made, and ends with %v", err)
 	}
 }

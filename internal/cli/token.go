@@ -181,13 +181,13 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 		err := hub.Get(ctx, client.ObjectKey{Namespace: token.Namespace, Name: token.Status.SecretName}, secret)
 		return err == nil, client.IgnoreNotFound(err)
 	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		if failed != nil {
-			return nil, failed
-		}
-		err = fmt.Errorf("%s has no values after %s: does a hub run? muster explain tokens %s says more", h.title(token), issuedWithin, view.NameOf(token))
+	switch {
+	case !wait.Interrupted(err) || errors.Is(ctx.Err(), context.Canceled):
+		return secret, err
+	case failed != nil:
+		return nil, failed
 	}
-	return secret, err
+	return nil, fmt.Errorf("%s has no values yet: does a hub run? muster explain tokens %s says more", h.title(token), view.NameOf(token))
 }
 
 func (i *issuer) print(secret *corev1.Secret, server string) error {
