@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -52,9 +53,10 @@ func TestWhatCanBeDecidedAboutAMember(t *testing.T) {
 	}
 }
 
-// awaiting has the hub say of a Cluster that it waits for approval.
+// awaiting has the hub say of a Cluster that it waits for approval. What is decided about it is gone after the test.
 func (r rig) awaiting(c *fleet.Cluster) *fleet.Cluster {
 	r.t.Helper()
+	r.t.Cleanup(func() { r.check(r.Delete(context.Background(), c)) })
 	c.Status.Conditions = append(c.Status.Conditions, fleet.Condition{Type: fleet.ConditionDeliveryApproved, Status: corev1.ConditionFalse, Reason: "ApprovalRequired", Message: "somebody approves it"})
 	r.check(r.Status().Update(r.t.Context(), c))
 	return c
@@ -149,7 +151,35 @@ func TestDecidingAboutAMemberInTheBrowser(t *testing.T) {
 	testkube.Eventually(t, "it is approved", annotation(fleet.AnnotationApproved))
 	web.Status.Conditions[1].Status = corev1.ConditionTrue // as the hub says then
 	r.check(r.Status().Update(t.Context(), web))
-	b.Becomes("nobody is waited for", `document.querySelector("button[value=approve]") === null`, "true")
+	b.Becomes("nobody is waited for", `document.querySelector(".decision [name=reason]").value`, "deny revoke")
 	b.Do(chromedp.Click("details.make summary"), chromedp.WaitVisible("button[value=revoke]"), chromedp.Click("button[value=revoke]"), chromedp.WaitVisible("button[value=readmit]"))
 	testkube.Eventually(t, "it is revoked", annotation(clusterv1beta1.AnnotationRevoked))
+}
+
+func TestNothingMovesWhileSomebodyPointsAtADecision(t *testing.T) {
+	r := newRig(t)
+	web := r.awaiting(r.cluster(r.workspace("pointing"), "web", "", "", nil))
+	b := testbrowser.New(t)
+	b.Do(chromedp.Navigate(r.owned()), chromedp.WaitVisible("#view"))
+	b.Do(chromedp.Navigate(b.JS("location.origin") + "/members/pointing/web"))
+	b.Becomes("it is live", liveness, "live")
+	place := func(selector, axis string) float64 {
+		at, err := strconv.ParseFloat(b.JS(fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().%s", selector, axis)), 64)
+		r.check(err)
+		return at
+	}
+	pointAt := func(selector string) {
+		x, y := place(selector, "left"), place(selector, "top")
+		b.Do(chromedp.MouseEvent(chromedp.MouseMoved, x+3, y+3), chromedp.MouseEvent(chromedp.MouseMoved, x+5, y+5))
+	}
+	const state = `document.querySelector("h1 .state").textContent`
+	pointAt("button[value=approve]")
+	r.says(web, "NotReady", "its node is full")
+	b.Becomes("the page says that it waits", liveness, "not live")
+	if got := b.JS(state); got != "Ready" {
+		t.Errorf("what somebody points at has moved: it is %s", got)
+	}
+	pointAt("h1")
+	b.Becomes("what has changed meanwhile", state, "NotReady")
+	b.Becomes("it is live again", liveness, "live")
 }

@@ -56,6 +56,10 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	if resource != bundles && resource != clusterPlacements && resource != placements {
 		return &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
 	}
+	live, stale, err := s.follow(r, v, resource)
+	if err != nil {
+		return err
+	}
 	o := kinds[resource].example.DeepCopyObject().(client.Object)
 	if err := v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o); err != nil {
 		return err
@@ -75,11 +79,7 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	}
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
-	all, stale, err := s.entriesNamed(r.Context(), v, view.NameOf(o), resource)
-	if err != nil {
-		return err
-	}
-	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: liveOf(r, digestOfAll(all, stale)), Body: shown})
+	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
 }
 
 // atMost are the first of all, and how many more there are.

@@ -39,6 +39,13 @@ func liveOf(r *http.Request, digest string) string {
 	return "/live?" + url.Values{"page": {r.URL.RequestURI()}, "have": {digest}}.Encode()
 }
 
+// follow is where the changes of the page of one object are sent, and why the page may not be what is so now. A page calls it before it reads the object, so that no change
+// is between the two.
+func (s *Server) follow(r *http.Request, v *visitor, resources ...string) (live string, stale []string, err error) {
+	all, stale, err := s.entriesNamed(r.Context(), v, strings.TrimPrefix(r.PathValue("namespace")+"/"+r.PathValue("name"), "/"), resources...)
+	return liveOf(r, digestOfAll(all, stale)), stale, err
+}
+
 // digestOf is another one if a line of a table would say something else of some entries, or of why they may not be what is so now.
 func digestOf(entries []*entry, stale []string) string {
 	return digest(entries, stale, func(e *entry) any { return e.shown })

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/testbrowser"
@@ -103,6 +106,59 @@ func TestAPageIsLoadedAgainIfAProblemEndsBeforeItIsLive(t *testing.T) {
 		}
 		if c, err := lookers.look(ctx); err != nil || c != nil {
 			t.Errorf("%s: it is sent %v, %v, although nothing is different", name, c, err)
+		}
+	}
+}
+
+// readThen calls a function whenever an object has been read.
+type readThen struct {
+	client.Client
+	then func()
+}
+
+func (c readThen) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, into, options...)
+	c.then()
+	return err
+}
+
+func TestWhatChangesWhileThePageOfAnObjectIsMadeIsNotMissed(t *testing.T) {
+	r := newRig(t)
+	workspace := r.workspace("made")
+	made := metav1.ObjectMeta{Namespace: workspace, Name: "web"}
+	s, all := remembered()
+	for resource, page := range map[string]struct {
+		path   string
+		show   pageFunc
+		object client.Object
+	}{
+		clusters: {"/members/made/web", s.member, &fleet.Cluster{ObjectMeta: made}},
+		bundles:  {"/deliveries/bundles/made/web", s.delivery, &fleet.Bundle{ObjectMeta: made}},
+		tokens:   {"/tokens/made/web", s.token, &fleet.ClusterRegistrationToken{ObjectMeta: made}},
+	} {
+		r.check(client.IgnoreAlreadyExists(r.Create(t.Context(), page.object)))
+		r.check(r.Get(t.Context(), client.ObjectKeyFromObject(page.object), page.object))
+		s.roll.put(resource, page.object)
+		all.rights[authorizationv1.ResourceAttributes{Verb: "list", Group: kinds[resource].group, Resource: resource, Namespace: workspace}] = true
+		changed := page.object.DeepCopyObject().(client.Object)
+		changed.SetResourceVersion("changed")
+		all.Client = readThen{r.Client, func() { s.roll.put(resource, changed) }}
+		asked, answered := httptest.NewRequest(http.MethodGet, page.path, nil), httptest.NewRecorder()
+		for name, value := range map[string]string{"resource": resource, "namespace": workspace, "name": made.Name} {
+			asked.SetPathValue(name, value)
+		}
+		r.check(page.show(answered, asked, all))
+		_, live, _ := strings.Cut(answered.Body.String(), `data-live="`)
+		live, _, _ = strings.Cut(live, `"`)
+		to, err := url.Parse(html.UnescapeString(live))
+		r.check(err)
+		looker, err := s.lookerOf(asked.URL, to.Query().Get("have"), all)
+		r.check(err)
+		if c, err := looker.look(t.Context()); err != nil || c != reload {
+			t.Errorf("%s: it is sent %v, %v", page.path, c, err)
+		}
+		if c, err := looker.look(t.Context()); err != nil || c != nil {
+			t.Errorf("%s: it is sent %v, %v, although nothing is different", page.path, c, err)
 		}
 	}
 }

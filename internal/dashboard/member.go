@@ -62,6 +62,10 @@ type usage struct {
 
 // member is the view of one member, which is read as the visitor.
 func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	live, stale, err := s.follow(r, v, clusters, memberClusters)
+	if err != nil {
+		return err
+	}
 	record, err := readMember(r, v)
 	if err != nil {
 		return err
@@ -86,11 +90,7 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 	slices.SortStableFunc(m.Life, func(a, b moment) int { return b.At.Compare(a.At) })
 	m.Life = m.Life[:min(mostMoments, len(m.Life))]
 	m.readUsage(r.Context(), v, record)
-	all, stale, err := s.entriesNamed(r.Context(), v, m.Name, clusters, memberClusters)
-	if err != nil {
-		return err
-	}
-	return s.show(w, r, v, "member", page{Title: m.Name, View: "fleet", Stale: stale, Live: liveOf(r, digestOfAll(all, stale)), Body: m})
+	return s.show(w, r, v, "member", page{Title: m.Name, View: "fleet", Stale: stale, Live: live, Body: m})
 }
 
 func (m *shownMember) note(errs ...error) {

@@ -71,6 +71,10 @@ func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, e
 
 // token is the view of one token, which is read as the visitor.
 func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	live, stale, err := s.follow(r, v, tokens)
+	if err != nil {
+		return err
+	}
 	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	o := &fleet.ClusterRegistrationToken{}
 	if err := v.Get(r.Context(), key, o); err != nil {
@@ -89,9 +93,5 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 			}
 		}
 	}
-	all, stale, err := s.entriesNamed(r.Context(), v, shown.Name, tokens)
-	if err != nil {
-		return err
-	}
-	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: liveOf(r, digestOfAll(all, stale)), Body: shown})
+	return s.show(w, r, v, "token", page{Title: shown.Name, View: "registration", Stale: stale, Live: live, Body: shown})
 }

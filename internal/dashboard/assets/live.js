@@ -6,6 +6,7 @@ let source;
 let loading;
 let waiting; // a timer until the view is loaded again
 let loaded = 0; // when it was loaded last
+let pointed = false; // somebody has moved the pointer on this page: it does not lie where it pressed a button on the page before
 
 const pause = 2000; // between two loads of a view that changes all the time
 const retry = 5000; // after a load that failed
@@ -58,13 +59,17 @@ document.addEventListener("visibilitychange", () => {
 function reload(after = Math.max(0, loaded + pause - Date.now())) {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
-    if (document.querySelector(".decision:hover, .decision:focus-within")) {
+    if (document.querySelector(pointed ? ".decision:hover, .decision:focus-within" : ".decision:focus-within")) {
       say(false);
       return reload(pause);
     }
     load(location.href);
   }, after);
 }
+
+document.addEventListener("pointermove", (event) => {
+  if (event.movementX !== 0 || event.movementY !== 0) pointed = true;
+});
 
 // load shows a page in the place of this one, but for the forms above it, in which somebody may be writing.
 async function load(url) {
