@@ -8,13 +8,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/muster-fleet/muster/internal/version.Version=$(VERSION)
 TOOL := go tool -modfile=$(CURDIR)/go.tools.mod
 GENERATED := api docs/troubleshooting.md docs/reference charts/fleet-crd charts/fleet-agent/templates/appliedworks.yaml charts/member-agent/templates/appliedworks.yaml
-# The race detector needs a C compiler; without one Go says CGO_ENABLED=0 and the tests run without it.
-RACE := $(if $(filter 1,$(shell go env CGO_ENABLED 2>/dev/null)),-race)
 export LOCALKUBE_BIN := $(CURDIR)/bin/localkube
 # The version control stamp needs a git that trusts the directory; -X above says the version.
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help demo build programs check test e2e images release bench fleet docs lint generate verify vuln ci clean
+.PHONY: help demo build programs check test soak e2e images release bench fleet docs lint generate verify vuln ci clean
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -36,24 +34,27 @@ bin/localkube: $(shell find localkube -name '*.go' -not -name '*_test.go') local
 	cd localkube && go build -trimpath -ldflags "$$(cat ldflags)" -o ../bin/localkube .
 	@touch $@
 
-bin/kubectl: bin/localkube
-	@ln -sf localkube $@
+bin/kubectl: bin/localkube; @ln -sf localkube $@
 
 bin/helm: go.tools.mod go.tools.sum
 	@mkdir -p bin
 	go build -trimpath -modfile=go.tools.mod -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 	@touch $@
 
-check: lint ## what needs no cluster: format, style and unit tests; under a minute when warm
-	go test -short ./...
+check: lint bin/localkube ## what differs from main: style, unit tests of those packages, changed tests on clusters
+	@go run ./hack/testrun -changed
 
-test: bin/localkube bin/kubectl bin/helm ## run all tests, with the race detector, against real clusters
-	go test $(RACE) -p 2 -timeout 60m ./...
+# Flags of the test run, such as TEST='-race=all -p 2'.
+test: bin/localkube bin/kubectl bin/helm ## run all tests against real clusters, with the race detector where it tells most
+	@go run ./hack/testrun $(TEST)
 	@bin/localkube check || echo "the tests of nodes with containers will be skipped"
 	for module in localkube hack/images; do (cd $$module && go test ./...); done
 
+soak: bin/localkube bin/kubectl bin/helm ## what needs hours: all tests with the race detector, and every crash point
+	@go run ./hack/testrun -race=all
+	go test ./crash -run TestPoints -v -timeout 24h -args -all
+
 # Flags of the end-to-end test, such as E2E='-run bundle -keep' or E2E='-table results.md'.
-E2E ?=
 e2e: bin/localkube ## the charts on real nodes, a hub and two members, and what can happen to them; as root
 	@bin/localkube check
 	@$(MAKE) bin/kubectl bin/helm images

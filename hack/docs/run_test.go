@@ -60,12 +60,14 @@ func TestTheCommandsOfThePagesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
 	}
+	t.Parallel()
 	s, err := load(checkout)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, one := range ran {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newReader(t, name, one.clusters...)
 			for _, source := range one.pages {
 				if !t.Run(strings.TrimSuffix(strings.TrimPrefix(source, "docs/"), ".md"), func(t *testing.T) { r.read(t, s.pages[source]) }) {
@@ -100,7 +102,7 @@ func newReader(t *testing.T, test string, clusters ...string) *reader {
 	r := &reader{dir: t.TempDir()}
 	var kubeconfigs, addresses []string
 	for _, name := range clusters {
-		cluster := testkube.Start(t, test+"-"+name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
+		cluster := testkube.Turn(t, test+"-"+name, "--node=true", "--image", "muster-hub="+hub, "--image", "muster-agent="+agent, "--image", "member-agent="+agent)
 		kubeconfigs = append(kubeconfigs, filepath.Join(cluster.Dir, "kubeconfig"))
 		addresses = append(addresses, cluster.Config.Host)
 	}

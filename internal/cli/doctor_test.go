@@ -38,7 +38,7 @@ func at(t *testing.T, server string, ca []byte) user {
 	config.AuthInfos["c"] = &clientcmdapi.AuthInfo{Token: "s3cret"}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
 	config.CurrentContext = "c"
-	u := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	u := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), cacheDir: t.TempDir()}
 	if err := clientcmd.WriteToFile(*config, u.kubeconfig); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,10 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // as the program does
+	// A test waits most of the time, so there may be more of them than processors.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	os.Exit(testkube.Main(m))
 }
 
@@ -37,11 +42,14 @@ func TestMain(m *testing.M) {
 type user struct {
 	t          *testing.T
 	kubeconfig string
+	// cacheDir is where discovery is cached. A user who has one is given it and the kubeconfig by flags, so that the test can run in parallel with others.
+	// Another user has both in the environment.
+	cacheDir string
 }
 
 // of returns the user with a token.
 func of(t *testing.T, cluster testkube.Cluster, token string) user {
-	u := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	u := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), cacheDir: t.TempDir()}
 	if err := os.WriteFile(u.kubeconfig, cluster.Kubeconfig(t, token), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +63,12 @@ func (u user) run(args ...string) (out, said string, err error) {
 
 func (u user) runIn(ctx context.Context, args ...string) (out, said string, err error) {
 	u.t.Helper()
-	u.t.Setenv("HOME", u.t.TempDir()) // what is known of an API server is kept there
-	u.t.Setenv("KUBECONFIG", u.kubeconfig)
+	if u.cacheDir != "" {
+		args = append([]string{"--kubeconfig", u.kubeconfig, "--cache-dir", u.cacheDir}, args...)
+	} else {
+		u.t.Setenv("HOME", u.t.TempDir()) // discovery is cached there
+		u.t.Setenv("KUBECONFIG", u.kubeconfig)
+	}
 	var stdout, stderr bytes.Buffer
 	command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(args)
@@ -102,7 +114,7 @@ func (u user) refused(args string, want ...string) {
 func fleetOfThree(t *testing.T) testkube.Cluster { return fleetOn(t, "cli") }
 
 func fleetOn(t *testing.T, name string) testkube.Cluster {
-	cluster := testkube.Start(t, name)
+	cluster := testkube.Turn(t, name)
 	cluster.ServeFleet(t)
 	web := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", Labels: map[string]string{"env": "prod"}}}
 	for _, o := range []client.Object{
@@ -238,7 +250,7 @@ func TestGetSaysWhatIsNoHub(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
 	}
-	cluster := testkube.Start(t, "no-hub")
+	cluster := testkube.Turn(t, "no-hub")
 	cluster.Config = rest.CopyConfig(cluster.Config)
 	of(t, cluster, cluster.Account(t, "cli-admin", "cluster-admin")).
 		refused("get", cluster.Config.Host+" serves no Clusters (fleet.cattle.io/v1alpha1)", "the chart fleet-crd is not installed there", "--context says which cluster is asked")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,12 +10,13 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// withPods starts a control plane whose Pods run as processes of this machine.
+// withPods is a control plane whose Pods run as processes of this machine, and which the test has for itself.
 func withPods(t *testing.T, name string, images ...string) testkube.Cluster {
 	if testing.Short() {
 		t.Skip("it needs a control plane")
@@ -27,21 +27,30 @@ func withPods(t *testing.T, name string, images ...string) testkube.Cluster {
 	for _, image := range append(images, "muster-hub="+testkube.Build(t, "muster-hub"), "muster-agent="+agent, "member-agent="+agent) {
 		flags = append(flags, "--image", image)
 	}
-	return testkube.Start(t, name, flags...)
+	return testkube.Turn(t, name, flags...)
 }
 
 // contexts is a user with a context for each of some clusters, each of its name, of which the first is the current one.
 func contexts(t *testing.T, clusters ...testkube.Cluster) user {
 	t.Helper()
-	var paths []string
+	var rules clientcmd.ClientConfigLoadingRules
 	for _, c := range clusters {
-		paths = append(paths, filepath.Join(c.Dir, "kubeconfig"))
+		rules.Precedence = append(rules.Precedence, filepath.Join(c.Dir, "kubeconfig"))
 	}
-	return user{t: t, kubeconfig: strings.Join(paths, string(os.PathListSeparator))}
+	u := user{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), cacheDir: t.TempDir()}
+	all, err := rules.Load()
+	if err == nil {
+		err = clientcmd.WriteToFile(*all, u.kubeconfig)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 func TestAHubIsInstalledInOneLine(t *testing.T) {
-	cluster := withPods(t, "cli-init")
+	t.Parallel()
+	cluster := withPods(t, "cli-first")
 	admin := contexts(t, cluster)
 	out, said, err := admin.run("init", "--dry-run")
 	if err != nil || !strings.Contains(out, "would install chart fleet ") {
@@ -72,11 +81,13 @@ func TestAHubIsInstalledInOneLine(t *testing.T) {
 
 // TestAnOperationOfHelmThatWasKilledIsTakenUp leaves a revision as a program does that is killed in the middle.
 func TestAnOperationOfHelmThatWasKilledIsTakenUp(t *testing.T) {
+	t.Parallel()
 	cluster := withPods(t, "cli-init")
 	admin := contexts(t, cluster)
 	admin.runs("init")
-	t.Setenv("KUBECONFIG", admin.kubeconfig)
-	helm, err := newAccess().helm(hubCharts()[1])
+	access := newAccess()
+	access.KubeConfig = &admin.kubeconfig
+	helm, err := access.helm(hubCharts()[1])
 	if err != nil {
 		t.Fatal(err)
 	}

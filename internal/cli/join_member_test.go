@@ -88,10 +88,11 @@ func TestAnAgentWithACredentialOfItsOwnHasJoined(t *testing.T) {
 }
 
 func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
-	hub, branch := withPods(t, "cli-init"), withPods(t, "cli-branch")
+	t.Parallel()
+	hub, branch := withPods(t, "cli-init"), withPods(t, "cli-bough")
 	admin, c := contexts(t, hub, branch), hub.Client(t)
 	admin.runs("init")
-	join := "join --context cli-branch --hub-context cli-init --member --name "
+	join := "join --context cli-bough --hub-context cli-init --member --name "
 	out, said, err := admin.run(strings.Fields(join + "brunch --hub-url https://127.0.0.1:1 --timeout 10s")...)
 	if err == nil || !strings.Contains(out+said, "127.0.0.1:1: connect: connection refused") {
 		t.Errorf("an address at which there is no hub, and a name that is not meant: %v\n%s%s", err, out, said)
@@ -99,9 +100,9 @@ func TestAMemberJoinsAgainAndIsTakenFromNobody(t *testing.T) {
 	admin.runs("leave brunch --orphan", " gone")
 	admin.runs(join+"branch", "branch MemberCluster ")
 
-	admin.refused(join+"branch --hub-url https://other:6443", "cluster cli-branch is a member of the hub at "+hub.Config.Host+", as MemberCluster branch: to have it join another one, muster leave branch there if it has joined, "+
-		"and then helm --kube-context cli-branch -n default uninstall member-agent; or if that is this hub, say --hub-url "+hub.Config.Host)
-	admin.refused(join+"other", "cluster cli-branch is a member already, as MemberCluster branch: say --name branch, or muster leave branch first")
+	admin.refused(join+"branch --hub-url https://other:6443", "cluster cli-bough is a member of the hub at "+hub.Config.Host+", as MemberCluster branch: to have it join another one, muster leave branch there if it has joined, "+
+		"and then helm --kube-context cli-bough -n default uninstall member-agent; or if that is this hub, say --hub-url "+hub.Config.Host)
+	admin.refused(join+"other", "cluster cli-bough is a member already, as MemberCluster branch: say --name branch, or muster leave branch first")
 	for _, o := range []client.Object{&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: "other-hub-cluster-access"}}} {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {

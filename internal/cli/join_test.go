@@ -23,17 +23,18 @@ import (
 )
 
 func TestAClusterJoinsInOneLine(t *testing.T) {
-	hub, edge, branch := withPods(t, "cli-init"), withPods(t, "cli-edge"), withPods(t, "cli-branch")
+	t.Parallel()
+	hub, edge, branch := withPods(t, "cli-fleet"), withPods(t, "cli-edge"), withPods(t, "cli-branch")
 	admin := contexts(t, hub, edge, branch)
 	admin.runs("init", "The hub is up")
 
 	admin.refused("join --context cli-edge", "say where the hub is: --hub-context CONTEXT, or --token and --hub-url")
-	admin.refused("join --context cli-edgy --hub-context cli-init", "the kubeconfig has no context cli-edgy; did you mean cli-edge?; it has cli-branch, cli-edge, cli-init")
-	admin.refused("join --context cli-init --hub-context cli-init", "the contexts cli-init and cli-init lead to the same cluster")
+	admin.refused("join --context cli-edgy --hub-context cli-fleet", "the kubeconfig has no context cli-edgy; did you mean cli-edge?; it has cli-branch, cli-edge, cli-fleet")
+	admin.refused("join --context cli-fleet --hub-context cli-fleet", "the contexts cli-fleet and cli-fleet lead to the same cluster")
 	admin.refused("join --context cli-edge --hub-context cli-branch", "it is no hub; muster init makes it one")
 
 	for range 2 { // again, and nothing changes
-		out := admin.runs("join --context cli-edge --hub-context cli-init --name edge --labels env=prod", "Cluster clusters/edge is ", "\nclusters/edge Cluster ")
+		out := admin.runs("join --context cli-edge --hub-context cli-fleet --name edge --labels env=prod", "Cluster clusters/edge is ", "\nclusters/edge Cluster ")
 		if strings.Contains(out, "eyJ") {
 			t.Errorf("it prints a token:\n%s", out)
 		}
@@ -49,26 +50,26 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Errorf("tokens are left: %v, %+v", err, tokens.Items)
 	}
 	admin.refused("join --context cli-edge --token t --hub-url https://other:6443", "cluster cli-edge is a member of the hub at "+hub.Config.Host+", as Cluster clusters/edge: muster move takes it here")
-	admin.refused("join --context cli-edge --hub-context cli-init -n other", "cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
-	admin.refused("move clusters/web --context cli-edge --hub-context cli-init -n other", "cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+", not clusters/web: it has moved already, or say another --context")
-	admin.refused("move branch --context cli-branch --hub-context cli-init -n other", "cluster cli-branch is no Cluster of any hub")
-	admin.runs("move clusters/edge --context cli-edge --hub-context cli-init -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
+	admin.refused("join --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is a member already, as Cluster clusters/edge: muster move takes it to workspace other")
+	admin.refused("move clusters/web --context cli-edge --hub-context cli-fleet -n other", "cluster cli-edge is Cluster clusters/edge of the hub at "+hub.Config.Host+", not clusters/web: it has moved already, or say another --context")
+	admin.refused("move branch --context cli-branch --hub-context cli-fleet -n other", "cluster cli-branch is no Cluster of any hub")
+	admin.runs("move clusters/edge --context cli-edge --hub-context cli-fleet -n other", "It was Cluster clusters/edge of the hub at "+hub.Config.Host, "other/cluster-")
 	testkube.Eventually(t, "it has left where it was", func() error {
 		if out, _, err := admin.run("get", "members", "clusters/edge"); err != nil || !strings.Contains(out, " Left ") {
 			return fmt.Errorf("not so: %v\n%s", err, out)
 		}
 		return nil
 	})
-	out, said, err := admin.run("doctor", "--context", "cli-edge", "--hub-context", "cli-init")
+	out, said, err := admin.run("doctor", "--context", "cli-edge", "--hub-context", "cli-fleet")
 	for _, line := range []string{"cli-edge\n  ok       answers    Kubernetes v", "  ok       rights     you may install the agent\n", "  ok       agent      Deployment cattle-fleet-system/fleet-agent runs ",
-		"cli-init\n  ok       answers ", "  ok       clock      agrees", "  ok       kinds      the fleet's are served\n", "  ok       hub        fleet-controller-"} {
+		"cli-fleet\n  ok       answers ", "  ok       clock      agrees", "  ok       kinds      the fleet's are served\n", "  ok       hub        fleet-controller-"} {
 		if err != nil || !strings.Contains(out, line) {
 			t.Errorf("doctor, without %q: %v\n%s%s", line, err, out, said)
 		}
 	}
 
 	for range 2 {
-		admin.runs("join --context cli-branch --hub-context cli-init --member --name branch --labels env=dev", "branch MemberCluster")
+		admin.runs("join --context cli-branch --hub-context cli-fleet --member --name branch --labels env=dev", "branch MemberCluster")
 	}
 	var record clusterv1beta1.MemberCluster
 	if err := c.Get(ctx, client.ObjectKey{Name: "branch"}, &record); err != nil || record.Labels["env"] != "dev" {
@@ -85,21 +86,22 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		admin.refused("join --context cli-edge --hub-context cli-init --member --name taken", "ServiceAccount fleet-system/taken-hub-cluster-access on the hub is somebody else's")
+		admin.refused("join --context cli-edge --hub-context cli-fleet --member --name taken", "ServiceAccount fleet-system/taken-hub-cluster-access on the hub is somebody else's")
 	}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "theirs"}}
 	if err := edge.Client(t).Create(ctx, theirs); err != nil {
 		t.Fatal(err)
 	}
-	admin.refused("join --context cli-edge --hub-context cli-init --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
+	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
 }
 
 func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
-	hub, edge := withPods(t, "cli-init"), withPods(t, "cli-slow")
+	t.Parallel()
+	hub, edge := withPods(t, "cli-vain"), withPods(t, "cli-slow")
 	admin := contexts(t, hub, edge)
 	admin.runs("init")
 
-	times := admin.joinsInVain("join --context cli-slow --hub-context cli-init -n slow --set image.repository=nobodys", "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled")
+	times := admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --set image.repository=nobodys", "the agent does not run yet: its image nobodys:0.1.0 cannot be pulled")
 	var tokens fleet.ClusterRegistrationTokenList
 	if err := hub.Client(t).List(t.Context(), &tokens, client.InNamespace("slow")); err != nil || len(tokens.Items) == 0 || len(tokens.Items) > times {
 		t.Errorf("after %d times there are the tokens %+v, by which the agent could still come through: %v", times, tokens.Items, err)
@@ -109,19 +111,19 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 			t.Errorf("a token is not for this agent alone: %+v", token.Spec)
 		}
 	}
-	admin.refused("join --context cli-slow --hub-context cli-init -n slow --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
-	admin.joinsInVain("join --context cli-slow --hub-context cli-init -n slow --hub-url https://127.0.0.1:1 --set image.repository=muster-agent",
+	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --set fleetAgent=1", "installing the chart fleet-agent", "fleetAgent")
+	admin.joinsInVain("join --context cli-slow --hub-context cli-vain -n slow --hub-url https://127.0.0.1:1 --set image.repository=muster-agent",
 		"the agent runs, and has not asked yet: ", "The agent says: ", "127.0.0.1:1: connect: connection refused")
 	for _, after := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		stopped, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(after, interrupt)
-		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-init", "-n", "slow", "--set", "image.repository=nobodys")
+		_, said, err := admin.runIn(stopped, "join", "--context", "cli-slow", "--hub-context", "cli-vain", "-n", "slow", "--set", "image.repository=nobodys")
 		if err == nil || !strings.Contains(said, errInterrupted.Error()) {
 			t.Errorf("it was interrupted after %s, and says %v: %s", after, err, said)
 		}
 		interrupt()
 	}
-	admin.runs("join --context cli-slow --hub-context cli-init -n slow --set image.repository=muster-agent", " online ")
+	admin.runs("join --context cli-slow --hub-context cli-vain -n slow --set image.repository=muster-agent", " online ")
 	name := strings.Fields(admin.lines("get", "clusters", "-n", "slow")[1])[0]
 	admin.untilReady(name)
 	admin.runs("explain "+name+" --member-context cli-slow", "Nothing is wrong with it.", "On cluster cli-slow:\nok answers Kubernetes v", "ok agent Deployment cattle-fleet-system/fleet-agent runs muster-agent:0.1.0, as Cluster "+name)
@@ -144,7 +146,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	admin.runs("explain "+name+" --member-context cli-slow", "WRONG agent the agent cattle-fleet-system/fleet-agent does not run: its Deployment is scaled to 0 replicas")
 	admin.refused("doctor --context cli-slow", "1 of these checks found something wrong")
 	scale("1")
-	admin.runs("join --context cli-slow --hub-context cli-init -n slow", " online ")
+	admin.runs("join --context cli-slow --hub-context cli-vain -n slow", " online ")
 
 	// It leaves, and comes back by the line that somebody made for it on the hub.
 	admin.runs("leave "+name+" --delete", " gone")
@@ -156,7 +158,7 @@ func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	if lines := admin.lines("get", "clusters", "-n", "slow"); len(lines) != 2 || !strings.HasPrefix(lines[1], name+" Cluster ") || strings.Contains(lines[1], " Absent ") {
 		t.Errorf("it is not back: %q", lines)
 	}
-	admin.refused("join --context cli-slow --hub-context cli-init -n slow --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
+	admin.refused("join --context cli-slow --hub-context cli-vain -n slow --hub-ca bm9uZQ==", "installing the chart fleet-agent: apiServerCA is neither PEM")
 }
 
 // joinsInVain gives a command that cannot succeed more and more time until it says why, and returns how many times that took: how long it takes to come that far depends on

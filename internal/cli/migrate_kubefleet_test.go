@@ -23,7 +23,8 @@ import (
 )
 
 func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
-	hub, edge := withPods(t, "cli-kubefleet", theirImages...), withPods(t, "cli-theirs", theirImages...)
+	t.Parallel()
+	hub, edge := withPods(t, "cli-kubefleet", theirImages...), withPods(t, "cli-member", theirImages...)
 	admin := contexts(t, hub, edge)
 	h, d, ctx := their{t, hub, hub.Client(t)}, their{t, edge, edge.Client(t)}, t.Context()
 	admin.refused("migrate --from kubefleet", "there is no Deployment fleet-system/hub-agent on ")
@@ -96,7 +97,7 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	d.install(kubeFleetChart, naming.MemberSystemNamespace, map[string]any{"config": map[string]any{"hubURL": hub.Config.Host, "hubCA": string(hub.Config.CAData), "memberClusterName": "edge"}, "image": map[string]any{"repository": "kubefleet/member-agent", "tag": "v0.3.1"}})
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}, StringData: map[string]string{"token": "not.a.token"}}
 	d.check(d.Create(ctx, secret))
-	admin.refused("migrate --from kubefleet cli-theirs", "the agent on cluster cli-theirs has no credential that this hub accepts for MemberCluster edge: its hub is at "+hub.Config.Host)
+	admin.refused("migrate --from kubefleet cli-member", "the agent on cluster cli-member has no credential that this hub accepts for MemberCluster edge: its hub is at "+hub.Config.Host)
 	secret.StringData = map[string]string{"token": token}
 	d.check(d.Update(ctx, secret))
 	d.plays(memberAgent, "kubefleet/member-agent", beat)
@@ -107,16 +108,16 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 		return fmt.Errorf("not so: %+v", record.Status.Conditions)
 	})
 
-	admin.runs("migrate --from kubefleet cli-theirs", "MemberCluster edge has release fleet-system/member-agent, revision 1, of another chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
+	admin.runs("migrate --from kubefleet cli-member", "MemberCluster edge has release fleet-system/member-agent, revision 1, of another chart of that name, 0.3.1, which becomes Muster's 0.1.0", "\nedge MemberCluster ")
 	definition := kube.Metadata(definitions)
 	d.check(d.Get(ctx, client.ObjectKey{Name: "appliedworks.placement.kubernetes-fleet.io"}, definition))
 	if definition.Annotations["helm.sh/resource-policy"] != "keep" {
 		t.Errorf("Helm may delete the definition of AppliedWorks: %v", definition.Annotations)
 	}
 	admin.refused("migrate --from kubefleet --back", "KubeFleet's hub does not hear Muster's agent, which 1 members have (edge)")
-	admin.refused("migrate --from kubefleet --back cli-theirs --set delivery=false", "--back puts a release back as it was: leave out --set and --values")
-	admin.runs("migrate --from kubefleet --back cli-theirs", "which becomes again what it was with revision 1", "\nedge MemberCluster ",
-		"to be rid of it: kubectl --context cli-theirs -n fleet-system delete secret/fleet-agent-key")
+	admin.refused("migrate --from kubefleet --back cli-member --set delivery=false", "--back puts a release back as it was: leave out --set and --values")
+	admin.runs("migrate --from kubefleet --back cli-member", "which becomes again what it was with revision 1", "\nedge MemberCluster ",
+		"to be rid of it: kubectl --context cli-member -n fleet-system delete secret/fleet-agent-key")
 	d.hasTheirAccount(memberAgent)
 	admin.runs("migrate --from kubefleet --back --dry-run", "Deployment cattle-fleet-system/fleet-controller would be scaled to 0, and fleet-system/hub-agent to 1.")
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is stopped", "KubeFleet's hub agent runs")

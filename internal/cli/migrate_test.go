@@ -162,7 +162,8 @@ func (d their) hasTheirAccount(agent types.NamespacedName) {
 }
 
 func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
-	hub, edge := withPods(t, "cli-init"), withPods(t, "cli-theirs", theirImages...)
+	t.Parallel()
+	hub, edge := withPods(t, "cli-ranch"), withPods(t, "cli-theirs", theirImages...)
 	admin := contexts(t, hub, edge)
 	admin.runs("init")
 	h, d, ctx := their{t, hub, hub.Client(t)}, their{t, edge, edge.Client(t)}, t.Context()
@@ -211,7 +212,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	title := "Cluster ranch/" + record.Name
 	admin.runs("migrate --from rancher-fleet --back cli-theirs", title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1 already")
 	admin.runs("migrate --from rancher-fleet --dry-run cli-theirs", title+" has release cattle-fleet-system/fleet-agent, revision 1, of another chart of that name, 0.16.1, which becomes Muster's 0.1.0")
-	admin.refused("join --context cli-theirs --hub-context cli-init -n ranch", "is of another chart of that name", "docs/migration.md says how to change over, and muster migrate does it")
+	admin.refused("join --context cli-theirs --hub-context cli-ranch -n ranch", "is of another chart of that name", "docs/migration.md says how to change over, and muster migrate does it")
 	for _, revision := range []string{"2", "3"} {
 		admin.runs("migrate --from rancher-fleet cli-theirs", "chart fleet-agent 0.1.0 is installed, revision "+revision, "\nranch/"+record.Name+" Cluster ")
 	}
@@ -229,7 +230,7 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	}
 
 	admin.runs("migrate --from rancher-fleet cli-theirs")
-	admin.runs("join --context cli-theirs --hub-context cli-init -n ranch --client-id ranch-1", "\nranch/"+record.Name+" Cluster ")
+	admin.runs("join --context cli-theirs --hub-context cli-ranch -n ranch --client-id ranch-1", "\nranch/"+record.Name+" Cluster ")
 	testkube.Eventually(t, "the agent has a credential of its own", func() error {
 		out, _, err := admin.run("migrate", "--from", "rancher-fleet", "--back", "--dry-run", "cli-theirs")
 		if err != nil && strings.Contains(err.Error(), "has a credential of its own, which ends") {

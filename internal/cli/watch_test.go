@@ -43,7 +43,7 @@ func TestGetGoesOnToShowWhatChanges(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		command := NewCommand("muster", genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard})
-		command.SetArgs([]string{"get", "--namespace", "watched", "--watch"})
+		command.SetArgs([]string{"get", "--kubeconfig", admin.kubeconfig, "--cache-dir", admin.cacheDir, "--namespace", "watched", "--watch"})
 		ended <- command.ExecuteContext(ctx)
 	}()
 	lines := make(chan string)

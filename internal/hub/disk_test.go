@@ -16,7 +16,7 @@ import (
 // TestAFullDiskUnderTheHubsEtcdLosesNothing fills the disk of the hub's etcd, which ends with it. The API server goes on without: it answers errors.
 func TestAFullDiskUnderTheHubsEtcdLosesNothing(t *testing.T) {
 	t.Parallel()
-	cluster := turn(t, "disk", "--restart-etcd")
+	cluster := testkube.Turn(t, "disk", "--restart-etcd")
 	fill, free := testkube.SmallDisk(t, cluster.Name(), "400m")
 	s := newProcess(t, cluster, "", "--leader-elect=true").survivors()
 	fill()

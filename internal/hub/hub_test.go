@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 		os.Exit(runWithWrongClock(by))
 	}
 	// A test waits most of the time, so there may be more of them than processors.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"alone-1", "alone-2", "alone-3"} {
+	for _, name := range []string{"alone-1", "alone-2", "alone-3", "alone-4"} {
 		alone <- name
 	}
 	ctrl.SetLogger(logger)
@@ -153,7 +153,7 @@ func stopShared() {
 }
 
 // alone has the names of the control planes on which no test of newAlone runs at the moment.
-var alone = make(chan string, 3)
+var alone = make(chan string, 4)
 
 // newAlone has the test run in parallel with others, on a control plane where it has a hub of its own until it ends: a process with these
 // settings, or those of HubSettings. What the test leaves there must not hinder the next one.
@@ -169,19 +169,7 @@ func newAlone(t *testing.T, settings string, flags ...string) fixture {
 func newUndefining(t *testing.T) fixture {
 	t.Helper()
 	t.Parallel()
-	return newProcess(t, turn(t, "definitions"), "", "--leader-elect=false")
-}
-
-// turns are the locks of control planes.
-var turns sync.Map
-
-// turn starts a control plane that the test has for itself until it ends.
-func turn(t *testing.T, name string, flags ...string) testkube.Cluster {
-	t.Helper()
-	lock, _ := turns.LoadOrStore(name, &sync.Mutex{})
-	lock.(*sync.Mutex).Lock()
-	t.Cleanup(lock.(*sync.Mutex).Unlock)
-	return testkube.Start(t, name, flags...)
+	return newProcess(t, testkube.Turn(t, "definitions"), "", "--leader-elect=false")
 }
 
 // newProcess runs a hub as a process with the rights that its chart gives it.

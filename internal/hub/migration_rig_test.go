@@ -20,6 +20,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // rancherChart has the objects of Rancher Fleet's chart fleet-agent by their names: all of them ordinary, no hook among them.
@@ -116,7 +117,7 @@ type downstream struct {
 
 func (f fixture) downstream() downstream {
 	f.t.Helper()
-	cluster := turn(f.t, "migrated") // some of what the charts make has no namespace
+	cluster := testkube.Turn(f.t, "migrated") // some of what the charts make has no namespace
 	on := fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster}
 	d := downstream{member: &member{fixture: on, agentNamespace: on.namespace("agent-")}, hub: f}
 	settings := cli.New()

@@ -82,6 +82,7 @@ func (l linked) leaves() {
 }
 
 func TestAMemberWhoseNetworkWasCutOrWentSilentIsLostAndComesBackByItself(t *testing.T) {
+	t.Parallel()
 	for id, quality := range map[string]testkube.Quality{"cut": {Cut: true}, "half-open": {Silent: true}} {
 		t.Run(id, func(t *testing.T) {
 			f := newFixture(t)
@@ -101,6 +102,7 @@ func TestAMemberWhoseNetworkWasCutOrWentSilentIsLostAndComesBackByItself(t *test
 }
 
 func TestAMemberWithASlowOrLossyNetworkJoinsStaysAndLeaves(t *testing.T) {
+	t.Parallel()
 	for id, quality := range map[string]testkube.Quality{"slow": {Delay: time.Second}, "lossy": {Loss: 0.2}} {
 		t.Run(id, func(t *testing.T) {
 			f := newFixture(t)

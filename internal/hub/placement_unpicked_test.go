@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // unhealthy plays an agent that says so of its cluster.
@@ -58,7 +59,7 @@ func (f fixture) untilNotPicked(crp *placement.ClusterResourcePlacement, want ma
 // which are leaving for a quarter of an hour, would be among them.
 func TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked(t *testing.T) {
 	t.Parallel()
-	f := newProcess(t, turn(t, "unpicked"), "", "--leader-elect=false")
+	f := newProcess(t, testkube.Turn(t, "unpicked"), "", "--leader-elect=false")
 	well, lost := f.joined("well"), f.joined("lost")
 	want := map[string]*registered{"AgentLost": lost}
 	change := func(m *registered, edit func(*clusterv1beta1.MemberCluster)) *registered {

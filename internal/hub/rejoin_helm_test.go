@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
 )
 
 // TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster: Helm waits to see the Secret that it makes, and the agent, which runs all the
@@ -19,7 +20,7 @@ import (
 func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
 	f := newFixture(t)
 	g := f.neighbour()
-	cluster := turn(t, "migrated") // some of what the chart makes has no namespace
+	cluster := testkube.Turn(t, "migrated") // some of what the chart makes has no namespace
 	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	m := &member{fixture: on, agentNamespace: on.namespace("agent-")}
 	settings := cli.New()

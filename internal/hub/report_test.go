@@ -21,7 +21,7 @@ import (
 // crowded is a control plane with more namespaces and kinds of resources than a report has room for, all with long names.
 func crowded(t *testing.T) fixture {
 	t.Helper()
-	cluster := testkube.Start(t, "crowded")
+	cluster := testkube.Turn(t, "crowded")
 	on := fixture{Client: cluster.Client(t), t: t, cluster: cluster}
 	for i := range 210 {
 		name := fmt.Sprintf("n-%03d-%s", i, strings.Repeat("x", 57))

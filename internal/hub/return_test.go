@@ -129,6 +129,7 @@ func (c wrongClock) Now() time.Time                   { return time.Now().Add(c.
 func (c wrongClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 
 func TestMemberWhoseClockIsWrongIsAliveAndTheSkewIsShown(t *testing.T) {
+	t.Parallel()
 	for id, by := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(id, func(t *testing.T) {
 			f := newFixture(t)

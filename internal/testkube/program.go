@@ -171,4 +171,7 @@ func (p *Program) PID() int { return p.command.Process.Pid }
 func (p *Program) Kill() {
 	_ = p.command.Process.Kill() // it may have ended by itself
 	<-p.exited
+	if ended := p.command.ProcessState; ended != nil {
+		recordUsage(filepath.Base(p.command.Path), ended.UserTime()+ended.SystemTime())
+	}
 }

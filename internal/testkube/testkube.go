@@ -12,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,10 @@ import (
 
 // startTimeout is how long a control plane may take on a busy machine.
 const startTimeout = 2 * time.Minute
+
+// thrift are variables of control planes in tests, which are many on few processors: each uses one of them, so that none spins while others work, and collects
+// garbage when its heap is four times what was in use. Benchmarks measure control planes as they are.
+var thrift = []string{"GOMAXPROCS=1", "GOGC=300"}
 
 // Cluster is a running control plane.
 type Cluster struct {
@@ -58,7 +64,14 @@ type entry struct {
 	// halt ends the control plane, resume starts it again on what it left, stop ends it and removes what it left.
 	halt, stop func()
 	resume     func() error
-	err        error
+	// turn is held by the test that has the control plane for itself; waiting counts the tests that want it next.
+	turn    sync.Mutex
+	waiting atomic.Int32
+	// halted is set between two turns.
+	halted bool
+	// thrifty is set for a test, which is no benchmark.
+	thrifty bool
+	err     error
 }
 
 // entryOf is that of a name, which need not be started.
@@ -81,6 +94,7 @@ func Main(m *testing.M, stop ...func()) int {
 	for _, running := range stop {
 		running()
 	}
+	recordOwnUsage()
 	return code
 }
 
@@ -110,7 +124,8 @@ func Start(t testing.TB, name string, flags ...string) Cluster {
 	if _, measures := t.(*testing.B); measures {
 		flags = append(flags, "--audit")
 	}
-	e.start.Do(func() { e.begin(name, flags) })
+	_, tests := t.(*testing.T)
+	e.start.Do(func() { e.thrifty = tests; e.begin(name, flags) })
 	if e.err != nil {
 		t.Fatalf("starting control plane %s: %v", name, e.err)
 	}
@@ -157,8 +172,15 @@ func (e *entry) up(binary, name, dir string, flags []string) error {
 		return err
 	}
 	var output strings.Builder
-	command := exec.Command(binary, append([]string{"up", name, "--dir", dir, "--node=false", "--ready-file", ready}, flags...)...)
+	arguments := []string{"up", name, "--dir", dir, "--node=false", "--ready-file", ready}
+	if usage := os.Getenv(UsageVariable); usage != "" {
+		arguments = append(arguments, "--usage-file", usage)
+	}
+	command := exec.Command(binary, append(arguments, flags...)...)
 	command.Stdout, command.Stderr = &output, &output
+	if e.thrifty {
+		command.Env = append(slices.Clone(thrift), os.Environ()...)
+	}
 	exited := process.Start(command, func() {})
 	e.halt = func() {
 		if command.Process != nil {

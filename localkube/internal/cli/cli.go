@@ -99,6 +99,11 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 					return err
 				}
 			}
+			if options.UsageFile != "" { // so do the processes
+				if options.UsageFile, err = filepath.Abs(options.UsageFile); err != nil {
+					return err
+				}
+			}
 			ctx, hurry := signals()
 			options.Hurry, options.Out = hurry, command.OutOrStdout()
 			return cluster.Up(ctx, dir, options)
@@ -116,6 +121,7 @@ Such a cluster has no DNS and reaches no network, so its images are archives.`,
 	flags.BoolVar(&options.RestartEtcd, "restart-etcd", false, "when etcd ends, as on a full disk, start it again instead of ending the cluster")
 	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig file")
 	flags.StringVar(&options.ReadyFile, "ready-file", "", "write this file when the cluster is ready, remove it when it stops")
+	flags.StringVar(&options.UsageFile, "usage-file", "", "append to this file a line for each process that ends: program, seconds of processor time")
 	return command
 }
 

@@ -59,6 +59,9 @@ type Options struct {
 	// Kubeconfig is a further file to add the cluster to, ReadyFile one to
 	// write when the cluster is ready; both may be empty.
 	Kubeconfig, ReadyFile string
+	// UsageFile receives a line with the processor time of each process of
+	// the cluster when it ends; may be empty.
+	UsageFile string
 	// Images maps an image's name to a program or a directory of programs, for
 	// a node of containers to an OCI archive.
 	Images map[string]string
@@ -144,6 +147,7 @@ func (c *Cluster) prepare() error {
 	if c.group, err = process.NewGroup(c.dir.file("processes"), c.state.ID); err != nil {
 		return err
 	}
+	c.group.UsageFile = c.options.UsageFile
 	names, err := c.group.KillLeftovers()
 	if err != nil {
 		return err

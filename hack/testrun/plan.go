@@ -1,0 +1,139 @@
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	module  = "github.com/muster-fleet/muster"
+	testkit = module + "/internal/testkube"
+
+	raceAuto, raceAll, raceNone = "auto", "all", "none"
+)
+
+// longest are the packages that take longest, in this order: they begin first, so that no core idles while the last of them runs.
+var longest = []string{"internal/hub", "internal/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/dashboard", "hack/release", "crash", "internal/deploy/work"}
+
+// pkg is a package with tests.
+type pkg struct {
+	path string
+	// planes reports whether its tests start control planes.
+	planes bool
+}
+
+// dir is the directory of the package in the module.
+func (p pkg) dir() string { return strings.TrimPrefix(strings.TrimPrefix(p.path, module), "/") }
+
+// diff is what differs from the base.
+type diff struct {
+	// revision is the commit that is tested; it chooses what runs under the race detector.
+	revision string
+	// files are the paths that differ, relative to the module.
+	files []string
+	// tests are the names of the tests in test files that differ, by directory.
+	tests map[string][]string
+}
+
+// touches reports whether a file of a directory differs.
+func (d diff) touches(dir string) bool {
+	return slices.ContainsFunc(d.files, func(file string) bool {
+		rest, inside := strings.CutPrefix(file, dir+"/")
+		return inside && (!strings.Contains(rest, "/") || strings.HasPrefix(rest, "testdata/"))
+	})
+}
+
+// job is one call of go test.
+type job struct {
+	name     string
+	packages []string
+	flags    []string
+}
+
+// plan is what runs: first one job after the other, then the packages with control planes side by side.
+type plan struct {
+	first, planes []job
+	// noDetector reports that there is no race detector; raced are the packages with control planes that run under it.
+	noDetector bool
+	raced      []string
+}
+
+// String says what runs under the race detector.
+func (p plan) String() string {
+	if p.noDetector {
+		return "race detector: off, it needs a C compiler"
+	}
+	if len(p.raced) == 0 {
+		return "race detector: unit tests"
+	}
+	return "race detector: unit tests, " + strings.Join(p.raced, ", ")
+}
+
+func newPlan(packages []pkg, differs diff, o options) (plan, error) {
+	if !slices.Contains([]string{raceAuto, raceAll, raceNone}, o.race) {
+		return plan{}, fmt.Errorf("-race=%s: say auto, all or none", o.race)
+	}
+	if o.parallel < 1 {
+		return plan{}, errors.New("-p: say how many packages run side by side, at least 1")
+	}
+	p := plan{noDetector: o.noDetector}
+	race := []string{"-race"}
+	if o.noDetector {
+		race, o.race = nil, raceNone
+	}
+	var units, short []string
+	for _, at := range byLength(packages) {
+		touched := differs.touches(at.dir())
+		if o.changed && !touched {
+			continue
+		}
+		if !at.planes {
+			units = append(units, at.path)
+			continue
+		}
+		raced := o.race == raceAll || o.race == raceAuto && (touched || chosen(differs.revision, at.path))
+		j := job{name: at.dir(), packages: []string{at.path}, flags: []string{"-timeout=40m"}}
+		if raced && !o.changed {
+			p.raced = append(p.raced, at.dir())
+			j.flags = append(j.flags, race...)
+		} else {
+			short = append(short, at.path)
+		}
+		tests := differs.tests[at.dir()]
+		if o.changed {
+			j.flags = append(append(j.flags, race...), "-run=^("+strings.Join(tests, "|")+")$")
+		}
+		if !o.changed || len(tests) > 0 {
+			p.planes = append(p.planes, j)
+		}
+	}
+	if len(units) > 0 {
+		p.first = append(p.first, job{name: "unit tests", packages: units, flags: race})
+	}
+	if len(short) > 0 {
+		p.first = append(p.first, job{name: "unit tests of packages with control planes", packages: short, flags: append(race, "-short")})
+	}
+	return p, nil
+}
+
+// byLength returns the packages with the longest first.
+func byLength(packages []pkg) []pkg {
+	rank := func(p pkg) int {
+		if i := slices.Index(longest, p.dir()); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
+	sorted := slices.Clone(packages)
+	slices.SortStableFunc(sorted, func(a, b pkg) int { return rank(a) - rank(b) })
+	return sorted
+}
+
+// chosen reports whether a package is in the third that runs under the race detector for a commit.
+func chosen(revision, path string) bool {
+	sum := sha256.Sum256([]byte(revision + " " + path))
+	return sum[0]%3 == 0
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// shown is how many of the slowest tests a report names.
+const shown = 10
+
+// parts are what processor time is spent on, in the order of a report, with the processes that belong to each.
+var parts = []struct {
+	name      string
+	processes []string
+}{
+	{"API servers", []string{"kube-apiserver"}},
+	{"etcd", []string{"etcd"}},
+	{"controller managers", []string{"kube-controller-manager", "kube-scheduler"}},
+	{"tests", []string{testProcess}},
+	{"hubs", []string{"muster-hub"}},
+	{"agents", []string{"muster-agent", "muster-deployer"}},
+}
+
+// testProcess is how the usage of a test binary begins.
+const testProcess = "test:"
+
+// usageVariable is testkube.UsageVariable.
+const usageVariable = "MUSTER_TEST_USAGE"
+
+// addUsage adds the processor time of each part that a file of package testkube names. A job without control planes has no such file.
+func addUsage(used map[string]float64, path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		process, seconds, _ := strings.Cut(strings.TrimSpace(line), " ")
+		value, err := strconv.ParseFloat(seconds, 64)
+		if err != nil {
+			return fmt.Errorf("reading the processor time %q: %w", line, err)
+		}
+		used[partOf(process)] += value
+	}
+	return nil
+}
+
+func partOf(process string) string {
+	if strings.HasPrefix(process, testProcess) {
+		process = testProcess
+	}
+	for _, part := range parts {
+		if slices.Contains(part.processes, process) {
+			return part.name
+		}
+	}
+	return ""
+}
+
+// childrenUsage is the processor time of all processes that have ended since the start, their children included.
+func childrenUsage() time.Duration {
+	var all syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &all); err != nil {
+		return 0
+	}
+	return time.Duration(all.Utime.Nano() + all.Stime.Nano())
+}
+
+// report prints the slowest tests, where the processor time went, and how many tests passed.
+func (r *runner) report(out io.Writer, total, took time.Duration) {
+	fmt.Fprintln(out, "\nslowest tests, in seconds:")
+	tests := unique(r.results)
+	printTop(out, tests)
+	fmt.Fprintln(out, "\nprocessor time by package, in seconds:")
+	printTop(out, r.ended)
+	fmt.Fprintln(out, "\nprocessor time by part, in seconds:")
+	rest := total.Seconds()
+	for _, part := range parts {
+		fmt.Fprintf(out, "%8.0f  %s\n", r.used[part.name], part.name)
+		rest -= r.used[part.name]
+	}
+	fmt.Fprintf(out, "%8.0f  compilers and the rest\n%8.0f  in all, within %.0f seconds\n\n", max(0, rest), total.Seconds(), took.Seconds())
+	count := map[string]int{}
+	for _, one := range tests {
+		count[one.outcome]++
+	}
+	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", count["pass"], count["fail"], count["skip"])
+}
+
+func printTop(out io.Writer, all []result) {
+	slices.SortFunc(all, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, one := range all[:min(shown, len(all))] {
+		fmt.Fprintf(out, "%8.1f  %s\n", one.seconds, one.name)
+	}
+}
+
+// unique returns one result for each test: a test that was skipped where it could have no control plane, and run later, has run.
+func unique(results []result) []result {
+	rank := map[string]int{"skip": 1, "pass": 2, "fail": 3}
+	merged := map[string]result{}
+	for _, one := range results {
+		before := merged[one.name]
+		if rank[before.outcome] > rank[one.outcome] {
+			one.outcome = before.outcome
+		}
+		one.seconds = max(one.seconds, before.seconds)
+		merged[one.name] = one
+	}
+	return slices.Collect(maps.Values(merged))
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// endTime is how long tests that are interrupted may take to stop their control planes.
+const endTime = time.Minute
+
+// runner runs jobs and collects what became of their tests.
+type runner struct {
+	// usage is the directory of the files in which control planes and programs say how much processor time they used, one for each job.
+	usage string
+
+	mu      sync.Mutex
+	out     io.Writer
+	results []result
+	// used is the processor time of each part, in seconds; ended are the jobs, with all that each has used.
+	used   map[string]float64
+	ended  []result
+	broken bool
+}
+
+// result is the end of a test.
+type result struct {
+	name, outcome string
+	seconds       float64
+}
+
+// event is a line of go test -json; see go doc test2json.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// runAll runs jobs in their order, some side by side.
+func (r *runner) runAll(ctx context.Context, jobs []job, parallel int) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for _, j := range jobs {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			if ctx.Err() == nil {
+				r.run(ctx, j)
+			}
+		})
+	}
+	running.Wait()
+}
+
+func (r *runner) run(ctx context.Context, j job) {
+	args := append([]string{"test", "-json"}, append(j.flags, j.packages...)...)
+	usage := filepath.Join(r.usage, strings.NewReplacer("/", "-", " ", "-").Replace(j.name))
+	command := exec.CommandContext(ctx, "go", args...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go test tells its tests nothing, so the signal goes to all of them
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = endTime
+	command.Env = append(os.Environ(), usageVariable+"="+usage)
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err == nil {
+		r.read(output)
+		err = command.Wait()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if command.ProcessState != nil {
+		used := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+		r.ended = append(r.ended, result{name: j.name, seconds: used.Seconds()})
+		err = errors.Join(err, addUsage(r.used, usage))
+	}
+	if err != nil {
+		r.broken = true
+		fmt.Fprintf(r.out, "%s: go %s: %v\n", j.name, strings.Join(args, " "), err)
+	}
+}
+
+// read prints what a person has to see of the events: the line that ends a package, what failed tests said, and errors of builds.
+func (r *runner) read(output io.Reader) {
+	said := map[string]*strings.Builder{}
+	lines := bufio.NewReader(output)
+	for {
+		line, err := lines.ReadString('\n')
+		var e event
+		if line != "" && json.Unmarshal([]byte(line), &e) == nil {
+			r.take(e, said)
+		} else if line != "" {
+			r.print(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// take looks at one event. What a test says is kept until it is known whether it failed; a subtest is part of its test.
+func (r *runner) take(e event, said map[string]*strings.Builder) {
+	test, subtest, _ := strings.Cut(e.Test, "/")
+	key := e.Package + " " + test
+	switch e.Action {
+	case "build-output":
+		r.print(e.Output)
+	case "output":
+		if said[key] == nil {
+			said[key] = &strings.Builder{}
+		}
+		said[key].WriteString(e.Output)
+	case "pass", "fail", "skip":
+		r.end(e, test, subtest, said)
+	}
+}
+
+func (r *runner) end(e event, test, subtest string, said map[string]*strings.Builder) {
+	key := e.Package + " " + test
+	switch {
+	case subtest != "" || said[key] == nil:
+	case test != "":
+		if e.Action == "fail" {
+			r.print(said[key].String())
+		}
+		delete(said, key)
+		r.mu.Lock()
+		r.results = append(r.results, result{strings.TrimPrefix(e.Package, module+"/") + " " + test, e.Action, e.Elapsed})
+		r.mu.Unlock()
+	default:
+		r.endPackage(e, said)
+	}
+}
+
+// endPackage prints the closing lines of a package, and what tests said that did not end.
+func (r *runner) endPackage(e event, said map[string]*strings.Builder) {
+	last := said[e.Package+" "].String()
+	if e.Action == "fail" {
+		for key, unfinished := range said {
+			if path, test, _ := strings.Cut(key, " "); path == e.Package && test != "" {
+				r.print(unfinished.String())
+			}
+		}
+		r.print(last)
+	} else {
+		lines := strings.Split(strings.TrimSpace(last), "\n")
+		r.print(lines[len(lines)-1] + "\n")
+	}
+	delete(said, e.Package+" ")
+}
+
+func (r *runner) print(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprint(r.out, text)
+}
+
+// failed reports whether a test failed, or go test itself.
+func (r *runner) failed() bool {
+	for _, one := range r.results {
+		if one.outcome == "fail" {
+			return true
+		}
+	}
+	return r.broken
+}

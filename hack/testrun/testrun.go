@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+type options struct {
+	race     string
+	changed  bool
+	base     string
+	parallel int
+	// noDetector reports that this machine has no C compiler, which the race detector needs.
+	noDetector bool
+}
+
+// run runs the tests that the options ask for and reports whether a test or a build failed.
+func run(ctx context.Context, o options) (failed bool, err error) {
+	began := time.Now()
+	packages, err := list(ctx)
+	if err != nil {
+		return false, err
+	}
+	differs, err := differences(ctx, o.base)
+	if err != nil {
+		return false, err
+	}
+	cgo, err := output(ctx, "go", "env", "CGO_ENABLED")
+	if err != nil {
+		return false, err
+	}
+	o.noDetector = strings.TrimSpace(cgo) != "1"
+	p, err := newPlan(packages, differs, o)
+	if err != nil {
+		return false, err
+	}
+	usage, err := os.MkdirTemp("", "muster-usage-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(usage)
+	fmt.Println(p)
+	r := &runner{usage: usage, out: os.Stdout, used: map[string]float64{}}
+	r.runAll(ctx, p.first, 1)
+	r.runAll(ctx, p.planes, o.parallel)
+	r.report(os.Stdout, childrenUsage(), time.Since(began))
+	return r.failed(), ctx.Err()
+}

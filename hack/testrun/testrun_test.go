@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var packages = []pkg{
+	{module + "/internal/kube", false},
+	{module + "/internal/agent", true},
+	{module + "/internal/hub", true},
+	{module + "/internal/hub/cluster", true},
+}
+
+// commands are what a plan runs, a line each.
+func (p plan) commands() []string {
+	var lines []string
+	for _, j := range append(slices.Clone(p.first), p.planes...) {
+		lines = append(lines, strings.ReplaceAll(strings.Join(append(slices.Clone(j.flags), j.packages...), " "), module+"/", ""))
+	}
+	return lines
+}
+
+func TestPlan(t *testing.T) {
+	for what, row := range map[string]struct {
+		differs diff
+		o       options
+		want    []string
+	}{
+		"without differences the commit chooses a third": {diff{revision: "b"}, options{race: raceAuto, parallel: 1}, []string{
+			"-race internal/kube", "-race -short internal/agent internal/hub/cluster",
+			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/cluster",
+		}},
+		"a package that differs is among them": {diff{revision: "b", files: []string{"internal/agent/agent.go"}}, options{race: raceAuto, parallel: 1}, []string{
+			"-race internal/kube", "-race -short internal/hub/cluster",
+			"-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/cluster",
+		}},
+		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
+			"-race internal/kube", "-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/cluster",
+		}},
+		"none of them": {diff{files: []string{"internal/agent/agent.go"}}, options{race: raceNone, parallel: 1}, []string{
+			"-race internal/kube", "-race -short internal/hub internal/agent internal/hub/cluster",
+			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/cluster",
+		}},
+		"only what differs": {
+			diff{files: []string{"internal/kube/kube.go", "internal/hub/cluster/testdata/a.yaml", "internal/agent/a_test.go"}, tests: map[string][]string{"internal/agent": {"TestA", "TestB"}}},
+			options{race: raceAuto, changed: true, parallel: 1}, []string{
+				"-race internal/kube", "-race -short internal/agent internal/hub/cluster", "-timeout=40m -race -run=^(TestA|TestB)$ internal/agent",
+			},
+		},
+		"without a C compiler": {diff{}, options{race: raceAll, parallel: 1, noDetector: true}, []string{
+			"internal/kube", "-short internal/hub internal/agent internal/hub/cluster",
+			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/cluster",
+		}},
+		"nothing differs": {diff{}, options{race: raceAuto, changed: true, parallel: 1}, nil},
+	} {
+		p, err := newPlan(packages, row.differs, row.o)
+		if difference := cmp.Diff(row.want, p.commands()); err != nil || difference != "" {
+			t.Errorf("%s: %v\n%s", what, err, difference)
+		}
+	}
+	if _, err := newPlan(nil, diff{}, options{race: "some", parallel: 1}); err == nil || !strings.Contains(err.Error(), "say auto, all or none") {
+		t.Errorf("-race=some: %v", err)
+	}
+	if _, err := newPlan(nil, diff{}, options{race: raceAll}); err == nil || !strings.Contains(err.Error(), "at least 1") {
+		t.Errorf("-p 0: %v", err)
+	}
+}
+
+func TestEveryPackageIsChosenBySomeCommit(t *testing.T) {
+	for _, p := range packages {
+		count := 0
+		for revision := range 300 {
+			if chosen(string(rune('a'+revision)), p.path) {
+				count++
+			}
+		}
+		if count < 60 || count > 140 {
+			t.Errorf("%s is chosen by %d of 300 commits", p.path, count)
+		}
+	}
+}
+
+func TestTestsOfAFileAreItsTestsOnly(t *testing.T) {
+	text := "package a\n\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc BenchmarkB(b *testing.B) {}\nfunc (r rig) TestC(t *testing.T) {}\n\tfunc TestD(t *testing.T) {}\n"
+	if got := testsIn(text); !slices.Equal(got, []string{"TestA"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+const events = `{"Action":"build-output","ImportPath":"p","Output":"a.go:1: broken\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    quiet\n"}
+{"Action":"output","Package":"p","Test":"TestA/part","Output":"    part\n"}
+{"Action":"pass","Package":"p","Test":"TestA/part","Elapsed":1}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":2}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    loud\n"}
+{"Action":"output","Package":"p","Test":"TestB/part","Output":"    its part\n"}
+{"Action":"fail","Package":"p","Test":"TestB/part","Elapsed":1}
+{"Action":"fail","Package":"p","Test":"TestB","Elapsed":1}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    unfinished\n"}
+no event
+{"Action":"output","Package":"p","Output":"panic\n"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t3s\n"}
+{"Action":"fail","Package":"p","Elapsed":3}
+{"Action":"output","Package":"q","Output":"PASS\n"}
+{"Action":"output","Package":"q","Output":"ok  \tq\t3s\n"}
+{"Action":"pass","Package":"q","Elapsed":3}
+`
+
+func TestWhatFailedTestsSaidIsPrinted(t *testing.T) {
+	var out bytes.Buffer
+	r := &runner{out: &out}
+	r.read(strings.NewReader(events))
+	want := "a.go:1: broken\n    loud\n    its part\nno event\n    unfinished\npanic\nFAIL\tp\t3s\nok  \tq\t3s\n"
+	if difference := cmp.Diff(want, out.String()); difference != "" {
+		t.Error(difference)
+	}
+	if !r.failed() {
+		t.Error("a test failed, and the run did not")
+	}
+}
+
+func TestReport(t *testing.T) {
+	usage := filepath.Join(t.TempDir(), "usage")
+	if err := os.WriteFile(usage, []byte("etcd 1.50\netcd 2.00\ntest:hub 30.00\nmuster-agent 1\nmuster-deployer 2\nother 9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := &runner{used: map[string]float64{}, ended: []result{{name: "internal/hub", seconds: 50}}, results: []result{
+		{"internal/hub TestA", "skip", 0}, {"internal/hub TestA", "pass", 7}, {"internal/hub TestB", "skip", 0}, {"internal/kube TestC", "fail", 1},
+	}}
+	if err := addUsage(r.used, usage); err != nil {
+		t.Fatal(err)
+	}
+	r.report(&out, time.Minute, 40*time.Second)
+	for _, want := range []string{
+		"     7.0  internal/hub TestA\n", "    50.0  internal/hub\n", "       4  etcd\n", "      30  tests\n", "       3  agents\n",
+		"      24  compilers and the rest\n      60  in all, within 40 seconds\n", "\n1 passed, 1 failed, 1 skipped\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report has no %q:\n%s", want, &out)
+		}
+	}
+	if err := addUsage(r.used, filepath.Join(t.TempDir(), "none")); err != nil {
+		t.Errorf("a job without control planes: %v", err)
+	}
+}

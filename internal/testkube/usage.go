@@ -1,0 +1,36 @@
+package testkube
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// UsageVariable names a file to which tests append lines of how much processor time something has used when it ends: what it is, and seconds. hack/testrun sets
+// it and sums up. Without it nothing is measured.
+const UsageVariable = "MUSTER_TEST_USAGE"
+
+// recordUsage appends the processor time of a part of a test run.
+func recordUsage(part string, used time.Duration) {
+	path := os.Getenv(UsageVariable)
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return // a measurement fails no test
+	}
+	_, _ = fmt.Fprintf(file, "%s %.2f\n", part, used.Seconds())
+	_ = file.Close()
+}
+
+// recordOwnUsage is called when the tests of a package have ended.
+func recordOwnUsage() {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err == nil {
+		recordUsage("test:"+strings.TrimSuffix(filepath.Base(os.Args[0]), ".test"), time.Duration(own.Utime.Nano()+own.Stime.Nano()))
+	}
+}
