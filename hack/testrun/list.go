@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -39,9 +40,12 @@ func list(ctx context.Context) ([]pkg, error) {
 
 // differences returns what differs from a base. Without git there is no difference.
 func differences(ctx context.Context, base string) (diff, error) {
+	if _, err := os.Stat(".git"); errors.Is(err, fs.ErrNotExist) {
+		return diff{}, nil // a source archive has no history
+	}
 	revision, err := output(ctx, "git", "rev-parse", "HEAD")
 	if err != nil {
-		return diff{}, nil // a source archive has no history
+		return diff{}, err
 	}
 	d := diff{revision: strings.TrimSpace(revision), tests: map[string][]string{}}
 	if base == "" {

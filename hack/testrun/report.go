@@ -34,8 +34,11 @@ var parts = []struct {
 // testProcess is how the usage of a test binary begins.
 const testProcess = "test:"
 
-// usageVariable is testkube.UsageVariable.
-const usageVariable = "MUSTER_TEST_USAGE"
+// usageVariable is testkube.UsageVariable, waitedAttribute testkube.WaitedAttribute.
+const (
+	usageVariable   = "MUSTER_TEST_USAGE"
+	waitedAttribute = "waited"
+)
 
 // addUsage adds the processor time of each part that a file of package testkube names. A job without control planes has no such file.
 func addUsage(used map[string]float64, path string) error {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,8 +29,10 @@ type runner struct {
 	out     io.Writer
 	results []result
 	// used is the processor time of each part, in seconds; ended are the jobs, with all that each has used.
-	used   map[string]float64
-	ended  []result
+	used  map[string]float64
+	ended []result
+	// waited is how long a test has waited for its turn on a control plane, in seconds.
+	waited map[string]float64
 	broken bool
 }
 
@@ -41,8 +44,8 @@ type result struct {
 
 // event is a line of go test -json; see go doc test2json.
 type event struct {
-	Action, Package, ImportPath, Test, Output string
-	Elapsed                                   float64
+	Action, Package, ImportPath, Test, Output, Key, Value string
+	Elapsed                                               float64
 }
 
 // runAll runs jobs in their order, some side by side.
@@ -121,6 +124,12 @@ func (r *runner) take(e event, said map[string]*strings.Builder) {
 			said[key] = &strings.Builder{}
 		}
 		said[key].WriteString(e.Output)
+	case "attr":
+		if seconds, err := strconv.ParseFloat(e.Value, 64); err == nil && e.Key == waitedAttribute {
+			r.mu.Lock()
+			r.waited[key] += seconds
+			r.mu.Unlock()
+		}
 	case "pass", "fail", "skip":
 		r.end(e, test, subtest, said)
 	}
@@ -136,7 +145,7 @@ func (r *runner) end(e event, test, subtest string, said map[string]*strings.Bui
 		}
 		delete(said, key)
 		r.mu.Lock()
-		r.results = append(r.results, result{strings.TrimPrefix(e.Package, module+"/") + " " + test, e.Action, e.Elapsed})
+		r.results = append(r.results, result{strings.TrimPrefix(e.Package, module+"/") + " " + test, e.Action, e.Elapsed - r.waited[key]})
 		r.mu.Unlock()
 	default:
 		r.endPackage(e, said)

@@ -41,9 +41,9 @@ func run(ctx context.Context, o options) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(usage)
+	defer func() { _ = os.RemoveAll(usage) }() // a temporary directory
 	fmt.Println(p)
-	r := &runner{usage: usage, out: os.Stdout, used: map[string]float64{}}
+	r := &runner{usage: usage, out: os.Stdout, used: map[string]float64{}, waited: map[string]float64{}}
 	r.runAll(ctx, p.first, 1)
 	r.runAll(ctx, p.planes, o.parallel)
 	r.report(os.Stdout, childrenUsage(), time.Since(began))

@@ -100,6 +100,7 @@ const events = `{"Action":"build-output","ImportPath":"p","Output":"a.go:1: brok
 {"Action":"output","Package":"p","Test":"TestA/part","Output":"    part\n"}
 {"Action":"pass","Package":"p","Test":"TestA/part","Elapsed":1}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":2}
+{"Action":"attr","Package":"p","Test":"TestB","Key":"waited","Value":"0.75"}
 {"Action":"output","Package":"p","Test":"TestB","Output":"    loud\n"}
 {"Action":"output","Package":"p","Test":"TestB/part","Output":"    its part\n"}
 {"Action":"fail","Package":"p","Test":"TestB/part","Elapsed":1}
@@ -116,11 +117,14 @@ no event
 
 func TestWhatFailedTestsSaidIsPrinted(t *testing.T) {
 	var out bytes.Buffer
-	r := &runner{out: &out}
+	r := &runner{out: &out, waited: map[string]float64{}}
 	r.read(strings.NewReader(events))
 	want := "a.go:1: broken\n    loud\n    its part\nno event\n    unfinished\npanic\nFAIL\tp\t3s\nok  \tq\t3s\n"
 	if difference := cmp.Diff(want, out.String()); difference != "" {
 		t.Error(difference)
+	}
+	if results := []result{{"p TestA", "pass", 2}, {"p TestB", "fail", 0.25}}; !slices.Equal(r.results, results) {
+		t.Errorf("the results are %v, want %v", r.results, results)
 	}
 	if !r.failed() {
 		t.Error("a test failed, and the run did not")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -160,8 +161,10 @@ var alone = make(chan string, 4)
 func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	t.Helper()
 	t.Parallel()
+	began := time.Now()
 	name := <-alone
 	t.Cleanup(func() { alone <- name })
+	testkube.Waited(t, began)
 	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
 }
 

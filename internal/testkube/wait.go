@@ -27,6 +27,6 @@ func Within(t testing.TB, deadline time.Duration, what string, check func() erro
 			t.Fatalf("%s: not so after %s: %v", what, deadline, err)
 		}
 		time.Sleep(pause)
-		pause = min(pause*5/4, 200*time.Millisecond) // many tests that wait must not keep the machine busy with that
+		pause = min(pause*4/3, 400*time.Millisecond) // many tests that wait must not keep the machine busy with that
 	}
 }
