@@ -46,6 +46,11 @@ func (d diff) touches(dir string) bool {
 	})
 }
 
+// touchesBelow reports whether a file of a directory, or of one below it, differs: the tests with control planes of internal/hub run all controllers.
+func (d diff) touchesBelow(dir string) bool {
+	return slices.ContainsFunc(d.files, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
+}
+
 // job is one call of go test.
 type job struct {
 	name     string
@@ -94,7 +99,7 @@ func newPlan(packages []pkg, differs diff, o options) (plan, error) {
 			units = append(units, at.path)
 			continue
 		}
-		raced := o.race == raceAll || o.race == raceAuto && (touched || chosen(differs.revision, at.path))
+		raced := o.race == raceAll || o.race == raceAuto && (differs.touchesBelow(at.dir()) || chosen(differs.revision, at.path))
 		j := job{name: at.dir(), packages: []string{at.path}, flags: []string{"-timeout=40m"}}
 		if raced && !o.changed {
 			p.raced = append(p.raced, at.dir())

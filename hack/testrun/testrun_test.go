@@ -42,6 +42,10 @@ func TestPlan(t *testing.T) {
 			"-race internal/kube", "-race -short internal/hub/cluster",
 			"-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/cluster",
 		}},
+		"a package above one that differs is among them": {diff{revision: "c", files: []string{"internal/hub/cluster/leave.go"}}, options{race: raceAuto, parallel: 1}, []string{
+			"-race internal/kube", "-race -short internal/agent",
+			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/cluster",
+		}},
 		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
 			"-race internal/kube", "-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/cluster",
 		}},

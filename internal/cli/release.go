@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,8 +48,11 @@ type helmOn struct {
 	replaces, takesOver bool
 }
 
+// nameFieldManager has Helm apply as the command helm does, so that either can go on with a release of the other, which changes only what is its own.
+var nameFieldManager = sync.OnceFunc(func() { kube.ManagedFieldsManager = "helm" })
+
 func (h *access) helm(r chartRelease) (*helmOn, error) {
-	kube.ManagedFieldsManager = "helm" // so that Helm can go on with the release, which changes only what is its own
+	nameFieldManager()
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
 	if err := configuration.Init(h.within(r.namespace), r.namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("preparing Helm: %w", err)
