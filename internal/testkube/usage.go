@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// UsageVariable names a file to which tests append lines of how much processor time something has used when it ends: what it is, and seconds. hack/testrun sets
-// it and sums up. Without it nothing is measured.
+// UsageVariable names the file that receives a line for each process of a test run when the process ends: its name, and its processor time in seconds.
+// hack/testrun sets the variable and adds the lines up. Without the variable nothing is measured.
 const UsageVariable = "MUSTER_TEST_USAGE"
 
 // recordUsage appends the processor time of a part of a test run.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// etcd's own values. One member that votes alone leads at once whatever they
-	// are, and ticks ten times as often double what an idle etcd costs.
+	// etcd's defaults. A single member leads at once with any value, and shorter
+	// ticks double the cost of an idle etcd.
 	etcdTickMilliseconds     = 100
 	etcdElectionMilliseconds = 1000
 	// Without fsync the log is as safe as the data, so the data follow the log
