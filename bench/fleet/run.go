@@ -90,7 +90,7 @@ func simulate(t testing.TB, o options, size int) *result {
 	for _, m := range r.members {
 		m.silence()
 	}
-	testkube.Stop(t, r.cluster.Name())
+	testkube.Discard(r.cluster.Name())
 	return r.result
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -196,23 +197,21 @@ func applyAll(ctx context.Context, t testing.TB, cl client.Client, text string) 
 	return names
 }
 
-// awaitServed waits until the API server serves a kind.
+// awaitServed waits until the API server serves a kind, and says so to clients.
 func awaitServed(ctx context.Context, t testing.TB, cl client.Client, crd string) {
 	t.Helper()
-	definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
 	Eventually(t, "CustomResourceDefinition "+crd+" established", func() error {
 		if err := cl.Get(ctx, client.ObjectKey{Name: crd}, definition); err != nil {
 			return err
 		}
-		conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		if err != nil {
-			return err
+		established := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 		}
-		for _, condition := range conditions {
-			if fields, ok := condition.(map[string]any); ok && fields["type"] == "Established" && fields["status"] == string(metav1.ConditionTrue) {
-				return nil
-			}
+		if !slices.ContainsFunc(definition.Status.Conditions, established) {
+			return fmt.Errorf("its conditions are %v", definition.Status.Conditions)
 		}
-		return fmt.Errorf("its conditions are %v", conditions)
+		_, err := cl.RESTMapper().RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, definition.Spec.Versions[0].Name)
+		return err
 	})
 }

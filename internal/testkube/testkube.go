@@ -31,8 +31,8 @@ import (
 const startTimeout = 2 * time.Minute
 
 // thrift are variables of control planes in tests, which are many on few processors: each uses one of them, so that none spins while others work, and collects
-// garbage when its heap is four times what was in use. Benchmarks measure control planes as they are.
-var thrift = []string{"GOMAXPROCS=1", "GOGC=300"}
+// garbage seldom while it is small. Benchmarks measure control planes as they are.
+var thrift = []string{"GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=700MiB"}
 
 // Cluster is a running control plane.
 type Cluster struct {
@@ -108,10 +108,13 @@ func stopAll() {
 	_ = os.RemoveAll(programs.dir) // a temporary directory
 }
 
-// Stop ends the control plane of a name before the test binary does.
-func Stop(t testing.TB, name string) {
-	t.Helper()
-	entryOf(name).stop()
+// Discard ends the control plane of a name, with all that is in it. Who asks for the name afterwards has a new one.
+func Discard(name string) {
+	e := entryOf(name)
+	e.stop()
+	mu.Lock()
+	defer mu.Unlock()
+	delete(clusters, name)
 }
 
 // Start returns the control plane of that name, which all tests of the package share. It has no nodes. The flags are further ones of localkube up.

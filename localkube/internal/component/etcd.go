@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// etcd's defaults. A single member leads at once with any value, and shorter
-	// ticks double the cost of an idle etcd.
-	etcdTickMilliseconds     = 100
-	etcdElectionMilliseconds = 1000
+	// Ticks are most of what an idle etcd costs. A single member leads after one
+	// to five of them, the fewest that an election may take.
+	etcdTickMilliseconds     = 300
+	etcdElectionMilliseconds = 1500
 	// Without fsync the log is as safe as the data, so the data follow the log
 	// once a second, instead of ten times.
 	etcdBatchInterval = time.Second
