@@ -46,7 +46,7 @@ func Pack(resources []fleet.BundleResource) (*fleet.Content, error) {
 
 // Unpack returns the resources in a Content, after it has made sure that they are what the Content's name and sum promise.
 func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
-	plain, err := unzip(content.Content)
+	plain, err := unzip(content.Content, MaxContent)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing Content %s: %w", content.Name, err)
 	}
@@ -64,7 +64,13 @@ func Unpack(content *fleet.Content) ([]fleet.BundleResource, error) {
 func contentName(sum string) string { return ("s-" + sum)[:maxName] }
 
 // File returns the bytes of a resource as its encoding says.
-func File(resource fleet.BundleResource) ([]byte, error) {
+func File(resource fleet.BundleResource) ([]byte, error) { return FileWithin(resource, MaxContent) }
+
+// FileWithin is File, and an error if the resource has more than so many bytes, of which it unpacks no more.
+func FileWithin(resource fleet.BundleResource, most int) ([]byte, error) {
+	if len(resource.Content) > most && resource.Encoding == fleet.EncodingPlain {
+		return nil, fmt.Errorf("%s: %w", resource.Name, TooLargeError(most))
+	}
 	switch resource.Encoding {
 	case fleet.EncodingPlain:
 		return []byte(resource.Content), nil
@@ -73,8 +79,11 @@ func File(resource fleet.BundleResource) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: it is not the base64 that its encoding says: %w", resource.Name, err)
 		}
-		plain, err := unzip(packed)
-		if err != nil {
+		plain, err := unzip(packed, most)
+		var tooLarge TooLargeError
+		if errors.As(err, &tooLarge) {
+			return nil, fmt.Errorf("%s: %w", resource.Name, err)
+		} else if err != nil {
 			return nil, fmt.Errorf("%s: it is not the gzip that its encoding says: %w", resource.Name, err)
 		}
 		return plain, nil
@@ -135,17 +144,22 @@ func Gzip(plain []byte) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-func unzip(packed []byte) ([]byte, error) {
+// TooLargeError is how many bytes something may unpack to, and has more.
+type TooLargeError int
+
+func (e TooLargeError) Error() string { return fmt.Sprintf("it unpacks to more than %.3g MiB", float64(e)/(1<<20)) }
+
+func unzip(packed []byte, most int) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
-	plain, err := io.ReadAll(io.LimitReader(reader, MaxContent+1))
+	plain, err := io.ReadAll(io.LimitReader(reader, int64(most)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(plain) > MaxContent {
-		return nil, fmt.Errorf("it unpacks to more than %d MiB", MaxContent>>20)
+	if len(plain) > most {
+		return nil, TooLargeError(most)
 	}
 	return plain, nil
 }

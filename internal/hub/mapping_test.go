@@ -146,15 +146,44 @@ func TestAMappingOpensNoNamespaceThatDoesNotConsent(t *testing.T) {
 
 	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim.workspace}}
 	f.change(o, func() { o.Annotations[fleet.AnnotationBundlesFrom] = "others, " + f.workspace + "x" })
-	there1.without(b.Name)
 	f.untilMapping("m", "ConsentMissing", victim.workspace)
+	f.untilBundle(b.Name, "Processed", corev1.ConditionFalse, victim.workspace+", which does not consent: what is deployed there stays as it is")
 	f.configure(`{"bundleNamespaceMappings":"open"}`)
-	there1.deployment(b.Name, there)
 	f.untilMapping("m", "Open")
+	f.observedOn(b, 3)
 	f.configure(testkube.HubSettings)
+	f.observedOn(b, 1)
+	there1.deployment(b.Name, there) // a withdrawal takes nothing away
+	there2.deployment(b.Name, there)
+	f.check(tenant.Delete(ctx, &fleet.BundleNamespaceMapping{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "m"}}))
 	there1.without(b.Name)
 	there2.without(b.Name)
 	own.deployment(b.Name, there)
+}
+
+// TestMissingSettingsTakeNothingAway has a mapping that only the settings open, and a hub that starts without them.
+func TestMissingSettingsTakeNothingAway(t *testing.T) {
+	f := newAlone(t, `{"importLoopback":true,"bundleNamespaceMappings":"open"}`)
+	other := f
+	other.workspace = f.namespace("clusters-")
+	f.label(other.workspace, "of-"+f.workspace, "true")
+	elsewhere := other.place("elsewhere", nil)
+	f.check(f.Create(context.Background(), &fleet.BundleNamespaceMapping{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "m"}, BundleSelector: &metav1.LabelSelector{},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"of-" + f.workspace: "true"}},
+	}))
+	b := f.bundle("app", configMap+"\ntargets: [{clusterSelector: {}}]\n")
+	elsewhere.deployment("app", there)
+	before := elsewhere.deployment("app", there).UID
+	f.check(f.Delete(context.Background(), f.configured()))
+	f.observedOn(b, 1) // the settings before are in force
+	f.restartHub()
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "does not consent: what is deployed there stays as it is")
+	f.observedOn(b, 0)
+	if after := elsewhere.deployment("app", there).UID; after != before {
+		t.Errorf("the deployment %s is another one now: %s", before, after)
+	}
+	f.configure(testkube.HubSettings)
 }
 
 func TestAnInvalidMappingIsNamedAndStopsNothing(t *testing.T) {
@@ -189,6 +218,11 @@ func TestAnInvalidMappingIsNamedAndStopsNothing(t *testing.T) {
 	}
 	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.workspace}}
 	f.change(o, func() { delete(o.Annotations, fleet.AnnotationBundlesFrom) })
+	f.observedOn(b, 1)
+	elsewhere.deployment("app", there)
+	for _, mapping := range []string{"good", "bad"} {
+		f.check(f.Delete(ctx, &fleet.BundleNamespaceMapping{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: mapping}}))
+	}
 	elsewhere.without("app")
 	own.deployment("app", there)
 }

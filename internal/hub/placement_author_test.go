@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,22 +156,51 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	})
 }
 
-func TestWhatAnAuthorMayNotReadAnyMoreIsTakenAwayAloud(t *testing.T) {
+// TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms takes a right away and gives it back, as one who replaces a Role does, and then takes it away.
+func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 	f := newAlone(t, "")
 	m, shop := f.joined("revoked"), f.shop()
 	n := f.placer(shop)
 	rp := n.places(m.name, nil)
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
-	n.may.Rules = n.may.Rules[:1]
+	all := n.may.Rules
+	for range 2 {
+		n.may.Rules = all[:1]
+		f.check(f.Update(context.Background(), n.may))
+		f.restartHub() // else it is asked again after a minute
+		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "list configmaps in namespace "+shop)
+		f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "what is placed stays as it is")
+		n.touched(m.namespaceName(), func(followed bool, objects []string) error {
+			if followed || !slices.Equal(objects, []string{"ConfigMap settings"}) {
+				return fmt.Errorf("it holds %v, follows: %t", objects, followed)
+			}
+			return nil
+		})
+		n.may.Rules = all
+		f.check(f.Update(context.Background(), n.may))
+		n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
+	}
+	n.may.Rules = all[:1]
 	f.check(f.Update(context.Background(), n.may))
-	f.restartHub() // else it is asked again after a minute
-	f.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, "list configmaps in namespace "+shop)
+	f.restartHub()
+	n.confirm(rp)
 	n.touched(m.namespaceName(), func(_ bool, objects []string) error {
 		if len(objects) > 0 {
 			return fmt.Errorf("it holds %v", objects)
 		}
 		return nil
 	})
+}
+
+// confirmation is what a condition says that has to be confirmed.
+var confirmation = regexp.MustCompile(placement.AnnotationConfirmRemoval + `=(\w+)`)
+
+// confirm does as the placement says to whoever wants something removed from members for which the hub knows no cause.
+func (n *placer) confirm(rp *placement.ResourcePlacement) {
+	n.t.Helper()
+	n.untilRP(rp, "ResourceSelected", metav1.ConditionFalse, placement.AnnotationConfirmRemoval+"=")
+	asked := confirmation.FindStringSubmatch(meta.FindStatusCondition(rp.Status.Conditions, "ResourcePlacementResourceSelected").Message)
+	n.check(n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
 }
 
 // TestAResourcePlacementReachesNoClusterThatDoesNotAdmitItsNamespace lets a tenant name a Cluster of somebody else's workspace.
@@ -269,5 +299,6 @@ func TestWithoutThePolicyNobodyIsBelievedToBeAnAuthor(t *testing.T) {
 	n.touched(m.namespaceName(), kept)
 	f.refused("he makes himself somebody else", n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"muster/author":"system:admin"}}}`))))
 	f.check(n.as.Patch(context.Background(), rp, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"muster/author":%q}}}`, n.name))))
+	n.confirm(rp) // what was placed of the Secret while nobody's rights counted
 	n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
 }

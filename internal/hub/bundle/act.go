@@ -84,6 +84,9 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	}
 	d := t.desired.DeepCopy()
 	secret := withOptions(d, options)
+	if !released && t.deployment == nil {
+		d.Spec.DeploymentID, d.Spec.Options, d.Spec.CorrectDrift = "", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{}}, nil
+	}
 	if !released && t.deployment != nil {
 		if secret, err = c.staged(ctx, t.deployment, d, secret); err != nil {
 			return unlessLeaving(err)

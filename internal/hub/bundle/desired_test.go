@@ -1,7 +1,11 @@
 package bundle
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -11,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -178,6 +183,40 @@ func TestADeploymentWithoutOptionsForHelmSaysSoWithAnEmptyObject(t *testing.T) {
 	}
 }
 
+// TestWhatUnpacksToMuchTakesNoMemory packs what a parser would make a tree of a hundred times its size of.
+func TestWhatUnpacksToMuchTakesNoMemory(t *testing.T) {
+	packed := func(pattern string, size int) fleet.BundleResource {
+		small, err := delivery.Gzip(bytes.Repeat([]byte(pattern), size/len(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fleet.BundleResource{Name: fmt.Sprintf("%d.yaml", size), Encoding: fleet.EncodingGzip, Content: base64.StdEncoding.EncodeToString(small)}
+	}
+	for name, row := range map[string]struct {
+		resources []fleet.BundleResource
+		want      string
+	}{
+		"one document that is large":          {[]fleet.BundleResource{packed("-\n", maxUnpacked)}, ""},
+		"many documents":                      {[]fleet.BundleResource{packed("---\n- a\n- b\n", 256<<10)}, ""},
+		"a file that is too large":            {[]fleet.BundleResource{packed("-\n", 4*maxUnpacked)}, "may unpack to 16 MiB together"},
+		"files that are too large together":   {[]fleet.BundleResource{packed("-\n", maxUnpacked-10), packed("-\n", 20)}, "20.yaml: the resources of a Bundle may unpack to 16 MiB together"},
+		"a large document that is no YAML":    {[]fleet.BundleResource{packed("a: [\n", 512<<10)}, "invalid YAML: line"},
+		"a file that is too large of one row": {[]fleet.BundleResource{packed("[", 2*maxUnpacked)}, "may unpack to 16 MiB together"},
+	} {
+		var before, after goruntime.MemStats
+		goruntime.GC()
+		goruntime.ReadMemStats(&before)
+		err := checkResources(row.resources)
+		goruntime.ReadMemStats(&after)
+		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", name, err, row.want)
+		}
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 1500 { // a tree of the largest takes more at once
+			t.Errorf("%s: %d MiB were allocated", name, allocated)
+		}
+	}
+}
+
 func TestCheckResources(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -191,6 +230,9 @@ func TestCheckResources(t *testing.T) {
 		{"a tab", []fleet.BundleResource{{Name: "x.yaml", Content: "a:\n  b: 1\n\tc: 2\n"}}, "x.yaml: invalid YAML: line 3: "},
 		{"a quote that is never closed", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\nb: \"x\nc: 2\nd: 3\n"}}, "x.yaml: invalid YAML: line 2: "},
 		{"in a later document", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\n---\nb: 2\nc\n"}}, "x.yaml: invalid YAML: line 4: "},
+		{"in a document after a directive", []fleet.BundleResource{{Name: "x.yaml", Content: "a: 1\n...\n%YAML 1.1\n---\nb: 2\nc\n"}}, "x.yaml: invalid YAML: line 6: "},
+		{"with comments and empty documents", []fleet.BundleResource{{Name: "x.yaml", Content: "# one\n---\n---\n# two\n\n--- # three\na: 1\n---\n"}}, ""},
+		{"a text that looks like the begin of a document", []fleet.BundleResource{{Name: "x.yaml", Content: "a: |\n  ---\n  b: [\n"}}, ""},
 		{"an unknown encoding", []fleet.BundleResource{{Name: "x.yaml", Encoding: "zstd"}}, `x.yaml: its encoding "zstd"`},
 		{"one name twice", []fleet.BundleResource{{Name: "x.yaml"}, {Name: "x.yaml"}}, "another resource x.yaml"},
 	} {

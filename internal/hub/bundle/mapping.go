@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -74,13 +74,15 @@ func bundleSelector(mapping *fleet.BundleNamespaceMapping) labels.Selector {
 type reach struct {
 	// workspaces are the Bundle's own namespace, and those that BundleNamespaceMappings open for it, sorted.
 	workspaces []string
+	// closed are the namespaces that mappings select and that do not consent. Nothing new is delivered there, and what is there stays.
+	closed map[string]bool
 	// problem names the mappings that are invalid and may be for the Bundle. They open nothing, and nothing is deleted because of them.
 	problem error
 }
 
 // reach returns where the targets of a Bundle may be.
 func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, error) {
-	found := reach{workspaces: []string{bundle.Namespace}}
+	found := reach{workspaces: []string{bundle.Namespace}, closed: map[string]bool{}}
 	var mappings fleet.BundleNamespaceMappingList
 	if err := c.Client.List(ctx, &mappings, client.InNamespace(bundle.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return found, fmt.Errorf("listing the BundleNamespaceMappings: %w", err)
@@ -101,6 +103,8 @@ func (c *Controller) reach(ctx context.Context, bundle *fleet.Bundle) (reach, er
 		for j := range selected {
 			if mayOpen(c.Config.Current().Mappings, mapping.Namespace, &selected[j]) {
 				found.workspaces = append(found.workspaces, selected[j].Name)
+			} else {
+				found.closed[selected[j].Name] = true
 			}
 		}
 	}
@@ -123,24 +127,27 @@ func selectedNamespaces(ctx context.Context, namespaces client.Reader, mapping *
 	return list.Items, nil
 }
 
-// leftover returns which deployments without a target are to be deleted. In namespaces that consent, a mapping that has become invalid deletes
-// none.
-func (c *Controller) leftover(ctx context.Context, bundle *fleet.Bundle, to reach, untargeted map[string]*fleet.BundleDeployment) ([]*fleet.BundleDeployment, error) {
-	var found []*fleet.BundleDeployment
+// leftover returns which deployments without a target are to be deleted: those for which there is a cause in the Bundle, in a mapping, or in a Cluster that
+// is there. A Cluster without a record does not say that it is to lose anything, nor does a namespace that does not consent (any more), nor a
+// mapping that has become invalid. Of namespaces that do not consent it says which have something that stays.
+func (c *Controller) leftover(o *observed, to reach, present map[string]*fleet.Cluster, untargeted map[string]*fleet.BundleDeployment) {
+	kept := map[string]bool{}
 	for _, d := range untargeted {
 		workspace := d.Labels[fleet.LabelClusterNamespace]
-		if to.problem == nil || slices.Contains(to.workspaces, workspace) {
-			found = append(found, d)
-			continue
-		}
-		namespace := kube.CoreMetadata("Namespace")
-		err := c.foreign.Get(ctx, types.NamespacedName{Name: workspace}, namespace)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading Namespace %s: %w", workspace, err)
-		}
-		if err != nil || !mayOpen(c.Config.Current().Mappings, bundle.Namespace, namespace) {
-			found = append(found, d)
+		switch {
+		case slices.Contains(to.workspaces, workspace):
+			if present[d.Namespace] != nil {
+				o.leftover = append(o.leftover, d)
+			}
+		case to.closed[workspace]:
+			kept[workspace] = true
+		case to.problem == nil:
+			o.leftover = append(o.leftover, d)
 		}
 	}
-	return found, nil
+	if o.mappingProblem = to.problem; len(kept) > 0 {
+		names := slices.Sorted(maps.Keys(kept))
+		o.mappingProblem = errors.Join(to.problem, fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: what is deployed there stays as it is, and gets nothing new; "+
+			"the condition Ready of the mapping says how to consent; whoever wants it removed there deletes the BundleDeployments", kube.JoinNames(names[:min(len(names), maxProblems)], len(names))))
+	}
 }

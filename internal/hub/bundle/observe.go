@@ -48,14 +48,17 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if err != nil {
 		return o, err
 	}
-	o.mappingProblem = to.problem
 	clusters, groups, err := c.candidates(ctx, bundle, to.workspaces, m.usesGroups())
 	if err != nil {
 		return o, err
 	}
-	seen := map[types.UID]bool{}
+	if o.problem = m.unknownGroups(groups); o.problem != nil {
+		return o, c.observeUnmatched(ctx, &o)
+	}
+	seen, present := map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		namespace := membership.DeliveryNamespace(cluster)
+		present[namespace] = cluster
 		if withheld(bundle, cluster, deployments) {
 			continue
 		}
@@ -77,8 +80,43 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		o.targets = append(o.targets, t)
 	}
 	maps.DeleteFunc(known.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
-	o.leftover, err = c.leftover(ctx, bundle, to, deployments)
-	return o, err
+	c.leftover(&o, to, present, deployments)
+	return o, c.stillLeftover(ctx, &o, m, present)
+}
+
+// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API server has: the cache of Clusters, or of ClusterGroups, may
+// be older than that of Bundles.
+func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
+	groups := map[string][]fleet.ClusterGroup{}
+	var confirmed []*fleet.BundleDeployment
+	for _, d := range o.leftover {
+		cluster := present[d.Namespace]
+		if cluster == nil { // no mapping reaches its workspace any more
+			confirmed = append(confirmed, d)
+			continue
+		}
+		in, listed := groups[cluster.Namespace]
+		if !listed && m.usesGroups() {
+			var list fleet.ClusterGroupList
+			if err := c.Live.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+				return fmt.Errorf("listing the ClusterGroups of %s: %w", cluster.Namespace, err)
+			}
+			if in = list.Items; m.unknownGroups(in) != nil {
+				return errStale
+			}
+			groups[cluster.Namespace] = in
+		}
+		var live fleet.Cluster
+		err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		}
+		if err == nil && m.match(&live, groupsOf(&live, in)) == nil {
+			confirmed = append(confirmed, d)
+		}
+	}
+	o.leftover = confirmed
+	return nil
 }
 
 // forged refuses a Bundle that has the label of an agent's, and so would be deployed with the agent's own rights, but was not written by the hub.

@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	yaml "go.yaml.in/yaml/v3"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 )
+
+// maxUnpacked is how many bytes the resources of a Bundle may have together, however small they are compressed.
+const maxUnpacked = 16 << 20
 
 // maxContent is how many bytes the compressed resources of a Bundle may have: etcd takes requests of 1.5 MiB, in which they are base64,
 // and some room is left for the rest of the object.
@@ -58,11 +63,15 @@ func checkResources(resources []fleet.BundleResource) error {
 		}
 	}
 	var problems []error
+	room := maxUnpacked
 	for i, r := range resources {
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("resources[%d]", i)
 		}
-		file, err := delivery.File(r)
+		file, err := delivery.FileWithin(r, room)
+		if room -= len(file); errors.As(err, new(delivery.TooLargeError)) {
+			return fmt.Errorf("%s: the resources of a Bundle may unpack to %d MiB together: make it several Bundles, or a Helm chart in a repository", r.Name, maxUnpacked>>20)
+		}
 		if err == nil && isYAML(resources[i].Name) && !isTemplate(r.Name, charts) {
 			if err = checkYAML(file); err != nil {
 				err = fmt.Errorf("%s: %w", r.Name, err)
@@ -98,9 +107,57 @@ func isTemplate(name string, charts map[string]bool) bool {
 	}
 }
 
-// checkYAML parses all documents of a file. The error names the line from which on it is wrong.
+// maxTree is how large a document may be to be checked, largeTree one of which only one is checked at a time: the parser needs a hundred times as much memory. A
+// larger one can be no object of Kubernetes; the agent says what is wrong with it.
+const maxTree, largeTree = 1 << 20, 64 << 10
+
+// oneLarge is held while a large document is checked.
+var oneLarge sync.Mutex
+
+// checkYAML parses all documents of a file, one after the other. The error names the line from which on it is wrong.
 func checkYAML(file []byte) error {
-	err := parse(file)
+	before := 0
+	for document := range documents(file) {
+		if err := checkDocument(document, before); err != nil {
+			return err
+		}
+		before += bytes.Count(document, []byte("\n"))
+	}
+	return nil
+}
+
+// documents yields the parts of a file that a parser would read as documents, with the lines that mark their begin.
+func documents(file []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		begin, at, begun, ended := 0, 0, false, false
+		for line := range bytes.Lines(file) {
+			marks := bytes.HasPrefix(line, []byte("---"))
+			if begun && (marks || ended) {
+				if !yield(file[begin:at]) {
+					return
+				}
+				begin, begun = at, false
+			}
+			ended = bytes.HasPrefix(line, []byte("..."))
+			if text := bytes.TrimSpace(line); marks || len(text) > 0 && text[0] != '#' && line[0] != '%' { // comments and directives belong to what follows
+				begun = true
+			}
+			at += len(line)
+		}
+		yield(file[begin:])
+	}
+}
+
+// checkDocument parses a document that comes after so many lines.
+func checkDocument(document []byte, before int) error {
+	if len(document) > maxTree {
+		return nil
+	}
+	if len(document) > largeTree {
+		oneLarge.Lock()
+		defer oneLarge.Unlock()
+	}
+	err := parse(document)
 	if err == nil {
 		return nil
 	}
@@ -109,7 +166,11 @@ func checkYAML(file []byte) error {
 	if _, err := fmt.Sscanf(message, "line %d:", &reported); err == nil {
 		_, message, _ = strings.Cut(message, ": ")
 	}
-	return fmt.Errorf("invalid YAML: line %d: %s", firstBadLine(file, reported), message)
+	line := max(reported, 1)
+	if len(document) <= largeTree {
+		line = firstBadLine(document, reported)
+	}
+	return fmt.Errorf("invalid YAML: line %d: %s", before+line, message)
 }
 
 // maxSteps is how far from the line that the parser reports the true one is looked for.

@@ -94,7 +94,7 @@ func decide(o observed) plan {
 	candidates := make([]candidate, len(o.targets))
 	for i, t := range o.targets {
 		candidates[i] = candidate{
-			partition: t.partition, blocked: t.blocked(), exists: t.deployment != nil, current: t.problem == nil && t.current(), available: t.available(), pending: t.pending > 0,
+			partition: t.partition, blocked: t.blocked(), exists: t.deployment != nil && t.deployment.Spec.DeploymentID != "", current: t.problem == nil && t.current(), available: t.available(), pending: t.pending > 0,
 		}
 	}
 	return rollout(o.bundle.Spec.RolloutStrategy, candidates)
@@ -106,7 +106,7 @@ func (t target) needsWrite(released bool) bool {
 		return false
 	}
 	if t.deployment == nil {
-		return released
+		return true // one that is held back keeps the agent from taking the absence of the object for a removal
 	}
 	have, desired := t.deployment, t.desired
 	return released || t.valuesLost && t.current() || t.edited() ||

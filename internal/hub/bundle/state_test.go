@@ -78,7 +78,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 		{"it depends on another", func(t *target) { t.desired.Spec.DependsOn = []fleet.BundleRef{{Name: "first"}} }, false, true},
 		{"the Bundle got a label", func(t *target) { t.desired.Labels["team"] = "x" }, false, true},
 		{"its values were deleted", func(t *target) { t.valuesLost = true }, false, true},
-		{"it does not exist and waits", func(t *target) { t.deployment = nil }, false, false},
+		{"it does not exist and waits, so that its agent removes nothing", func(t *target) { t.deployment = nil }, false, true},
 		{"it does not exist", func(t *target) { t.deployment = nil }, true, true},
 		{"it is being written", func(t *target) { t.desired.Spec.Paused, t.pending = true, time.Second }, false, false},
 		{"it makes no sense", func(t *target) { t.desired.Spec.Paused, t.problem = true, errors.New("no zone") }, false, false},

@@ -3,11 +3,13 @@ package bundle
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // criteria are the ways to select Clusters that targets, restrictions and partitions share.
@@ -54,13 +56,13 @@ func (c criteria) matches(cluster *fleet.Cluster, groups []*fleet.ClusterGroup) 
 	if !c.usesGroups() {
 		return true
 	}
-	for _, group := range groups {
-		named := c.clusterGroup == "" || c.clusterGroup == group.Name
-		if named && (c.clusterGroupSelector == nil || c.clusterGroupSelector.Matches(labels.Set(group.Labels))) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(groups, c.means)
+}
+
+// means says whether criteria that use ClusterGroups are for the Clusters of one.
+func (c criteria) means(group *fleet.ClusterGroup) bool {
+	named := c.clusterGroup == "" || c.clusterGroup == group.Name
+	return named && (c.clusterGroupSelector == nil || c.clusterGroupSelector.Matches(labels.Set(group.Labels)))
 }
 
 // matcher decides which Clusters a Bundle is for. It is made once per Bundle and used for all Clusters.
@@ -115,6 +117,24 @@ func (m matcher) usesGroups() bool {
 		}
 	}
 	return false
+}
+
+// unknownGroups is why it is not known which Clusters are in ClusterGroups that matter to the Bundle.
+func (m matcher) unknownGroups(groups []fleet.ClusterGroup) error {
+	var problems []error
+	for i := range groups {
+		_, err := metav1.LabelSelectorAsSelector(groups[i].Spec.Selector)
+		if err == nil || len(problems) == maxProblems {
+			continue
+		}
+		for _, c := range slices.Concat(m.targets, m.restrictions, m.partitions) {
+			if c.usesGroups() && c.means(&groups[i]) {
+				problems = append(problems, fmt.Errorf("nobody knows which Clusters are in ClusterGroup %s/%s: spec.selector: %s", groups[i].Namespace, groups[i].Name, kube.Clip(err.Error(), maxQuoted)))
+				break
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // match returns the indexes of the targets that give a Cluster its options, in order; none if the Bundle is not for it.

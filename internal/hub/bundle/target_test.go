@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,6 +60,68 @@ func TestMatch(t *testing.T) {
 		}
 		if got := fmt.Sprint(m.match(cluster, groupsOf(cluster, groups))); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestAGroupThatCannotBeReadIsUnknown has one whose operator is misspelt.
+func TestAGroupThatCannotBeReadIsUnknown(t *testing.T) {
+	groups := []fleet.ClusterGroup{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "prod", Labels: map[string]string{"tier": "high"}}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "devs"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "nothing"}},
+	}
+	for spec, unknown := range map[string]bool{
+		`targets: [{clusterGroup: prod}]`:                                                           true,
+		`targets: [{clusterGroupSelector: {matchLabels: {tier: high}}}]`:                            true,
+		`{targets: [{clusterSelector: {}}], targetRestrictions: [{clusterGroup: prod}]}`:            true,
+		`{targets: [{clusterSelector: {}}], rolloutStrategy: {partitions: [{clusterGroup: prod}]}}`: true,
+		`targets: [{clusterGroup: devs}]`:                                                           false,
+		`targets: [{clusterGroup: nothing}]`:                                                        false,
+		`targets: [{clusterSelector: {}}]`:                                                          false,
+		`targets: [{clusterGroupSelector: {matchLabels: {tier: low}}}]`:                             false,
+	} {
+		m, err := newMatcher(bundleOfSpec(t, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.unknownGroups(groups); (err != nil) != unknown || err != nil && !strings.Contains(err.Error(), "ClusterGroup clusters/prod") {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+}
+
+// TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor has deployments without a target, for every reason that there is.
+func TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor(t *testing.T) {
+	deployment := func(workspace string) map[string]*fleet.BundleDeployment {
+		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-a", Name: "app", Labels: map[string]string{fleet.LabelClusterNamespace: workspace}}}
+		return map[string]*fleet.BundleDeployment{d.Namespace: d}
+	}
+	there := map[string]*fleet.Cluster{"cluster-a": {}}
+	invalid := errors.New("a mapping is invalid")
+	for name, row := range map[string]struct {
+		workspace string
+		to        reach
+		present   map[string]*fleet.Cluster
+		deleted   bool
+		says      string
+	}{
+		"no target is for the Cluster":                      {"own", reach{workspaces: []string{"own"}}, there, true, ""},
+		"the Cluster has no record":                         {"own", reach{workspaces: []string{"own"}}, nil, false, ""},
+		"no mapping selects its workspace":                  {"other", reach{workspaces: []string{"own"}}, nil, true, ""},
+		"its workspace does not consent":                    {"other", reach{workspaces: []string{"own"}, closed: map[string]bool{"other": true}}, nil, false, "other, which does not consent: what is deployed there stays"},
+		"a mapping is invalid":                              {"other", reach{workspaces: []string{"own"}, problem: invalid}, nil, false, "a mapping is invalid"},
+		"a mapping is invalid, which is of no concern here": {"own", reach{workspaces: []string{"own"}, problem: invalid}, there, true, "a mapping is invalid"},
+	} {
+		var o observed
+		(&Controller{}).leftover(&o, row.to, row.present, deployment(row.workspace))
+		said := ""
+		if o.mappingProblem != nil {
+			said = o.mappingProblem.Error()
+		}
+		if (len(o.leftover) == 1) != row.deleted || !strings.Contains(said, row.says) || (row.says == "") != (said == "") {
+			t.Errorf("%s: %d are deleted, it says %q", name, len(o.leftover), said)
 		}
 	}
 }

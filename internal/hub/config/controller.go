@@ -110,13 +110,14 @@ func (c *Controller) adopt(settings *Config) bool {
 	return true
 }
 
-// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event.
+// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and those of a hub that
+// starts without one are the defaults.
 func (c *Controller) missing(ctx context.Context) *Config {
-	settings := Default()
+	settings := c.Current()
 	settings.Missing = true
 	problem := MissingProblem(c.namespace)
-	log.FromContext(ctx).Info("The defaults are in force", "problem", problem)
-	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the defaults are in force: %s", problem)
+	log.FromContext(ctx).Info("The settings before stay in force, of a hub that has just started the defaults", "problem", problem)
+	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the settings before stay in force, of a hub that has just started the defaults: %s", problem)
 	return &settings
 }
 

@@ -24,7 +24,7 @@ const (
 	reasonWithheld      = "AuthorMayNotRead"
 )
 
-// No event tells of granted or revoked rights: they are reviewed again after minReview, then after as long as the answer has been the same, and at
+// No event tells of granted or revoked rights, or of an API that answers again: they are reviewed after minReview, then after as long as the answer has been the same, and at
 // least every maxReview.
 const minReview, maxReview = 10 * time.Second, time.Hour
 
@@ -75,11 +75,16 @@ func rightOf(q selection.Query) author.Right {
 
 // annotateCommand is what a user appends to kubectl annotate to become the author of a placement.
 func annotateCommand(s genericPlacement) string {
-	command := fmt.Sprintf(" %s %s %s=NAME", strings.ToLower(s.kind), s.key.Name, author.AnnotationName)
+	return fmt.Sprintf("%s %s=NAME", objectOf(s), author.AnnotationName)
+}
+
+// objectOf is the placement as an argument of kubectl.
+func objectOf(s genericPlacement) string {
+	object := fmt.Sprintf(" %s %s", strings.ToLower(s.kind), s.key.Name)
 	if s.key.Namespace != "" {
-		command = " -n " + s.key.Namespace + command
+		object = " -n " + s.key.Namespace + object
 	}
-	return command
+	return object
 }
 
 // setRightsError notes that the rights of the author are unknown because of an error.
@@ -90,10 +95,15 @@ func (o *observed) setRightsError(err error) {
 
 // selectionProblem says why the selection of the placement is unknown; the zero condition if it is known.
 func (o observed) selectionProblem() condition {
-	if o.rightsProblem == (condition{}) && o.selected.Problem != "" {
+	switch {
+	case o.rightsProblem != (condition{}):
+		return o.rightsProblem
+	case o.selected.Problem != "":
 		return condition{metav1.ConditionFalse, reasonInvalid, o.selected.Problem}
+	case o.full != "":
+		return condition{metav1.ConditionFalse, reasonFull, o.full + placedStays}
 	}
-	return o.rightsProblem
+	return o.unfounded
 }
 
 // withheld says what is left out because the author may not read it; the zero condition if nothing is.
@@ -110,12 +120,12 @@ func (o observed) withheld() condition {
 		o.author, list(rights))}
 }
 
-// nextReview is when the rights of the author have to be reviewed again; zero if nobody's rights count.
+// nextReview is when the rights of the author, or the causes that were missing, have to be reviewed again; zero if there is nothing to review.
 func (o observed) nextReview(now time.Time) time.Time {
 	switch {
-	case o.rightsProblem == (condition{}) && o.author == "":
+	case o.rightsProblem == (condition{}) && o.author == "" && o.unfounded == (condition{}):
 		return time.Time{}
-	case o.rightsProblem == (condition{}) && len(o.selected.Withheld) == 0:
+	case o.rightsProblem == (condition{}) && len(o.selected.Withheld) == 0 && o.unfounded == (condition{}):
 		return now.Add(maxReview)
 	}
 	wait := minReview

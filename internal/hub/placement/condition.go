@@ -15,6 +15,7 @@ const (
 	reasonUnfulfilled    = "SchedulingPolicyUnfulfilled"
 	reasonInvalidPolicy  = "InvalidPolicy"
 	reasonInvalid        = "InvalidResourceSelectors"
+	reasonFull           = "WorkFull"
 	reasonRolloutDone    = "RolloutStarted"
 	reasonRolloutWaits   = "RolloutNotStartedYet"
 	reasonNoOverride     = "NoOverrideSpecified"

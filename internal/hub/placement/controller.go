@@ -169,6 +169,9 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	began := c.Clock.Now()
 	defer func() { c.memory.update(s.key, func(p *placementMemory) { p.took = c.Clock.Since(began) }) }()
 	o, err := c.observe(ctx, s, current)
+	if errors.Is(err, errNotListed) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil // the watch enqueues all placements earlier
+	}
 	if err != nil || o.selected.Waiting {
 		return ctrl.Result{}, err // the watch that has not listed yet enqueues the placement
 	}

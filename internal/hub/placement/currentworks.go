@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -44,6 +46,63 @@ func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName)
 		})
 	}
 	return current, c.workWrites.Await(key, cached...), nil
+}
+
+// home says in which part each object is that the member has.
+func (w *currentWorks) home(of types.NamespacedName) home {
+	at := home{}
+	for _, work := range w.works {
+		part, named := partOf(of, work.Name)
+		for _, id := range objectsOf(work) {
+			if named && part < maxParts && id != "" {
+				at[id] = part
+			}
+		}
+	}
+	return at
+}
+
+// otherHome is where a member has objects that not all members have in the same part. The key is the same for the same Works.
+type otherHome struct {
+	home
+	key string
+}
+
+// homes returns in which part each object is that any member has, and the homes of those members that have one elsewhere: agents delete what leaves a
+// Work, so that these get parts of their own.
+func homes(of types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
+	common, others = home{}, map[string]otherHome{}
+	known := map[string]otherHome{} // most members have the same Works
+	for _, namespace := range slices.Sorted(maps.Keys(current)) {
+		var key strings.Builder
+		for _, work := range current[namespace].works {
+			fmt.Fprintln(&key, work.Name, digest(work.Spec.Workload.Manifests))
+		}
+		at, seen := known[key.String()]
+		if !seen {
+			at = otherHome{current[namespace].home(of), key.String()}
+			known[at.key] = at
+			for id, part := range at.home {
+				if _, placed := common[id]; !placed {
+					common[id] = part
+				}
+			}
+		}
+		for id, part := range at.home {
+			if common[id] != part {
+				others[namespace] = at
+				break
+			}
+		}
+	}
+	for _, at := range others {
+		for id, part := range common {
+			if _, placed := at.home[id]; !placed {
+				at.home[id] = part
+			}
+		}
+	}
+	return common, others
 }
 
 // find returns the Work of a name, or nil.

@@ -122,9 +122,14 @@ func (e evictor) observe(ctx context.Context, eviction *placement.ClusterResourc
 			namespace = m.Namespace
 		}
 	}
+	now, settled, unsettled := e.Clock.Now(), time.Time{}, false
 	for of, w := range current {
 		evicted := e.memory.evicted(w)
-		available := !isUnreachable[of] && !evicted && w.status(e.memory.appliedSince, unavailablePeriod(s.spec), e.Clock.Now()).ready
+		reported := w.status(e.memory.appliedSince, unavailablePeriod(s.spec), now)
+		available := !isUnreachable[of] && !evicted && reported.ready
+		if !isUnreachable[of] && !evicted && reported.works && !reported.ready {
+			settled, unsettled = kube.Earlier(settled, reported.readyAt), unsettled || of == namespace
+		}
 		o.total++
 		if available {
 			o.totalAvailable++
@@ -141,6 +146,9 @@ func (e evictor) observe(ctx context.Context, eviction *placement.ClusterResourc
 		return o, 0, fmt.Errorf("reading ClusterResourcePlacementDisruptionBudget %s: %w", key.Name, err)
 	}
 	o.budget = &budget.Spec
+	if !settled.IsZero() && (unsettled || o.blocked() != "") {
+		return o, max(settled.Sub(now), time.Second), nil // until then it is not known whom the budget protects: the hub may just have started
+	}
 	return o, 0, nil
 }
 

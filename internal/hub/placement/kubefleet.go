@@ -34,7 +34,7 @@ func inheritedFrom(work metav1.Object) (types.NamespacedName, bool) {
 // observeKubeFleet takes over the Works of a placement that KubeFleet's hub wrote, or says why it does not, and looks for what else that hub has
 // left. It returns how long to wait at most until the cache shows what was taken over.
 func (c *Controller) observeKubeFleet(ctx context.Context, s genericPlacement, o *observed) (wait time.Duration, err error) {
-	if o.rightsProblem == (condition{}) { // else it is unknown which object belongs into which Work
+	if o.selectionProblem() == (condition{}) { // else it is unknown which object belongs into which Work
 		works, err := c.inheritedWorks(ctx, s.key, len(o.parts))
 		if err != nil {
 			return 0, err
@@ -143,11 +143,27 @@ func identityOf(m placement.Manifest) string {
 	if err := json.Unmarshal(m.Raw, &o); err != nil {
 		return "an object that cannot be read"
 	}
-	kind := o.Kind
-	if group, _, grouped := strings.Cut(o.APIVersion, "/"); grouped {
+	return identity(o.Kind, o.APIVersion, o.Namespace, o.Name)
+}
+
+// identity names an object in whichever version.
+func identity(kind, apiVersion, namespace, name string) string {
+	if group, _, grouped := strings.Cut(apiVersion, "/"); grouped {
 		kind += "." + group
 	}
-	return kube.Name(kind, o.Namespace, o.Name)
+	return kube.Name(kind, namespace, name)
+}
+
+// parseIdentity returns what an identity names, without a version.
+func parseIdentity(id string) (of placement.ResourceIdentifier) {
+	kind, name, _ := strings.Cut(id, " ")
+	of.Kind, of.Group, _ = strings.Cut(kind, ".")
+	if namespace, rest, namespaced := strings.Cut(name, "/"); namespaced {
+		of.Namespace, of.Name = namespace, rest
+	} else {
+		of.Name = name
+	}
+	return of
 }
 
 // partOf returns which part of a placement the Work of a name has.

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,6 +36,9 @@ const (
 	reasonUnhealthy = "Unhealthy"
 	reasonOldAgent  = "AgentCannotPlace"
 )
+
+// errNotListed says that a watch has not listed its objects yet.
+var errNotListed = errors.New("the API server has not answered yet")
 
 // unreachable says whether no agent of the member would act on Works.
 func unreachable(m *scheduling.Member) bool {
@@ -114,7 +119,8 @@ func ofCluster(
 	return m
 }
 
-// members returns all members that a placement may pick. Their maps belong to the cache and must not be changed.
+// members returns all members that a placement may pick, or an error if it is not known which these are. Their maps belong to the cache and must not be
+// changed.
 func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
 	var memberClusters clusterv1beta1.MemberClusterList
 	if err := c.Client.List(ctx, &memberClusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -126,7 +132,11 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 		state := c.Liveness.Observe(membership.OfMemberCluster(mc).Namespace).State
 		members = append(members, ofMemberCluster(mc, state))
 	}
-	workspaces, _, _ := c.selector.Watches.Objects(optedIn) // when the watch has listed them, all placements are reconciled
+	workspaces, synced, failure := c.selector.Watches.Objects(optedIn)
+	if !synced { // when the watch has listed them, all placements are reconciled
+		return nil, fmt.Errorf("listing the workspaces whose Clusters are members for placements, of which nobody is picked or dropped meanwhile: %w",
+			cmp.Or(failure, errNotListed))
+	}
 	if len(workspaces) == 0 {
 		return members, nil
 	}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
@@ -31,9 +32,14 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	if o.resources, err = c.selector.Unwrap(o.selected.Objects); err != nil {
 		return o, err
 	}
-	if o.parts, err = pack(o.resources.Objects, maxManifests); err != nil {
+	o.home, o.otherHomes = homes(s.key, current)
+	var full *fullError
+	if o.parts, err = pack(o.resources.Objects, o.home, maxManifests); errors.As(err, &full) {
+		o.full, o.parts = full.Error(), []part{{}}
+	} else if err != nil {
 		return o, err
 	}
+	c.requireCauses(ctx, s, &o)
 	if o.overrides, err = c.overrides(ctx, o); err != nil {
 		return o, err
 	}

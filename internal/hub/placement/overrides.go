@@ -12,7 +12,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
-// overridden is what a member gets that overrides change.
+// overridden is what a member gets that overrides change, or that has it divided otherwise than the others.
 type overridden struct {
 	override.Resolved
 	desired desiredWorks
@@ -40,29 +40,34 @@ func (c *Controller) overrides(ctx context.Context, o observed) (override.Set, e
 	return override.Choose(all, o.key, o.resources.Objects), nil
 }
 
-// override returns, by member namespace, what members get that overrides change. Members that get the same share it.
+// override returns, by member namespace, what members get that is not as what the others get. Members that get the same share it.
 func (o observed) override(result scheduling.Result, plain desiredWorks) map[string]overridden {
-	if len(o.overrides) == 0 {
+	if len(o.overrides) == 0 && len(o.otherHomes) == 0 {
 		return nil
 	}
-	members, shared := map[string]overridden{}, map[string]overridden{}
+	members, shared, common := map[string]overridden{}, map[string]overridden{}, plain.home()
 	for _, d := range result.Decisions {
 		if d.Member == nil || !d.Picked && o.current[d.Member.Namespace] == nil {
 			continue
 		}
 		resolved := o.overrides.Resolve(override.Member{Name: d.Name, Labels: d.Member.Labels})
-		if !resolved.Any() {
+		other, elsewhere := o.otherHomes[d.Member.Namespace]
+		if !resolved.Any() && !elsewhere {
 			continue
 		}
-		if _, known := shared[resolved.Key]; !known {
-			shared[resolved.Key] = o.applyOverrides(resolved, plain)
+		at, key := other.home, resolved.Key+"\x00"+other.key
+		if !elsewhere {
+			at = common
 		}
-		members[d.Member.Namespace] = shared[resolved.Key]
+		if _, known := shared[key]; !known {
+			shared[key] = o.applyOverrides(resolved, plain, at)
+		}
+		members[d.Member.Namespace] = shared[key]
 	}
 	return members
 }
 
-func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks) overridden {
+func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at home) overridden {
 	result := overridden{Resolved: resolved, desired: desired}
 	result.desired.overrides = map[string]string{}
 	for key, hash := range map[string]string{
@@ -77,7 +82,7 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 		return result
 	}
 	var err error
-	if result.desired.parts, err = pack(objects, maxManifests); err != nil {
+	if result.desired.parts, err = pack(objects, at, maxManifests); err != nil {
 		result.problem = err.Error()
 	}
 	return result
@@ -94,10 +99,10 @@ func (d decision) desiredFor(namespace string) desiredWorks {
 // overriddenCondition is what the status says of the overrides of a member.
 func (d decision) overriddenCondition(namespace string) condition {
 	switch result, changed := d.overridden[namespace]; {
-	case !changed:
-		return condition{metav1.ConditionTrue, reasonNoOverride, ""}
 	case result.problem != "":
 		return condition{metav1.ConditionFalse, reasonNotOverridden, result.problem}
+	case !changed || !result.Any():
+		return condition{metav1.ConditionTrue, reasonNoOverride, ""}
 	}
 	return condition{metav1.ConditionTrue, reasonOverridden, ""}
 }

@@ -16,8 +16,9 @@ type target struct {
 	epoch int
 	// wanted: the member is picked.
 	wanted bool
-	// exists: the member has Works of the placement; upToDate: they are just the desired ones; available: what they brought works.
-	exists, upToDate, available bool
+	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works: nothing is known that does not work of what they
+	// brought; available: it has worked for long enough, as far as this process knows.
+	exists, upToDate, works, available bool
 	// unreachable: no agent would act on Works, so that the member counts neither as available nor as unavailable.
 	unreachable bool
 	// blocked: nothing may be written to the member.
@@ -52,7 +53,8 @@ func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, 
 	return max(scaled(config.MaxUnavailable), 1), scaled(config.MaxSurge)
 }
 
-// planRollout decides what may be done now. A member that is not available is changed at once, because a change cannot make it unavailable.
+// planRollout decides what may be done now. A member on which something does not work is changed at once, because a change cannot make it unavailable.
+// One that is unreachable is not changed: it would get the change when it is back, together with all that are back then.
 func planRollout(targets []target, config *placement.RollingUpdateConfig) rolloutPlan {
 	targets = slices.SortedFunc(slices.Values(targets), byName)
 	p := rolloutPlan{}
@@ -75,13 +77,17 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 	p.maxUnavailable, maxSurge = limits(config, p.wanted)
 	// disrupt says whether what a member has may become unavailable, and counts that.
 	disrupt := func(t target) bool {
-		if !t.available || t.unreachable {
+		if !t.works || t.unreachable {
 			return true
 		}
-		if available-1 < reachable-p.maxUnavailable {
+		left := available
+		if t.available {
+			left--
+		}
+		if left < reachable-p.maxUnavailable {
 			return false
 		}
-		available--
+		available = left
 		return true
 	}
 	for _, t := range targets {
@@ -98,7 +104,7 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 	for _, t := range targets {
 		switch {
 		case !t.wanted || t.blocked || t.exists && t.upToDate && !t.deleting:
-		case t.deleting:
+		case t.deleting || t.exists && t.unreachable:
 			p.waiting = append(p.waiting, t)
 		case !t.exists && existing < p.wanted+maxSurge:
 			p.write = append(p.write, t)

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,6 +41,12 @@ type observed struct {
 	// resources are what is placed, and parts how they are divided among Works.
 	resources selection.Resources
 	parts     []part
+	// home says where objects are, otherHomes where they are for members that have one elsewhere, full which Work cannot hold what it has to.
+	home       home
+	otherHomes map[string]otherHome
+	full       string
+	// unfounded is why what is selected is not acted on: something that was selected is missing in it, and nothing is known by which it may be removed.
+	unfounded condition
 	overrides override.Set
 	// current are the Works of each member namespace, and reported what the member's agent reports of them.
 	current  map[string]*currentWorks
@@ -54,7 +61,7 @@ type decision struct {
 	problem condition
 	result  scheduling.Result
 	desired desiredWorks
-	// overridden, by member namespace, is what members get that overrides change.
+	// overridden, by member namespace, is what members get that overrides change, or that have it divided otherwise.
 	overridden map[string]overridden
 	plan       rolloutPlan
 	// upToDate are the member namespaces that have just the desired Works, waiting those whose turn has not come.
@@ -99,7 +106,7 @@ func decide(o observed) decision {
 			d.plan.recreate = append(d.plan.recreate, t)
 		}
 	}
-	if !dropping {
+	if !dropping && !d.result.Undecided {
 		d.policyHash = terms
 	}
 	for _, s := range o.reported {
@@ -110,12 +117,13 @@ func decide(o observed) decision {
 	return d
 }
 
-// bound are the namespaces of the members that have the placement. The status says so of a member that leaves, whose Works go before its record does,
-// and of all members if there is no Work at all, because somebody deleted the definition of Works: whoever has the placement has a Work.
+// bound are the namespaces of the members that have the placement, also those whose Works somebody else than the hub deletes. The status says so of a member
+// that leaves, whose Works go before its record does, and of all members if there is no Work at all, because somebody deleted the definition of Works: whoever
+// has the placement has a Work.
 func (o observed) bound() map[string]bool {
 	bound := map[string]bool{}
 	for namespace, w := range o.current {
-		bound[namespace] = !w.deleting
+		bound[namespace] = !w.deleting || !slices.ContainsFunc(w.works, removedByHub)
 	}
 	before := scheduledMembers(&o.before)
 	for _, m := range o.members {
@@ -158,8 +166,8 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 		if current != nil {
 			outdated, surplus := current.diff(o.key, next.desiredFor(t.namespace))
 			t.deleting, t.upToDate = current.deleting, len(outdated) == 0 && len(surplus) == 0
-			t.available = o.reported[t.namespace].ready
-			dropping = dropping || !t.wanted
+			t.works, t.available = o.reported[t.namespace].works, o.reported[t.namespace].ready
+			dropping = dropping || !t.wanted && !t.deleting // a removal that has begun is decided, however long its agent is away
 		}
 		targets = append(targets, t)
 	}

@@ -40,7 +40,7 @@ func world(t *testing.T, change ...func(*observed)) observed {
 	if o.policy, err = scheduling.Compile(o.spec.Policy, ""); err != nil {
 		t.Fatal(err)
 	}
-	if o.parts, err = pack(o.selected.Objects, maxManifests); err != nil {
+	if o.parts, err = pack(o.selected.Objects, nil, maxManifests); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -49,14 +49,14 @@ func world(t *testing.T, change ...func(*observed)) observed {
 // on gives members the placement as it is, all well.
 func on(t *testing.T, members ...string) func(*observed) {
 	return func(o *observed) {
-		parts, err := pack(o.selected.Objects, maxManifests)
+		parts, err := pack(o.selected.Objects, nil, maxManifests)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.before.ObservedResourceIndex, o.before.ResourceHash, o.before.PolicyHash = "0", hashParts(parts), hashTerms(o.spec.Policy)
 		for _, m := range members {
 			o.current["ns-"+m] = &currentWorks{works: []*placement.Work{placed(t, key, desiredWorks{parts: parts, index: "0", applyStrategy: o.spec.Strategy.ApplyStrategy}, 0)}}
-			o.reported["ns-"+m] = worksStatus{applied: condition{"True", reasonApplied, ""}, available: condition{"True", reasonAvailable, ""}, ready: true}
+			o.reported["ns-"+m] = worksStatus{applied: condition{"True", reasonApplied, ""}, available: condition{"True", reasonAvailable, ""}, works: true, ready: true}
 		}
 	}
 }

@@ -205,8 +205,8 @@ func (o observed) supported() condition {
 	}
 	message := ""
 	if unread := o.selected.Unread; len(unread) > 0 {
-		message = fmt.Sprintf("the hub may not read %s, so that nothing of these is placed with a Namespace; allow it in placement.resources of the "+
-			"chart fleet", list(unread))
+		message = fmt.Sprintf("the hub cannot read %s, so that nothing of these is placed with a Namespace; if it may not, allow it in placement.resources "+
+			"of the chart fleet", list(unread))
 	}
 	return condition{metav1.ConditionTrue, reasonSupported, message}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,13 +19,24 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// maxManifests is how many bytes of manifests a Work has at most: etcd stores objects of 1.5 MiB, and the agent's status comes on top.
-const maxManifests = 900 << 10
+const (
+	// maxManifests is how many bytes of manifests a Work is filled with: etcd stores objects of 1.5 MiB, and the agent's status comes on top. Objects that
+	// are in a Work may grow up to maxGrown.
+	maxManifests, maxGrown = 900 << 10, 1200 << 10
+	// maxObjects is how many objects a Work is filled with, of each of which the agent's status says some 500 bytes.
+	maxObjects = 600
+	// maxParts is how many Works of a member are looked at for what they have.
+	maxParts = 1000
+	// cachedObjects is an annotation that Works have in the cache only: the identities of their objects, a line each.
+	cachedObjects = "muster/objects-in-cache"
+)
 
 // part is the content of one Work.
 type part struct {
 	manifests []placement.Manifest
 	digest    string
+	// objects are the identities of what the manifests are of.
+	objects []string
 }
 
 // desiredWorks is what the Works of a member should be, one for each part.
@@ -37,21 +49,57 @@ type desiredWorks struct {
 	overrides map[string]string
 }
 
-// pack divides objects into as few parts as their order and the limit allow. There is always one, so that a member keeps the placement when nothing
-// is selected any more.
-func pack(objects []*unstructured.Unstructured, limit int) ([]part, error) {
-	parts, size := []part{{}}, 0
-	for _, o := range objects {
-		text, err := json.Marshal(o.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
+// home says in which part the Work of each object is that has one, by the object's identity.
+type home map[string]int
+
+// fullError says that the objects of a Work do not fit into it any more.
+type fullError struct{ part, bytes int }
+
+func (e *fullError) Error() string {
+	return fmt.Sprintf("Work number %d of a member is full: its objects have grown to %d KiB, and %d fit; make them smaller, or select some of them by another placement",
+		e.part, e.bytes>>10, maxGrown>>10)
+}
+
+// pack divides objects into parts. An object stays in the part where it is, because agents delete what leaves a Work; others go to the first part with
+// room. There is always one part, so that a member keeps the placement when nothing is selected any more.
+func pack(objects []*unstructured.Unstructured, at home, limit int) ([]part, error) {
+	texts, ids, bytes, count := make([][]byte, len(objects)), make([]string, len(objects)), []int{0}, []int{0}
+	put := func(i, n int) {
+		for len(bytes) <= n {
+			bytes, count = append(bytes, 0), append(count, 0)
 		}
-		if size > 0 && size+len(text) > limit {
-			parts, size = append(parts, part{}), 0
+		bytes[n] += len(texts[i])
+		count[n]++
+	}
+	for i, o := range objects {
+		var err error
+		if texts[i], err = json.Marshal(o.Object); err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", identity(o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName()), err)
 		}
-		last := &parts[len(parts)-1]
-		last.manifests = append(last.manifests, placement.Manifest{RawExtension: runtime.RawExtension{Raw: text}})
-		size += len(text)
+		ids[i] = identity(o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName())
+		if n, placed := at[ids[i]]; placed {
+			put(i, n)
+		}
+	}
+	for n := range bytes {
+		if bytes[n] > max(maxGrown, limit) && count[n] > 1 {
+			return nil, &fullError{n, bytes[n]}
+		}
+	}
+	where := make([]int, len(objects))
+	for i := range objects {
+		n, placed := at[ids[i]]
+		if !placed {
+			for n = 0; n < len(bytes) && count[n] > 0 && (bytes[n]+len(texts[i]) > limit || count[n] >= maxObjects); n++ {
+			}
+			put(i, n)
+		}
+		where[i] = n
+	}
+	parts := make([]part, len(bytes))
+	for i, n := range where {
+		parts[n].objects = append(parts[n].objects, ids[i])
+		parts[n].manifests = append(parts[n].manifests, placement.Manifest{RawExtension: runtime.RawExtension{Raw: texts[i]}})
 	}
 	for i := range parts {
 		parts[i].digest = digest(parts[i].manifests)
@@ -59,9 +107,25 @@ func pack(objects []*unstructured.Unstructured, limit int) ([]part, error) {
 	return parts, nil
 }
 
+// home says in which part each object is.
+func (d desiredWorks) home() home {
+	at := home{}
+	for i, p := range d.parts {
+		for _, id := range p.objects {
+			at[id] = i
+		}
+	}
+	return at
+}
+
+// objectsOf are the identities of the objects of a Work that comes from the cache.
+func objectsOf(work *placement.Work) []string {
+	return strings.Split(work.Annotations[cachedObjects], "\n")
+}
+
 // digest identifies manifests, however their JSON is written. Slim has put the digest in the place of manifests that come from the cache.
 func digest(manifests []placement.Manifest) string {
-	if len(manifests) == 1 && bytes.HasPrefix(manifests[0].Raw, []byte(`"`)) {
+	if isSlim(manifests) {
 		return strings.Trim(string(manifests[0].Raw), `"`)
 	}
 	var all strings.Builder
@@ -88,18 +152,34 @@ func hashParts(parts []part) string {
 
 func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
-// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be. A cache may transform an
-// object twice.
+// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be, and notes which objects they
+// are of. A cache may transform an object twice.
 func Slim(o any) (any, error) {
-	if work, ok := o.(*placement.Work); ok {
-		work.ManagedFields = nil
-		for i := range work.Status.ManifestConditions {
-			truncateDetails(&work.Status.ManifestConditions[i])
-		}
-		slim := []byte(`"` + digest(work.Spec.Workload.Manifests) + `"`)
-		work.Spec.Workload.Manifests = []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: slim}}}
+	work, ok := o.(*placement.Work)
+	if !ok {
+		return o, nil
 	}
+	work.ManagedFields = nil
+	for i := range work.Status.ManifestConditions {
+		truncateDetails(&work.Status.ManifestConditions[i])
+	}
+	if isSlim(work.Spec.Workload.Manifests) {
+		return o, nil
+	}
+	var ids []string
+	for _, m := range work.Spec.Workload.Manifests {
+		ids = append(ids, identityOf(m))
+	}
+	// Most members have the same Works: one text is shared by all.
+	metav1.SetMetaDataAnnotation(&work.ObjectMeta, cachedObjects, unique.Make(strings.Join(ids, "\n")).Value())
+	slim := []byte(`"` + digest(work.Spec.Workload.Manifests) + `"`)
+	work.Spec.Workload.Manifests = []placement.Manifest{{RawExtension: runtime.RawExtension{Raw: slim}}}
 	return o, nil
+}
+
+// isSlim says whether manifests are only their digest.
+func isSlim(manifests []placement.Manifest) bool {
+	return len(manifests) == 1 && bytes.HasPrefix(manifests[0].Raw, []byte(`"`))
 }
 
 // workName is the name of the Work of a part. KubeFleet's agents and tools know the name of the first.
@@ -176,6 +256,7 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 	for _, key := range overrideAnnotations {
 		delete(annotations, key)
 	}
+	delete(annotations, cachedObjects)
 	delete(annotations, placement.AnnotationRemoved) // the hub ended before it deleted the Work, and wants it again
 	maps.Copy(annotations, want.Annotations)
 	return json.Marshal([]operation{{"add", "/spec", want.Spec}, {"add", "/metadata/labels", labels}, {"add", "/metadata/annotations", annotations}})

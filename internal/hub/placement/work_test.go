@@ -2,6 +2,7 @@ package placement
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,14 +31,14 @@ func TestPackFillsPartsInOrder(t *testing.T) {
 		{"nothing is one part", nil, []int{0}},
 		{"what fits", []int{100, 100, 100}, []int{3}},
 		{"what does not", []int{400, 400, 400}, []int{2, 1}},
-		{"an object beyond the limit is alone", []int{100, 2000, 100}, []int{1, 1, 1}},
+		{"an object beyond the limit is alone, and others fill what has room", []int{100, 2000, 100}, []int{2, 1}},
 		{"also as the first", []int{2000, 100}, []int{1, 1}},
 	} {
 		var objects []*unstructured.Unstructured
-		for _, size := range c.sizes {
-			objects = append(objects, configMap("a", size))
+		for i, size := range c.sizes {
+			objects = append(objects, configMap(strconv.Itoa(i), size))
 		}
-		parts, err := pack(objects, 1000)
+		parts, err := pack(objects, nil, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +49,86 @@ func TestPackFillsPartsInOrder(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
+	}
+}
+
+// TestAnObjectStaysInItsPart packs again after each change, as the hub does, and follows where objects are.
+func TestAnObjectStaysInItsPart(t *testing.T) {
+	key := types.NamespacedName{Name: "web"}
+	current := map[string]*currentWorks{}
+	for _, step := range []struct {
+		name    string
+		objects []*unstructured.Unstructured
+		want    [][]string
+	}{
+		{"two parts", []*unstructured.Unstructured{configMap("a", 400), configMap("b", 400), configMap("c", 400)}, [][]string{{"a", "b"}, {"c"}}},
+		{"one that is sorted first comes last", []*unstructured.Unstructured{configMap("0", 300), configMap("a", 400), configMap("b", 400), configMap("c", 400)}, [][]string{{"a", "b"}, {"0", "c"}}},
+		{"one that grows stays", []*unstructured.Unstructured{configMap("0", 300), configMap("a", 800), configMap("b", 400), configMap("c", 400)}, [][]string{{"a", "b"}, {"0", "c"}}},
+		{"one that is gone makes room for others, and moves nobody", []*unstructured.Unstructured{configMap("0", 300), configMap("b", 400), configMap("c", 400), configMap("d", 300)}, [][]string{{"b", "d"}, {"0", "c"}}},
+		{"a part with nothing stays, so that those behind it keep their numbers", []*unstructured.Unstructured{configMap("0", 300), configMap("c", 400)}, [][]string{nil, {"0", "c"}}},
+		{"the last part goes with its objects", []*unstructured.Unstructured{configMap("e", 400)}, [][]string{{"e"}}},
+	} {
+		at, others := homes(key, current)
+		if len(others) > 0 {
+			t.Fatalf("%s: members differ", step.name)
+		}
+		parts, err := pack(step.objects, at, 1000)
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		var got [][]string
+		works := &currentWorks{}
+		for i, p := range parts {
+			var names []string
+			for _, id := range p.objects {
+				names = append(names, strings.TrimPrefix(id, "ConfigMap "))
+			}
+			got = append(got, names)
+			works.works = append(works.works, placed(t, key, desiredWorks{parts: parts}, i))
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+		current["m"] = works
+	}
+}
+
+// TestAMemberThatHasAnObjectElsewhereKeepsItThere has two members of which a hub that packed otherwise has written one.
+func TestAMemberThatHasAnObjectElsewhereKeepsItThere(t *testing.T) {
+	key := types.NamespacedName{Name: "web"}
+	objects := []*unstructured.Unstructured{configMap("a", 400), configMap("b", 400), configMap("c", 400)}
+	have := func(parts ...[]*unstructured.Unstructured) *currentWorks {
+		w := &currentWorks{}
+		var all []part
+		for _, p := range parts {
+			packed, err := pack(p, nil, 10000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, packed...)
+		}
+		for i := range all {
+			w.works = append(w.works, placed(t, key, desiredWorks{parts: all}, i))
+		}
+		return w
+	}
+	common, others := homes(key, map[string]*currentWorks{"first": have(objects[:2], objects[2:]), "second": have(objects[:1], objects[1:])})
+	if diff := cmp.Diff(home{"ConfigMap a": 0, "ConfigMap b": 0, "ConfigMap c": 1}, common); diff != "" {
+		t.Errorf("what is common (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(home{"ConfigMap a": 0, "ConfigMap b": 1, "ConfigMap c": 1}, others["second"].home); diff != "" || len(others) != 1 {
+		t.Errorf("what the second has, of %d (-want +got):\n%s", len(others), diff)
+	}
+}
+
+func TestAWorkThatIsFullSaysSo(t *testing.T) {
+	at := home{"ConfigMap a": 1, "ConfigMap b": 1}
+	_, err := pack([]*unstructured.Unstructured{configMap("a", 700<<10), configMap("b", 700<<10)}, at, maxManifests)
+	if err == nil || !strings.Contains(err.Error(), "Work number 1 of a member is full") {
+		t.Errorf("the error is %v", err)
+	}
+	if parts, err := pack([]*unstructured.Unstructured{configMap("a", 500<<10), configMap("b", 600<<10)}, at, maxManifests); err != nil || len(parts) != 2 {
+		t.Errorf("what has grown beyond what a Work is filled with is in %d parts (%v)", len(parts), err)
 	}
 }
 
@@ -82,7 +163,7 @@ func placed(t *testing.T, key types.NamespacedName, c desiredWorks, i int) *plac
 
 func TestDeletedWorksAreRetainedWhereTheAgentGoesOnWithWhatIsApplied(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
-	parts, err := pack([]*unstructured.Unstructured{configMap("a", 90)}, 100)
+	parts, err := pack([]*unstructured.Unstructured{configMap("a", 90)}, nil, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +211,7 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 		for _, size := range sizes {
 			objects = append(objects, configMap("a", size))
 		}
-		parts, err := pack(objects, 100)
+		parts, err := pack(objects, nil, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +347,7 @@ func TestTheWorksOfAMemberAreRolledUp(t *testing.T) {
 		h := &currentWorks{works: c.works}
 		got := h.status(func(*placement.Work) time.Time { return now }, time.Minute, now)
 		got.failed, got.diffReported = nil, condition{}
-		want := worksStatus{applied: c.applied, available: c.available, ready: c.ready}
+		want := worksStatus{applied: c.applied, available: c.available, works: c.available.status == "True", ready: c.ready}
 		if c.at > 0 {
 			want.readyAt = now.Add(c.at)
 		}

@@ -23,9 +23,10 @@ const (
 // worksStatus is what the agent of a member reports of its Works.
 type worksStatus struct {
 	applied, available, diffReported condition
-	// ready: everything is available, or has been applied for so long that it counts as that. readyAt is when it will; zero if not by time alone.
-	ready   bool
-	readyAt time.Time
+	// works: the agent knows of nothing that is not available. ready: besides that, what nobody can tell that of has been applied for so long that it
+	// counts as available. readyAt is when it will; zero if not by time alone.
+	works, ready bool
+	readyAt      time.Time
 	resourceStatus
 }
 
@@ -73,7 +74,8 @@ func (w *currentWorks) status(appliedSince func(*placement.Work) time.Time, peri
 			}
 		}
 	}
-	if s.ready = s.ready && s.available.status == metav1.ConditionTrue; s.ready {
+	s.works = s.available.status == metav1.ConditionTrue && s.diffReported.status == metav1.ConditionTrue
+	if s.ready = s.ready && s.works; s.ready {
 		s.readyAt = time.Time{}
 	}
 	s.resourceStatus.limit(maxFailed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,35 @@ func TestAnswersAreGoodForAMinuteAndAFailureIsNone(t *testing.T) {
 	var unanswered *UnansweredError
 	if _, err := r.Allows(context.Background(), eve, Right{Resource: secrets, Namespace: "shop"}); !errors.As(err, &unanswered) {
 		t.Errorf("a question that could not be asked is %v", err)
+	}
+}
+
+// TestAnAuthorizerThatDoesNotAnswerSaysNotNo has a webhook that fails beside one that answers.
+func TestAnAuthorizerThatDoesNotAnswerSaysNotNo(t *testing.T) {
+	answers := map[string]authorizationv1.SubjectAccessReviewStatus{}
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		review := o.(*authorizationv1.SubjectAccessReview)
+		review.Status = answers[review.Spec.ResourceAttributes.Verb]
+		return nil
+	}})
+	fails := authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook does not answer"}
+	for name, row := range map[string]struct {
+		everything, this authorizationv1.SubjectAccessReviewStatus
+		want             bool
+		unanswered       string
+	}{
+		"it fails":                             {fails, fails, false, "the webhook does not answer"},
+		"it fails, and another one says yes":   {fails, authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "the webhook does not answer"}, true, ""},
+		"it fails, and another one says no":    {fails, authorizationv1.SubjectAccessReviewStatus{Denied: true, EvaluationError: "the webhook does not answer"}, false, ""},
+		"all answer":                           {authorizationv1.SubjectAccessReviewStatus{}, authorizationv1.SubjectAccessReviewStatus{}, false, ""},
+		"everything is allowed by one of them": {authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "x"}, fails, true, ""},
+	} {
+		answers["*"], answers["list"] = row.everything, row.this
+		got, err := NewReviewer(c, clocktesting.NewFakePassiveClock(time.Now())).Allows(t.Context(), eve, Right{Resource: secrets, Namespace: "shop"})
+		var unanswered *UnansweredError
+		if got != row.want || errors.As(err, &unanswered) != (row.unanswered != "") || err != nil && !strings.Contains(err.Error(), row.unanswered) {
+			t.Errorf("%s: %t, %v", name, got, err)
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -18,6 +20,8 @@ const (
 	answerLife = time.Minute
 	// maxAnswers is how many answers are cached at most.
 	maxAnswers = 20000
+	// maxEvaluation is how much is said of what an authorizer failed with.
+	maxEvaluation = 300
 	// anything is what Kubernetes calls every verb, group or resource.
 	anything = "*"
 )
@@ -51,7 +55,7 @@ func (r Right) String() string {
 	return text
 }
 
-// UnansweredError says that the rights of an author are unknown, because the API server could not be asked.
+// UnansweredError says that the rights of an author are unknown, because the API server could not be asked, or one of its authorizers did not answer.
 type UnansweredError struct{ cause error }
 
 // Error implements error.
@@ -90,9 +94,9 @@ func NewReviewer(c client.Client, clock clock.PassiveClock) *Reviewer {
 // Allows says whether an author has a right. The first question is whether the author may do everything, which is one for all resources.
 func (r *Reviewer) Allows(ctx context.Context, author Author, right Right) (bool, error) {
 	everything := question{author: author, verb: anything, resource: schema.GroupResource{Group: anything, Resource: anything}}
-	if allowed, err := r.ask(ctx, everything); allowed || err != nil {
-		return allowed, err
-	}
+	if allowed, _ := r.ask(ctx, everything); allowed {
+		return true, nil
+	} // whatever kept it from being answered keeps the next question, unless an authorizer that does answer allows it
 	asked := question{author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name}
 	if asked.resource == (schema.GroupResource{Resource: "namespaces"}) {
 		asked.namespace = right.Name // as the API server does, so that a Role in a namespace may grant reading the Namespace itself
@@ -118,6 +122,9 @@ func (r *Reviewer) ask(ctx context.Context, q question) (bool, error) {
 		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %w", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), err)}
 	}
 	allowed := review.Status.Allowed && !review.Status.Denied
+	if evaluation := review.Status.EvaluationError; !allowed && !review.Status.Denied && evaluation != "" {
+		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %s", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), kube.Clip(evaluation, maxEvaluation))}
+	}
 	r.cache(q, answer{allowed: allowed, expires: now.Add(answerLife)}, now)
 	return allowed, nil
 }

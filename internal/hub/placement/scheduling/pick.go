@@ -26,6 +26,8 @@ type Result struct {
 	Decisions []Decision
 	// Wanted is how many members the policy asks for; for PickAll as many as it picks.
 	Wanted int
+	// Undecided: the policy has changed, and of a member that has the placement it is not known whether it meets the required terms.
+	Undecided bool
 }
 
 // Picked returns the decisions for the members that are picked.
@@ -51,6 +53,7 @@ func (r Result) Only(bound map[string]bool) Result {
 func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bool) Result {
 	decisions := map[string]*Decision{}
 	var candidates, keep []*Member
+	undecided := false
 	for _, m := range members {
 		d := &Decision{Member: m, Name: m.Name}
 		decisions[m.Name] = d
@@ -58,6 +61,7 @@ func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bo
 		if bound[m.Namespace] { // also a member that leaves, whose place is filled when it is gone
 			lost := p.filterBound(m, policyChanged)
 			if lost == (Obstacle{}) {
+				undecided = undecided || policyChanged && misses(p.required, m) != "" && mayMeet(p.required, m)
 				keep = append(keep, m)
 				d.keep(obstacle)
 				continue
@@ -84,7 +88,7 @@ func (p *Policy) Pick(members []*Member, bound map[string]bool, policyChanged bo
 			decisions[m.Name].pick("")
 		}
 	}
-	result := Result{Wanted: wanted}
+	result := Result{Wanted: wanted, Undecided: undecided}
 	for _, d := range decisions {
 		result.Decisions = append(result.Decisions, *d)
 	}

@@ -1,7 +1,9 @@
 package scheduling
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -68,15 +70,20 @@ func compileLabels(selector *metav1.LabelSelector, path string) (labels.Selector
 	return compiled, nil
 }
 
+// unreported begins what miss says of a property that is not known, which is no miss for a member that has the placement.
+const unreported = "it does not report "
+
 // miss says which requirement of a term a member does not meet; "" if it meets all.
 func (t term) miss(m *Member) string {
 	if !t.labels.Matches(labels.Set(m.Labels)) {
 		return fmt.Sprintf("its labels do not match %q", t.labels.String())
 	}
+	unknown := ""
 	for _, r := range t.properties {
 		have, known := m.property(r.name)
 		if !known {
-			return "it does not report " + r.name
+			unknown = cmp.Or(unknown, unreported+r.name)
+			continue
 		}
 		order, err := compare(have, r.value)
 		if err != nil {
@@ -86,7 +93,7 @@ func (t term) miss(m *Member) string {
 			return fmt.Sprintf("its %s is %s, not %s %s", r.name, have, r.operator, r.value)
 		}
 	}
-	return ""
+	return unknown
 }
 
 // misses says why a member meets none of the terms; "" if it meets one, or if there are none.
@@ -100,6 +107,11 @@ func misses(terms []term, m *Member) string {
 		why = append(why, miss)
 	}
 	return strings.Join(why, "; ")
+}
+
+// mayMeet says whether a member meets one of the terms as far as is known: it misses a property in it that it does not report.
+func mayMeet(terms []term, m *Member) bool {
+	return slices.ContainsFunc(terms, func(t term) bool { return strings.HasPrefix(t.miss(m), unreported) })
 }
 
 func holds(operator placement.PropertySelectorOperator, order int) bool {

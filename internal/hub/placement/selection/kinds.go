@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ type Kinds struct {
 	served     map[schema.GroupResource]bool
 	namespaced []schema.GroupVersionResource
 	complete   bool
+	// silent are the group versions that have not answered.
+	silent []string
 }
 
 // NewKinds returns a cache that is filled when it is first read.
@@ -27,19 +30,19 @@ func NewKinds(client discovery.ServerResourcesInterface) *Kinds { return &Kinds{
 func (k *Kinds) Invalidate() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.served, k.namespaced, k.complete = nil, nil, false
+	k.served, k.namespaced, k.complete, k.silent = nil, nil, false, nil
 }
 
-// Namespaced returns the resources that are placed with their whole namespace.
-func (k *Kinds) Namespaced() ([]schema.GroupVersionResource, error) {
+// Namespaced returns the resources that are placed with their whole namespace, and the group versions of which it is not known what they have.
+func (k *Kinds) Namespaced() (resources []schema.GroupVersionResource, silent []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.complete {
 		if err := k.refresh(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return k.namespaced, nil
+	return k.namespaced, k.silent, nil
 }
 
 // Serves says whether a resource is served. The server is asked again if the cache does not have it.
@@ -60,7 +63,14 @@ func (k *Kinds) refresh() error {
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return fmt.Errorf("asking the hub cluster for its kinds: %w", err)
 	}
-	complete := err == nil
+	var failed *discovery.ErrGroupDiscoveryFailed
+	complete, silent := err == nil, []string{}
+	if errors.As(err, &failed) {
+		for gv := range failed.Groups {
+			silent = append(silent, gv.String())
+		}
+	}
+	slices.Sort(silent)
 	served, namespaced := map[schema.GroupResource]bool{}, []schema.GroupVersionResource{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -75,6 +85,6 @@ func (k *Kinds) refresh() error {
 			}
 		}
 	}
-	k.served, k.namespaced, k.complete = served, namespaced, complete
+	k.served, k.namespaced, k.complete, k.silent = served, namespaced, complete, silent
 	return nil
 }

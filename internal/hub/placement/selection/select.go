@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Selector resolves the resource selectors of placements.
@@ -37,7 +38,7 @@ type Selection struct {
 	Waiting bool
 	// Problem is what is wrong with a selector; then Objects means nothing.
 	Problem string
-	// Unread are the resources, in namespaces that are selected whole, that the hub may not read.
+	// Unread are the resources, in namespaces that are selected whole, that the hub may not or cannot read.
 	Unread []string
 	// Missing are the objects that selectors name and the hub does not have, in the order of the selectors.
 	Missing []string
@@ -47,6 +48,9 @@ type Selection struct {
 
 // MayRead says whether the author of a placement may read what a query asks for; an error if that is not known.
 type MayRead func(Query) (bool, error)
+
+// maxFailure is how much is said of a failure to read a resource.
+const maxFailure = 200
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -158,11 +162,10 @@ func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (wit
 				continue
 			}
 			r.add(i, o)
-			switch s.SelectionScope {
-			case placement.NamespaceOnly:
-			case placement.NamespaceWithResourceSelectors:
+			if selectsWithin(s) {
 				within = append(within, o.GetName())
-			default:
+			}
+			if bringsAll(s) {
 				if err := r.selectAllIn(i, o.GetName()); err != nil {
 					return nil, err
 				}
@@ -172,22 +175,27 @@ func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (wit
 	return within, nil
 }
 
-// selectAllIn selects everything in a namespace. Resources that the hub may not read are noted as unread, and the rest is placed.
+// selectAllIn selects everything in a namespace. Resources that cannot be read are noted as unread, and the rest is placed: what was placed of them
+// stays, because nothing is a cause for its removal.
 func (r *resolver) selectAllIn(i int, namespace string) error {
-	kinds, err := r.Kinds.Namespaced()
+	kinds, silent, err := r.Kinds.Namespaced()
 	if err != nil {
 		return err
+	}
+	for _, group := range silent {
+		r.unread["everything in "+group+", which does not answer"] = true
 	}
 	for _, resource := range kinds {
 		query := Query{Resource: resource, Namespace: namespace}
 		r.queries[query] = true
 		objects, synced, failure := r.Watches.Objects(query)
 		switch {
-		case apierrors.IsForbidden(failure), apierrors.IsNotFound(failure), apierrors.IsMethodNotSupported(failure):
+		case apierrors.IsForbidden(failure):
 			r.unread[resource.GroupResource().String()] = true
 			continue
-		case !synced && failure != nil:
-			return fmt.Errorf("reading %s in namespace %s: %w", resource.GroupResource(), namespace, failure)
+		case apierrors.IsNotFound(failure), apierrors.IsMethodNotSupported(failure), !synced && failure != nil:
+			r.unread[fmt.Sprintf("%s (%s)", resource.GroupResource(), kube.Clip(failure.Error(), maxFailure))] = true
+			continue
 		case !synced:
 			r.Waiting = true
 		}
