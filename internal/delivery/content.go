@@ -147,7 +147,9 @@ func Gzip(plain []byte) ([]byte, error) {
 // TooLargeError is how many bytes something may unpack to, and has more.
 type TooLargeError int
 
-func (e TooLargeError) Error() string { return fmt.Sprintf("it unpacks to more than %.3g MiB", float64(e)/(1<<20)) }
+func (e TooLargeError) Error() string {
+	return fmt.Sprintf("it unpacks to more than %.3g MiB", float64(e)/(1<<20))
+}
 
 func unzip(packed []byte, most int) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(packed))

@@ -9,13 +9,16 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// Condition is a shorthand for a fleet.cattle.io condition that is true or false.
+// MaxMessage is how many bytes the message of a condition that the hub writes may have: whatever is quoted in it, the status with it can be stored.
+const MaxMessage = 8 << 10
+
+// Condition is a shorthand for a fleet.cattle.io condition that is true or false. It clips the message.
 func Condition(kind string, ok bool, reason, message string) fleet.Condition {
 	status := corev1.ConditionFalse
 	if ok {
 		status = corev1.ConditionTrue
 	}
-	return fleet.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+	return fleet.Condition{Type: kind, Status: status, Reason: reason, Message: Clip(message, MaxMessage)}
 }
 
 // SetCondition puts a condition in its place in the list and stamps its times, if anything about it is new.

@@ -173,7 +173,7 @@ type PlacementStatus struct {
 	// ObservedResourceIndex counts up whenever what is selected changes.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// PlacementStatuses has an entry per picked member, at most 500 and those that need attention first, and says of some of the others why
+	// PlacementStatuses has an entry per picked member, of too many those that need attention first, and says of some of the others why
 	// they are not picked.
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`

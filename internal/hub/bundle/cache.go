@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -78,7 +79,7 @@ func WithoutOptions(o any) (any, error) {
 		for i := range d.Status.ModifiedStatus {
 			d.Status.ModifiedStatus[i].Patch = ""
 		}
-		d.Status.NonReadyStatus = append([]fleet.NonReadyStatus(nil), d.Status.NonReadyStatus[:min(len(d.Status.NonReadyStatus), maxListed)]...)
+		d.Status.NonReadyStatus = rollup.Clipped(d.Status.NonReadyStatus, maxListed)
 	}
 	return cache.TransformStripManagedFields()(o)
 }

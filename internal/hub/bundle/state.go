@@ -1,12 +1,14 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundle/templates"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 )
@@ -125,6 +127,9 @@ func (t target) entry(workspace string, released bool) rollup.Entry {
 		e.State, e.Message = fleet.StateOutOfSync, t.failure.Error()
 	case t.problem != nil:
 		e.State, e.Message = fleet.StateErrApplied, t.problem.Error()
+		if quotes := templates.Error(""); t.cluster.Namespace != workspace && errors.As(t.problem, &quotes) { // what is filled in is not for readers of the Bundle
+			e.Message = "a template in its values cannot be filled in for this Cluster of another workspace; try it with one of your own, which shows why"
+		}
 	case released:
 		e.State, e.Message = fleet.StateWaitApplied, "the agent has not reported it yet"
 	case !t.current() && t.desired.Spec.Paused:

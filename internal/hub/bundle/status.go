@@ -103,8 +103,11 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	return after
 }
 
+// maxPartitions is how many partitions a status lists: those that are not ready come first.
+const maxPartitions = 100
+
 func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
-	var partitions []fleet.PartitionStatus
+	var partitions, ready []fleet.PartitionStatus
 	for _, w := range p.partitions {
 		var of []rollup.Entry
 		for _, m := range w.members {
@@ -112,11 +115,15 @@ func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus 
 		}
 		summary := rollup.Summarize(of)
 		summary.NonReadyResources = nil // they are in the summary of the whole
-		partitions = append(partitions, fleet.PartitionStatus{
-			Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary,
-		})
+		status := fleet.PartitionStatus{Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary}
+		if len(p.partitions) > maxPartitions && summary.Ready == summary.DesiredReady {
+			ready = append(ready, status)
+		} else {
+			partitions = append(partitions, status)
+		}
 	}
-	return partitions
+	partitions = append(partitions, ready...)
+	return partitions[:min(len(partitions), maxPartitions)]
 }
 
 func ready(o observed, summary fleet.BundleSummary) fleet.Condition {

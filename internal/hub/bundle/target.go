@@ -78,7 +78,7 @@ func newMatcher(bundle *fleet.Bundle) (matcher, error) {
 	var problems []error
 	add := func(to *[]criteria, path string, c criteria, err error) {
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s.%w", path, err))
+			problems = append(problems, fmt.Errorf("%s.%s", path, kube.Clip(err.Error(), maxQuoted)))
 		}
 		*to = append(*to, c)
 	}
@@ -103,6 +103,9 @@ func newMatcher(bundle *fleet.Bundle) (matcher, error) {
 	}
 	if err := checkStrategy(bundle.Spec.RolloutStrategy); err != nil {
 		problems = append(problems, err)
+	}
+	if all := len(problems); all > maxProblems {
+		problems = append(problems[:maxProblems], fmt.Errorf("and %d more", all-maxProblems))
 	}
 	return m, errors.Join(problems...)
 }

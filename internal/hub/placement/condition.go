@@ -53,10 +53,10 @@ type condition struct {
 	reason, message string
 }
 
-// as returns the condition as the API has it.
+// as returns the condition as the API has it, with a message that can be stored.
 func (c condition) as(kind string, generation int64, now time.Time) metav1.Condition {
 	return metav1.Condition{
-		Type: kind, Status: c.status, Reason: c.reason, Message: c.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+		Type: kind, Status: c.status, Reason: c.reason, Message: kube.Clip(c.message, kube.MaxMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 	}
 }
 

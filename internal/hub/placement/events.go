@@ -176,7 +176,7 @@ func ofOverride(object client.Object) override.Override {
 
 // mayChange says whether an override selects something of a placement, or may do so because the status does not list everything.
 func mayChange(o override.Override, status *placement.PlacementStatus) bool {
-	if status.ObservedResourceIndex == "" || len(status.SelectedResources) >= maxResources {
+	if status.ObservedResourceIndex == "" || !listsAll(status.SelectedResources) {
 		return true
 	}
 	for _, r := range status.SelectedResources {

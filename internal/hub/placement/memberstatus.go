@@ -180,6 +180,9 @@ func summarize(stage string, members []memberStatus) condition {
 // summarizeRollout is the condition RolloutStarted of all picked members, with what the rollout waits for: members that have yet to lose the
 // placement, and those that were written to and are not available.
 func summarizeRollout(d decision, members []memberStatus) condition {
+	if d.plan.held && len(d.plan.waiting) > 0 {
+		return condition{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf("nothing is written to %s, which keep what they have: spec.strategy.type is External; %s", listNames(d.plan.waiting), rollsOut)}
+	}
 	sum := summarize(placement.ConditionRolloutStarted, members)
 	losing := slices.DeleteFunc(slices.Clone(d.plan.waiting), func(t target) bool { return t.wanted })
 	if len(losing) > 0 {

@@ -61,7 +61,7 @@ func (o observed) lost() (lost []placement.ResourceIdentifier) {
 			lost = append(lost, was)
 		}
 	}
-	if len(o.before.SelectedResources) < maxResources {
+	if listsAll(o.before.SelectedResources) {
 		return lost
 	}
 	for _, r := range o.resources.Objects {

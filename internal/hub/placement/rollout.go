@@ -31,6 +31,8 @@ type target struct {
 type rolloutPlan struct {
 	// write are the members whose Works are brought up to date, remove those that lose them, waiting those whose turn has not come.
 	write, remove, waiting []target
+	// held: nothing is done before somebody changes the placement.
+	held bool
 	// recreate are the members some of whose desired Works somebody deleted.
 	recreate []target
 	// maxUnavailable is how many of the wanted members may be unavailable.
@@ -116,6 +118,13 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 		}
 	}
 	return p
+}
+
+// hold has everything wait that would be done.
+func (p *rolloutPlan) hold() {
+	p.held = true
+	p.waiting = slices.SortedFunc(slices.Values(slices.Concat(p.waiting, p.write, p.remove)), byName)
+	p.write, p.remove, p.recreate = nil, nil, nil
 }
 
 func byName(a, b target) int { return cmp.Compare(a.name, b.name) }

@@ -106,6 +106,10 @@ func decide(o observed) decision {
 			d.plan.recreate = append(d.plan.recreate, t)
 		}
 	}
+	if o.spec.Strategy.Type == placement.RolloutExternal {
+		d.plan.hold()
+		return d
+	}
 	if !dropping && !d.result.Undecided {
 		d.policyHash = terms
 	}

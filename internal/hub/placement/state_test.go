@@ -235,7 +235,7 @@ func TestDescribe(t *testing.T) {
 			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasonReportPending, "waits"}}
 		}), "1/2", "b: waits", "DiffReported Unknown"},
 		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.Strategy.Type = placement.RolloutExternal }), "2/2",
-			"spec.strategy.type External: nothing is rolled out by another controller; changes roll out as with RollingUpdate", "Supported False"},
+			"spec.strategy.type External: nothing rolls changes out, because Muster does not do staged update runs; to have them rolled out, set spec.strategy.type to RollingUpdate", "Supported False"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			after := describe(c.seen, decide(c.seen), nil, now)
@@ -342,14 +342,49 @@ func TestAStatusOfManyMembersIsBoundedAndShowsThoseInTrouble(t *testing.T) {
 			picked++
 		}
 	}
-	if picked != maxPicked || !shown["m-1998"] {
+	if picked < 100 || !shown["m-1998"] {
 		t.Errorf("%d picked members are shown, the one in trouble %t", picked, shown["m-1998"])
 	}
-	if detailed != maxDifferingShown {
-		t.Errorf("%d resources are shown with their differences, want %d", detailed, maxDifferingShown)
+	if detailed == 0 || detailed > 100 {
+		t.Errorf("%d resources are shown with their differences", detailed)
+	}
+	if bytes := size(after); bytes > 256<<10 {
+		t.Errorf("the status has %d KiB", bytes>>10)
 	}
 	if after.Members != "1999/2000" || after.Message != "m-1998: no space" { // dev holds it, too, and keeps it
 		t.Errorf("it says %s, %s", after.Members, after.Message)
+	}
+}
+
+// TestTheWorstStatusCanBeStored has thousands of members that all fail, with texts and names as long as they may be.
+func TestTheWorstStatusCanBeStored(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("<", n) } // six bytes each in JSON
+	o := world(t, func(o *observed) {
+		o.members, o.selected.Objects = nil, nil
+		for i := range 1050 {
+			o.selected.Objects = append(o.selected.Objects, configMap(fmt.Sprintf("%s-%d", strings.Repeat("c", 200), i), 1))
+		}
+		for i := range 600 {
+			name := fmt.Sprintf("%s/m-%04d", strings.Repeat("w", 60), i)
+			o.members = append(o.members, &scheduling.Member{Name: name, Namespace: "ns-" + name})
+		}
+	})
+	var all []string
+	for _, m := range o.members {
+		all = append(all, m.Name)
+	}
+	on(t, all...)(&o)
+	for name := range o.reported {
+		s := worksStatus{applied: condition{"False", reasonNotApplied, long(30000)}}
+		for i := range maxFailed {
+			s.failed = append(s.failed, placement.FailedPlacement{ResourceIdentifier: placement.ResourceIdentifier{Kind: "Widget", Name: fmt.Sprint(i)},
+				Condition: metav1.Condition{Type: "Applied", Status: "False", Message: long(maxMessage)}})
+			s.drifted = append(s.drifted, placement.DriftedPlacement{ObservedDrifts: []placement.PatchDetail{{Path: long(maxValue), ValueInHub: long(maxValue), ValueInMember: long(maxValue)}}})
+		}
+		o.reported[name] = s
+	}
+	if bytes := size(describe(o, decide(o), nil, now)); bytes > 256<<10 {
+		t.Errorf("the status has %d KiB", bytes>>10)
 	}
 }
 

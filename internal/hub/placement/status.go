@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,13 +14,21 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Bounds of a status, so that it fits into etcd: of picked members, of others, of resources, and of what all members together list.
-const (
-	maxPicked, maxNotPicked, maxResources        = 500, 20, 1000
-	maxFailures, maxDifferingShown, maxOverrides = 1000, 100, 1000
-)
+// Bounds of a status: of resources, of members that are not picked, and of overrides that all members together list.
+const maxResources, maxNotPicked, maxOverrides = 1000, 20, 1000
+
+// maxBytes is how many bytes a status lists: 256 KiB, less some for the conditions. maxResourcesBytes of these may be resources.
+const maxBytes, maxResourcesBytes = 220 << 10, 140 << 10
+
+// detail is how much a status says of members: how many picked ones it lists, how long their messages are, and how many failures, and resources that
+// differ, all of them name together.
+type detail struct{ picked, message, failures, differing int }
+
+// details are tried in this order until the status is small enough.
+var details = []detail{{500, maxMessage, 1000, 100}, {350, 150, 300, 40}, {180, 150, 200, 20}, {120, 150, 100, 10}, {60, 100, 50, 5}, {15, 50, 5, 2}}
 
 // selectsNothing is no failure, as in KubeFleet's API: members are picked and get Works without manifests.
 const selectsNothing = "spec.resourceSelectors select nothing that can be placed"
@@ -28,8 +37,18 @@ const selectsNothing = "spec.resourceSelectors select nothing that can be placed
 func describe(o observed, d decision, failed failures, now time.Time) placement.PlacementStatus {
 	after := *o.before.DeepCopy()
 	members := o.memberStatuses(d, failed)
+	if d.problem == (condition{}) {
+		after.ObservedResourceIndex, after.ResourceHash, after.PolicyHash = d.desired.index, d.desired.hash, d.policyHash
+		after.SelectedResources = o.listResources()
+	}
 	if o.policyProblem == "" {
-		after.PlacementStatuses = o.listMembers(members, d, now)
+		room := maxBytes - size(after.SelectedResources)
+		for _, much := range details {
+			after.PlacementStatuses = o.listMembers(members, d, now, much)
+			if size(after.PlacementStatuses) <= room {
+				break
+			}
+		}
 		available := 0
 		for _, m := range members {
 			if m.severity() == 0 {
@@ -38,18 +57,37 @@ func describe(o observed, d decision, failed failures, now time.Time) placement.
 		}
 		after.Members = fmt.Sprintf("%d/%d", available, d.result.Wanted)
 	}
-	if d.problem == (condition{}) {
-		after.ObservedResourceIndex, after.ResourceHash, after.PolicyHash = d.desired.index, d.desired.hash, d.policyHash
-		after.SelectedResources = nil
-		for _, r := range o.selected.Objects[:min(maxResources, len(o.selected.Objects))] {
-			gvk := r.GroupVersionKind()
-			after.SelectedResources = append(after.SelectedResources, placement.ResourceIdentifier{
-				Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: r.GetNamespace(), Name: r.GetName(),
-			})
-		}
-	}
 	o.setConditions(&after, d, members, now)
 	return after
+}
+
+// listResources lists what is selected, as far as there is room.
+func (o observed) listResources() (all []placement.ResourceIdentifier) {
+	bytes := 0
+	for _, r := range o.selected.Objects[:min(maxResources, len(o.selected.Objects))] {
+		gvk := r.GroupVersionKind()
+		id := placement.ResourceIdentifier{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: r.GetNamespace(), Name: r.GetName()}
+		if bytes += size(id) + 1; bytes > maxResourcesBytes {
+			break
+		}
+		all = append(all, id)
+	}
+	return all
+}
+
+// listsAll says whether a status certainly lists all resources that are selected.
+func listsAll(resources []placement.ResourceIdentifier) bool {
+	const largest = 2 << 10 // of an identifier
+	return len(resources) < maxResources && size(resources) < maxResourcesBytes-largest
+}
+
+// size is how many bytes something has in a status.
+func size(of any) int {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return 0 // all of it can be encoded
+	}
+	return len(text)
 }
 
 // setConditions sets the conditions of the placement, and as its message that of the first which needs attention.
@@ -98,11 +136,11 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 }
 
 // listMembers lists the picked members, of too many those that need attention most, and some of the others with the reason.
-func (o observed) listMembers(members []memberStatus, d decision, now time.Time) (all []placement.PerClusterStatus) {
+func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (all []placement.PerClusterStatus) {
 	picked := slices.Clone(members)
-	if len(picked) > maxPicked {
+	if len(picked) > much.picked {
 		slices.SortStableFunc(picked, func(a, b memberStatus) int { return b.severity() - a.severity() })
-		picked = picked[:maxPicked]
+		picked = picked[:much.picked]
 		slices.SortFunc(picked, func(a, b memberStatus) int { return strings.Compare(a.Name, b.Name) })
 	}
 	before := map[string]placement.PerClusterStatus{}
@@ -116,7 +154,7 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time)
 			if !isSet {
 				continue
 			}
-			c.message = clip(c.message)
+			c.message = kube.Clip(c.message, much.message)
 			is := c.as(kind, o.generation, now)
 			if was := meta.FindStatusCondition(before[name].Conditions, kind); was != nil && was.Status == is.Status {
 				is.LastTransitionTime = was.LastTransitionTime
@@ -125,13 +163,13 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time)
 		}
 		return s
 	}
-	differing, overrides := maxDifferingShown, maxOverrides
+	differing, overrides := much.differing, maxOverrides
 	for _, m := range picked {
 		m.conditions[placement.ConditionScheduled] = condition{metav1.ConditionTrue, m.Reason, m.Message}
 		s := entry(m.Name, m.conditions)
-		m.limit(max(maxFailures/len(picked), 1))
+		m.limit(max(much.failures/len(picked), 1))
 		s.ObservedResourceIndex, s.DriftedPlacements, s.DiffedPlacements = m.index, take(m.drifted, &differing), take(m.diffed, &differing)
-		s.FailedPlacements = setTimes(m.failed, before[m.Name].FailedPlacements, metav1.NewTime(now))
+		s.FailedPlacements = setTimes(clipped(m.failed, much.message), before[m.Name].FailedPlacements, metav1.NewTime(now))
 		applied := d.overridden[m.Member.Namespace]
 		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = take(applied.Cluster, &overrides), take(applied.Namespaced, &overrides)
 		all = append(all, s)
@@ -144,6 +182,15 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time)
 		all = append(all, entry(n.Name, map[string]condition{placement.ConditionScheduled: {metav1.ConditionFalse, n.Reason, message}}))
 	}
 	return all
+}
+
+// clipped shortens the messages of failures.
+func clipped(failed []placement.FailedPlacement, most int) []placement.FailedPlacement {
+	failed = slices.Clone(failed)
+	for i := range failed {
+		failed[i].Condition.Message = kube.Clip(failed[i].Condition.Message, most)
+	}
+	return failed
 }
 
 // take returns the first of many, as far as there is room.

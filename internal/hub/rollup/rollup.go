@@ -24,6 +24,8 @@ const (
 	maxObjects = 3
 	// maxMessage is how long the message of one may be.
 	maxMessage = 400
+	// maxState is how long the state of an object may be.
+	maxState = 64
 )
 
 // severity lists the bundle states, the worst first.
@@ -145,17 +147,32 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Name, b.Name))
 	})
 	for _, e := range bad[:min(len(bad), maxNamed)] {
-		named := fleet.NonReadyResource{Name: e.Name, State: e.State, Message: e.Message}
+		named := fleet.NonReadyResource{Name: e.Name, State: e.State, Message: short(e.Message)}
 		if d := e.Deployment; d != nil {
 			for _, m := range d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxObjects)] {
 				m.Patch = "" // it may hold what is in a Secret
 				named.ModifiedStatus = append(named.ModifiedStatus, m)
 			}
-			named.NonReadyStatus = slices.Clone(d.Status.NonReadyStatus[:min(len(d.Status.NonReadyStatus), maxObjects)])
+			named.NonReadyStatus = Clipped(d.Status.NonReadyStatus, maxObjects)
 		}
 		summary.NonReadyResources = append(summary.NonReadyResources, named)
 	}
 	return summary
+}
+
+// Clipped returns the first few objects that are not ready, and of each the first few messages, none of which is long: all of them are a member's.
+func Clipped(list []fleet.NonReadyStatus, most int) []fleet.NonReadyStatus {
+	list = slices.Clone(list[:min(len(list), most)])
+	for i := range list {
+		s := &list[i].Summary
+		s.State = kube.Clip(s.State, maxState)
+		var messages []string
+		for _, m := range s.Message[:min(len(s.Message), maxObjects)] {
+			messages = append(messages, short(m))
+		}
+		s.Message = messages
+	}
+	return list
 }
 
 // Add adds the counts of another summary, and the names as long as there is room.

@@ -17,6 +17,8 @@ import (
 	"text/template/parse"
 
 	"github.com/Masterminds/sprig/v3"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
@@ -135,6 +137,15 @@ func (f *Filler) count(list *parse.ListNode) error {
 	return nil
 }
 
+// Error is what a template says that cannot be filled in. It may quote what is filled in.
+type Error string
+
+// Error implements error.
+func (e Error) Error() string { return string(e) }
+
+// maxError is how long an Error may be.
+const maxError = 400
+
 // plain removes the position in the template from an error, which is of no use for a value of one line.
 func plain(err error) error {
 	if errors.Is(err, errAllowance) {
@@ -144,7 +155,7 @@ func plain(err error) error {
 	if _, after, ok := strings.Cut(text, ": executing \""+nameOfAll+"\" at "); ok {
 		text = after
 	}
-	return errors.New(text)
+	return Error(kube.Clip(text, maxError))
 }
 
 // limited is a buffer that refuses to grow without bounds.
