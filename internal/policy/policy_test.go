@@ -66,6 +66,43 @@ func TestAgentDoesNotLinkHelm(t *testing.T) {
 // within says whether a package is dir or below it.
 func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
+// TestTheHubTakesNothingFromAMemberWithoutACause finds whatever deletes in the packages that deliver. Only package removal may delete what a member has.
+func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
+	others := map[string]string{ // what they delete is not what a member has
+		"internal/hub/bundle/act.go":           "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
+		"internal/hub/bundle/content.go":       "DeleteByUID", // a Content that nothing refers to
+		"internal/hub/placement/statuscopy.go": "Delete",      // the copy of a status
+	}
+	found := map[string]bool{}
+	for _, f := range goFiles(t) {
+		if !within(f.dir(), "internal/hub/bundle") && !within(f.dir(), "internal/hub/placement") && f.dir() != "internal/hub/removal" {
+			continue
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			call, isCall := node.(*ast.CallExpr)
+			if !isCall {
+				return true
+			}
+			selector, isMethod := call.Fun.(*ast.SelectorExpr)
+			if !isMethod || len(call.Args) < 2 || !slices.Contains([]string{"Delete", "DeleteByUID", "DeleteAllOf", "DeleteCollection"}, selector.Sel.Name) {
+				return true
+			}
+			of, isName := selector.X.(*ast.Ident)
+			if isName && of.Name == "removal" || isName && of.Name == "controllerutil" {
+				found[f.dir()] = true
+				return true
+			}
+			if f.dir() != "internal/hub/removal" && others[f.name] != selector.Sel.Name {
+				t.Errorf("%s: %s deletes without a cause: use removal.Delete", f.files.Position(call.Pos()), selector.Sel.Name)
+			}
+			return true
+		})
+	}
+	if !found["internal/hub/bundle"] || !found["internal/hub/placement"] {
+		t.Errorf("removal.Delete is called in %v only", found)
+	}
+}
+
 func TestAPIImportsOnlyKubernetesTypes(t *testing.T) {
 	allowed := []string{"k8s.io/api", "k8s.io/apimachinery", module + "/api"}
 	for _, file := range goFiles(t) {

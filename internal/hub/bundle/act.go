@@ -20,6 +20,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -214,7 +215,7 @@ func unlessLeaving(err error) error {
 
 // deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what leads to them. The agent uninstalls when it
 // sees the deployment gone. A finalizer of upstream's hub, which nobody would remove, goes with it.
-func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment) error {
+func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment, cause removal.Cause) error {
 	if d.Spec.ValuesHash != "" {
 		if err := c.deleteValues(ctx, d); err != nil {
 			return err
@@ -227,5 +228,5 @@ func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeploy
 			return fmt.Errorf("removing the finalizer of BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
-	return kube.DeleteByUID(ctx, c.Client, d)
+	return removal.Delete(ctx, c.Client, d, cause)
 }

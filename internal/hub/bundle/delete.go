@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -47,7 +48,7 @@ func (c *Controller) deleteDeployments(ctx context.Context, bundle types.Namespa
 		return 0, err
 	}
 	list := slices.Collect(maps.Values(deployments))
-	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i]) })
+	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i], removal.SourceDeleted) })
 }
 
 // cleanUp deletes the deployments of a Bundle that was deleted without its finalizer.
@@ -89,7 +90,7 @@ func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, defin
 
 // deleteLeftover deletes the deployments on Clusters that a Bundle is not for any more, unless that is because the definition of what says
 // which Clusters it is for was deleted.
-func (c *Controller) deleteLeftover(ctx context.Context, leftover []*fleet.BundleDeployment) error {
+func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) error {
 	if len(leftover) == 0 {
 		return nil
 	}
@@ -100,5 +101,5 @@ func (c *Controller) deleteLeftover(ctx context.Context, leftover []*fleet.Bundl
 	if err != nil {
 		return err
 	}
-	return forEach(ctx, len(leftover), writers, func(i int) error { return c.deleteDeployment(ctx, leftover[i]) })
+	return forEach(ctx, len(leftover), writers, func(i int) error { return c.deleteDeployment(ctx, leftover[i].deployment, leftover[i].cause) })
 }

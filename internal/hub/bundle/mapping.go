@@ -15,6 +15,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -137,12 +138,12 @@ func (c *Controller) leftover(o *observed, to reach, present map[string]*fleet.C
 		switch {
 		case slices.Contains(to.workspaces, workspace):
 			if present[d.Namespace] != nil {
-				o.leftover = append(o.leftover, d)
+				o.leftover = append(o.leftover, leftover{d, removal.NoTarget})
 			}
 		case to.closed[workspace]:
 			kept[workspace] = true
 		case to.problem == nil:
-			o.leftover = append(o.leftover, d)
+			o.leftover = append(o.leftover, leftover{d, removal.NoMapping})
 		}
 	}
 	if o.mappingProblem = to.problem; len(kept) > 0 {

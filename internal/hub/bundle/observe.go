@@ -15,6 +15,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -88,13 +89,13 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 // be older than that of Bundles.
 func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
 	groups := map[string][]fleet.ClusterGroup{}
-	var confirmed []*fleet.BundleDeployment
-	for _, d := range o.leftover {
-		cluster := present[d.Namespace]
-		if cluster == nil { // no mapping reaches its workspace any more
-			confirmed = append(confirmed, d)
+	var confirmed []leftover
+	for _, one := range o.leftover {
+		if one.cause != removal.NoTarget {
+			confirmed = append(confirmed, one)
 			continue
 		}
+		cluster := present[one.deployment.Namespace]
 		in, listed := groups[cluster.Namespace]
 		if !listed && m.usesGroups() {
 			var list fleet.ClusterGroupList
@@ -112,7 +113,7 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 		}
 		if err == nil && m.match(&live, groupsOf(&live, in)) == nil {
-			confirmed = append(confirmed, d)
+			confirmed = append(confirmed, one)
 		}
 	}
 	o.leftover = confirmed

@@ -10,6 +10,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/bundle/templates"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 )
 
@@ -59,7 +60,13 @@ type observed struct {
 	// targets are sorted by workspace and name.
 	targets []target
 	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
-	leftover []*fleet.BundleDeployment
+	leftover []leftover
+}
+
+// leftover is a deployment that is to be deleted.
+type leftover struct {
+	deployment *fleet.BundleDeployment
+	cause      removal.Cause
 }
 
 // valid says whether it is known which deployments there should be.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -65,7 +67,9 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 	each(o.unlabelled(), func(t target, current *currentWorks) error {
 		return c.labelWorks(ctx, t, current.unlabelled(t.name, t.epoch))
 	})
-	each(d.plan.remove, func(_ target, current *currentWorks) error { return c.deleteWorks(ctx, current.works) })
+	each(d.plan.remove, func(_ target, current *currentWorks) error {
+		return c.deleteWorks(ctx, current.works, cmp.Or(d.plan.cause, removal.NotPicked))
+	})
 	group.Wait()
 	c.countResults(d.plan, failed)
 	if len(d.plan.write)+len(d.plan.remove) > 0 {
@@ -100,7 +104,7 @@ func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired
 		}
 		c.workWrites.Expect(s.key, work)
 	}
-	return c.deleteWorks(ctx, surplus)
+	return c.deleteWorks(ctx, surplus, removal.NothingLeft)
 }
 
 // writeWork creates a Work, or replaces the one that there is.
@@ -204,7 +208,7 @@ func (c *Controller) removeAgentFinalizer(ctx context.Context, work *placement.W
 
 // deleteWorks deletes Works, which are gone when the member's agent has deleted what it applied of them. Each Work is marked first, so that the agent does
 // not wait for the hub to write the Work again.
-func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work) error {
+func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work, cause removal.Cause) error {
 	for _, work := range works {
 		if work.DeletionTimestamp != nil {
 			continue
@@ -215,7 +219,7 @@ func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work) e
 				return err
 			}
 		}
-		if err := kube.DeleteByUID(ctx, c.Client, work); err != nil {
+		if err := removal.Delete(ctx, c.Client, work, cause); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -93,7 +94,7 @@ func (c *Controller) deleteAllWorks(ctx context.Context, s genericPlacement, cur
 		targets = append(targets, t)
 	}
 	slices.SortFunc(targets, byName)
-	if err := c.act(ctx, s, observed{current: current}, decision{plan: rolloutPlan{remove: targets}}).join(); err != nil {
+	if err := c.act(ctx, s, observed{current: current}, decision{plan: rolloutPlan{remove: targets, cause: removal.SourceDeleted}}).join(); err != nil {
 		return ctrl.Result{}, err
 	}
 	if early := c.memory.nextReport(s.key).Sub(c.Clock.Now()); early > 0 {

@@ -18,6 +18,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -184,7 +185,7 @@ func (e evictor) evict(ctx context.Context, eviction *placement.ClusterResourceP
 		}
 		e.memory.setEvicted(work)
 	}
-	return e.deleteWorks(ctx, works)
+	return e.deleteWorks(ctx, works, removal.Evicted)
 }
 
 // setCondition writes a condition of an eviction, unless it has it.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 )
 
 // target is a member that has the placement or should have it.
@@ -31,6 +32,8 @@ type target struct {
 type rolloutPlan struct {
 	// write are the members whose Works are brought up to date, remove those that lose them, waiting those whose turn has not come.
 	write, remove, waiting []target
+	// cause is that of remove, NotPicked if it is not set.
+	cause removal.Cause
 	// held: nothing is done before somebody changes the placement.
 	held bool
 	// recreate are the members some of whose desired Works somebody deleted.

@@ -34,7 +34,7 @@ func (r *resolver) generated(o *unstructured.Unstructured) bool {
 
 // derived says whether an object itself shows that a controller made it, or that it is a Secret of the fleet.
 func derived(o *unstructured.Unstructured) bool {
-	if o.GetLabels()[fleet.LabelManaged] == "true" || o.GetDeletionTimestamp() != nil || metav1.GetControllerOf(o) != nil {
+	if o.GetLabels()[fleet.LabelManaged] == "true" || o.GetDeletionTimestamp() != nil || ofKubernetes(metav1.GetControllerOf(o)) {
 		return true
 	}
 	if o.GroupVersionKind().Group != "" {
@@ -53,6 +53,16 @@ func derived(o *unstructured.Unstructured) bool {
 		return err != nil || kind == string(corev1.SecretTypeServiceAccountToken) || kind == fleet.SecretTypeValues || kind == fleet.SecretTypeCredential || kind == fleet.SecretTypeLastingToken
 	}
 	return false
+}
+
+// ofKubernetes says whether an object is controlled by one of a kind of Kubernetes itself, whose controllers every cluster has. Whatever else controls an
+// object, such as a SealedSecret, may be missing on a member, so that the object is placed without its owner, as KubeFleet does.
+func ofKubernetes(controller *metav1.OwnerReference) bool {
+	if controller == nil {
+		return false
+	}
+	group, _, grouped := strings.Cut(controller.APIVersion, "/")
+	return !grouped || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
 // derivedFrom says whether a controller made an object from another one which is not its owner: Endpoints from a Service with a selector, and

@@ -1,0 +1,46 @@
+// Package removal is the one way in which the hub takes something from a member: it deletes BundleDeployments and Works, and only with a cause.
+//
+// Its invariant: a cause is a fact, of which the caller has made sure; what cannot be asked, is not allowed, is invalid or is not there right now is none.
+package removal
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Cause is the fact by which something is taken from a member.
+type Cause string
+
+const (
+	// SourceDeleted: the Bundle or the placement is being deleted, or is gone from the API server.
+	SourceDeleted Cause = "SourceDeleted"
+	// NoTarget: the Cluster is there, as the API server has it, and no target of the Bundle is for it.
+	NoTarget Cause = "NoTarget"
+	// NoMapping: no BundleNamespaceMapping selects the workspace of the Cluster, and none is invalid.
+	NoMapping Cause = "NoMapping"
+	// NotPicked: the policy of the placement does not pick the member, although it knows all that it asks for.
+	NotPicked Cause = "NotPicked"
+	// NothingLeft: what the Work had was deleted on the hub, or is not selected any more, each object by a cause of its own.
+	NothingLeft Cause = "NothingLeft"
+	// Evicted: somebody evicts the placement from the member.
+	Evicted Cause = "Evicted"
+)
+
+var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true}
+
+// Delete deletes a BundleDeployment or a Work, upon which the agent of the member removes what it has deployed or applied of it. The object may be gone already.
+func Delete(ctx context.Context, c client.Client, object client.Object, cause Cause) error {
+	if !known[cause] {
+		return fmt.Errorf("%T %s/%s stays, because there is no cause to remove it: %q", object, object.GetNamespace(), object.GetName(), cause)
+	}
+	if err := kube.DeleteByUID(ctx, c, object); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Removed from a member", "object", fmt.Sprintf("%T", object), "memberNamespace", object.GetNamespace(), "name", object.GetName(), "uid", object.GetUID(), "cause", cause)
+	return nil
+}

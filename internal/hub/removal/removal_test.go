@@ -1,0 +1,37 @@
+package removal
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+func TestNothingGoesWithoutACause(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := placement.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: "web-work", UID: "u"}}
+	for name, row := range map[string]struct {
+		cause Cause
+		stays bool
+		fails bool
+	}{
+		"no cause":                        {"", true, true},
+		"a cause that nobody has defined": {"Forbidden", true, true},
+		"a cause":                         {NotPicked, false, false},
+	} {
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work.DeepCopy()).Build()
+		err := Delete(t.Context(), c, work.DeepCopy(), row.cause)
+		gone := apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(work), &placement.Work{}))
+		if gone == row.stays || (err != nil) != row.fails {
+			t.Errorf("%s: gone %t, %v", name, gone, err)
+		}
+	}
+}
