@@ -109,6 +109,16 @@ var placementCauses = []cause{
 		remedy: "Correct the field that the message names.",
 	},
 	{
+		kinds: ofPlacements, reasons: []string{"RemovalUnfounded"},
+		means:  "Something that was placed is not selected any more, and the hub knows of nobody who removed it: it cannot read it, or may not. What is placed stays as it is.",
+		remedy: "See to what the message says of it; if it is to go from members, run the command in the message.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"WorkFull"},
+		means:  "The objects of a Work have grown beyond what can be stored, and an object that moved to another Work would be removed from members and made again. What is placed stays as it is.",
+		remedy: "Make the objects smaller, or select some of them by another placement.",
+	},
+	{
 		kinds: ofPlacements, reasons: []string{"AuthorUnknown", "AuthorRightsUnknown", "AuthorMayNotRead"},
 		means:  "The hub reads what is placed with the rights of who wrote the placement, and these do not suffice or are not known.",
 		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it.",

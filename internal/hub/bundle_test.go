@@ -58,7 +58,20 @@ func (p place) deployment(bundle string, check func(fleet.BundleDeployment) erro
 	return d
 }
 
-func there(fleet.BundleDeployment) error { return nil }
+func there(d fleet.BundleDeployment) error {
+	if d.Spec.DeploymentID == "" {
+		return errors.New("it is held back")
+	}
+	return nil
+}
+
+// held is what a deployment is that is wanted and whose turn has not come: its agent does nothing.
+func held(d fleet.BundleDeployment) error {
+	if d.Spec.DeploymentID != "" || d.Spec.StagedDeploymentID == "" {
+		return fmt.Errorf("it deploys %s, and %s is staged", d.Spec.DeploymentID, d.Spec.StagedDeploymentID)
+	}
+	return nil
+}
 
 // settled is what a deployment is when the hub has written its status, too: nothing follows by itself until the agent reports.
 func settled(d fleet.BundleDeployment) error {
@@ -388,10 +401,29 @@ targets: [{clusterSelector: {}}]
 `)
 	canary := places[2].deployment("app", there)
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "WaitApplied")
-	f.check(gone(f.get(&fleet.BundleDeployment{}, places[0].namespace, "app")))
+	places[0].deployment("app", held)
 	for _, p := range []place{places[2], places[0], places[1]} {
 		ready(t, f, p.deployment("app", there))
 	}
+	f.untilBundle("app", "Ready", corev1.ConditionTrue)
+
+	// What goes by mistake is written again at once, whatever holds it back: its agent takes the absence for a removal.
+	f.change(b, func() { b.Spec.Paused = true })
+	lost := places[1].deployment("app", func(d fleet.BundleDeployment) error {
+		if !d.Spec.Paused {
+			return errors.New("it is not paused")
+		}
+		return nil
+	})
+	f.check(f.Delete(context.Background(), &lost))
+	places[1].deployment("app", func(d fleet.BundleDeployment) error {
+		if d.UID == lost.UID {
+			return errors.New("it is the one from before")
+		}
+		return held(d)
+	})
+	f.change(b, func() { b.Spec.Paused = false })
+	ready(t, f, places[1].deployment("app", there))
 	f.untilBundle("app", "Ready", corev1.ConditionTrue)
 
 	f.change(b, func() { b.Spec.DefaultNamespace = "two" })

@@ -54,7 +54,7 @@ func (c *Controller) inputDefinitionDeleted(ctx context.Context, o observed, d d
 // missingInputs returns the kinds of which an object is missing that the current Works were made with.
 func missingInputs(o observed, d decision) (kinds []client.Object) {
 	for _, r := range o.before.SelectedResources {
-		isEnvelope := r.Group == placement.GroupVersion.Group && d.problem == (condition{})
+		isEnvelope := r.Group == placement.GroupVersion.Group && (d.problem == (condition{}) || d.problem == o.unfounded)
 		found := func(s *unstructured.Unstructured) bool {
 			return s.GetKind() == r.Kind && s.GetNamespace() == r.Namespace && s.GetName() == r.Name
 		}

@@ -19,8 +19,11 @@ const reasonUnfounded = "RemovalUnfounded"
 // requireCauses looks at what was selected and is not any more. If an object is gone from the selection and no cause is known by which it may be removed
 // from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal.
 func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *observed) {
+	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // what was acted on before had its causes
+		return
+	}
 	lost := o.lost()
-	if o.selected.Waiting || len(lost) == 0 || o.selectionProblem() != (condition{}) || s.GetAnnotations()[placement.AnnotationConfirmRemoval] == o.confirmation(lost) {
+	if len(lost) == 0 || o.selectionProblem() != (condition{}) || s.GetAnnotations()[placement.AnnotationConfirmRemoval] == o.confirmation(lost) {
 		return
 	}
 	causes := selection.NewCauses(c.Live, s.key, s.spec.ResourceSelectors)
@@ -39,9 +42,6 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		return
 	}
 	message := andMore(list(unknown), more)
-	if unread := o.selected.Unread; len(unread) > 0 {
-		message += "; the hub cannot read " + list(unread)
-	}
 	reason := reasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
 		reason, message = reasonWithheld, withheld.message
@@ -50,25 +50,22 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		message, placedStays, objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))}
 }
 
-// lost returns what was selected and is not any more: by the status, and by the Works if the status does not list everything.
+// lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may be older, if the
+// hub ended before it wrote it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
-	selected := map[string]bool{}
-	for _, r := range o.selected.Objects {
-		selected[identity(r.GetKind(), r.GetAPIVersion(), r.GetNamespace(), r.GetName())] = true
+	known := map[string]bool{}
+	for _, r := range slices.Concat(o.selected.Objects, o.resources.Objects) {
+		known[identity(r.GetKind(), r.GetAPIVersion(), r.GetNamespace(), r.GetName())] = true
 	}
 	for _, was := range o.before.SelectedResources {
-		if !selected[identity(was.Kind, metav1.GroupVersion{Group: was.Group, Version: was.Version}.String(), was.Namespace, was.Name)] {
+		id := identity(was.Kind, metav1.GroupVersion{Group: was.Group, Version: was.Version}.String(), was.Namespace, was.Name)
+		if !known[id] {
 			lost = append(lost, was)
 		}
-	}
-	if listsAll(o.before.SelectedResources) {
-		return lost
-	}
-	for _, r := range o.resources.Objects {
-		selected[identity(r.GetKind(), r.GetAPIVersion(), r.GetNamespace(), r.GetName())] = true
+		known[id] = true
 	}
 	for id := range o.home {
-		if !selected[id] {
+		if !known[id] {
 			lost = append(lost, parseIdentity(id))
 		}
 	}
