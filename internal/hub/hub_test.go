@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "1000"); err != nil {
 		panic(err)
 	}
-	for _, name := range []string{"alone-1", "alone-2", "alone-3", "alone-4"} {
+	for _, name := range []string{"alone-1", "alone-2", "alone-3"} {
 		alone <- name
 	}
 	ctrl.SetLogger(logger)
@@ -94,7 +94,7 @@ type fixture struct {
 }
 
 // beside has a place for each test that runs beside others on the shared hub. A test waits most of the time, so there are more of them than processors.
-var beside = make(chan struct{}, 6)
+var beside = make(chan struct{}, 4)
 
 // newFixture has the test run in parallel with others on the shared hub. Such a test may neither change the hub's settings nor stop the hub, and
 // changes no object of the cluster that other tests rely on: newAlone is for those.
@@ -162,7 +162,7 @@ func stopShared() {
 }
 
 // alone has the names of the control planes on which no test of newAlone runs at the moment.
-var alone = make(chan string, 4)
+var alone = make(chan string, 3)
 
 // newAlone has the test run in parallel with others, on a control plane where it has a hub of its own until it ends: a process with these
 // settings, or those of HubSettings. What the test leaves there must not hinder the next one.

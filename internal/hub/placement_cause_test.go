@@ -1,0 +1,169 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// widgets defines a kind that the hub may place, and makes one.
+func (f fixture) widgets(namespace string) *apiextensionsv1.CustomResourceDefinition {
+	f.t.Helper()
+	preserve := true
+	group := f.workspace + ".example.com"
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group}, Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
+	}}
+	f.check(f.Create(context.Background(), definition))
+	widget := &unstructured.Unstructured{}
+	widget.SetAPIVersion(group + "/v1")
+	widget.SetKind("Widget")
+	widget.SetNamespace(namespace)
+	widget.SetName("data")
+	f.eventually("the kind is served", func() error { return f.Create(context.Background(), widget) })
+	return definition
+}
+
+// placeable sets which rules the hub has to read what is placed, and returns those from before.
+func (f fixture) placeable(rules []rbacv1.PolicyRule) (before []rbacv1.PolicyRule) {
+	f.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fleet-controller-placement"}}
+	f.change(role, func() { before, role.Rules = role.Rules, rules })
+	return before
+}
+
+// TestWhatTheHubCannotReadStaysOnMembers takes away what the hub decides by: a right, with a restart, then a kind.
+func TestWhatTheHubCannotReadStaysOnMembers(t *testing.T) {
+	f := newAlone(t, "")
+	shop := f.shop()
+	definition := f.widgets(shop)
+	rule := rbacv1.PolicyRule{APIGroups: []string{definition.Spec.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fleet-controller-placement"}}
+	f.check(f.get(role, "", role.Name))
+	usual := slices.Clone(role.Rules)
+	all := append(slices.Clone(usual), rule)
+	t.Cleanup(func() { f.placeable(usual) })
+	f.placeable(all)
+	m := f.joined("m", "env=prod")
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.untilOn(crp, m)
+	holds := func(want ...string) func() error {
+		return func() error {
+			got := manifests(t, f.works(crp)[0])
+			for _, name := range want {
+				if got[name] == nil {
+					f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+					return fmt.Errorf("it has %v, and not %s; the placement says %s", slices.Sorted(maps.Keys(got)), name, crp.Status.Message)
+				}
+			}
+			return nil
+		}
+	}
+	f.eventually("the Work holds all", holds("Widget data", "ConfigMap settings", "Service web"))
+	f.eventually("the status lists it", func() error {
+		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
+		if len(crp.Status.SelectedResources) < 4 {
+			return fmt.Errorf("it lists %v", crp.Status.SelectedResources)
+		}
+		return nil
+	})
+
+	unchanged := func(how string) {
+		t.Helper()
+		before := f.works(crp)[0]
+		f.untilSays(crp, "ResourceSelected", metav1.ConditionFalse, "Widget "+shop+"/data: ")
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: how}})) // which is an event of the placement
+		f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "what is placed stays as it is")
+		if after := f.works(crp)[0]; after.UID != before.UID || after.Generation != before.Generation {
+			t.Errorf("%s changed the Work: %v", how, slices.Sorted(maps.Keys(manifests(t, after))))
+		}
+	}
+	f.placeable(usual)
+	f.restartHub()
+	unchanged("forbidden")
+	f.placeable(all)
+	f.eventually("it goes on when the hub may read it again", holds("Widget data", "ConfigMap forbidden"))
+
+	f.check(f.Delete(context.Background(), definition))
+	f.eventually("the kind is gone", func() error {
+		return gone(f.get(&apiextensionsv1.CustomResourceDefinition{}, "", definition.Name))
+	})
+	unchanged("undefined")
+	f.restartHub()
+	unchanged("undefined-and-restarted")
+
+	asked := confirmation.FindStringSubmatch(meta.FindStatusCondition(crp.Status.Conditions, "ClusterResourcePlacementResourceSelected").Message)
+	f.check(f.Patch(context.Background(), crp, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placement.AnnotationConfirmRemoval, asked[1]))))
+	f.eventually("it goes when somebody confirms", func() error {
+		if got := manifests(t, f.works(crp)[0]); got["Widget data"] != nil || got["ConfigMap undefined"] == nil {
+			return fmt.Errorf("it has %v", slices.Sorted(maps.Keys(got)))
+		}
+		return nil
+	})
+}
+
+// TestAnObjectStaysInItsWorkWhenOthersAreAdded fills a Work with what is sorted before the Service that is in it.
+func TestAnObjectStaysInItsWorkWhenOthersAreAdded(t *testing.T) {
+	f := newFixture(t)
+	shop := f.shop()
+	m := f.joined("m", "env=prod")
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.untilOn(crp, m)
+	big := func(i int) {
+		f.check(f.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("dashboard-%d", i)}, Data: map[string]string{"a": strings.Repeat("x", 300<<10)}}))
+	}
+	for i := range 4 {
+		big(i)
+	}
+	f.eventually("there are two Works", func() error {
+		works := f.works(crp)
+		if len(works) != 2 {
+			return fmt.Errorf("there are %d", len(works))
+		}
+		first, second := works[1], works[0] // crp-...-1 is sorted before crp-...-work
+		if got := manifests(t, first); got["Service web"] == nil || got["ConfigMap settings"] == nil {
+			return fmt.Errorf("the first has %v", slices.Sorted(maps.Keys(got)))
+		}
+		if got := manifests(t, second); len(got) == 0 || got["Service web"] != nil {
+			return fmt.Errorf("the second has %v", slices.Sorted(maps.Keys(got)))
+		}
+		return nil
+	})
+}
+
+// TestAGroupThatBecomesInvalidTakesNothingAway misspells an operator.
+func TestAGroupThatBecomesInvalidTakesNothingAway(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("a", map[string]string{"env": "prod"})
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}, Spec: fleet.ClusterGroupSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
+	f.check(f.Create(context.Background(), group))
+	f.bundle("app", configMap+"\ntargets: [{clusterGroup: prod}]\n")
+	before := p.deployment("app", there)
+	f.change(group, func() {
+		group.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}
+	})
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "nobody knows which Clusters are in ClusterGroup "+f.workspace+"/prod", "what is deployed stays as it is")
+	if after := p.deployment("app", there); after.UID != before.UID {
+		t.Errorf("the deployment %s is another one now: %s", before.UID, after.UID)
+	}
+	f.change(group, func() { group.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}} })
+	f.untilBundle("app", "Processed", corev1.ConditionTrue)
+}
