@@ -20,6 +20,12 @@ var deliveryCauses = []cause{
 		remedy: "Correct the template or the Clusters that the message names.",
 	},
 	{
+		kinds: ofBundles, reasons: []string{"RemovalHeld"},
+		means:  "A change of something else than the Bundle, such as a ClusterGroup or labels, would take it from many Clusters at once. What is deployed stays as it is.",
+		remedy: "Take that change back; or, if it is meant, run the command in the message.",
+		onHub:  []string{"kubectl -n NAMESPACE get clustergroups,clusters.fleet.cattle.io --show-labels"},
+	},
+	{
 		kinds: ofBundles, reasons: []string{"ConsentMissing"},
 		means:  "The Bundle takes something from a namespace whose owner has not agreed to that.",
 		remedy: "Let the owner label it, as the message says.",

@@ -178,6 +178,7 @@ func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 		})
 		n.may.Rules = all
 		f.check(f.Update(context.Background(), n.may))
+		f.restartHub()
 		n.untilHolds(rp, m.namespaceName(), "ConfigMap settings")
 	}
 	n.may.Rules = all[:1]

@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // widgets defines a kind that the hub may place, and makes one.
@@ -146,6 +147,58 @@ func TestAnObjectStaysInItsWorkWhenOthersAreAdded(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAWorkThatIsFullMovesNothing lets one of three objects grow that fill a Work.
+func TestAWorkThatIsFullMovesNothing(t *testing.T) {
+	f := newFixture(t)
+	shop := f.shop()
+	m := f.joined("m", "env=prod")
+	big := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "big"}, Data: map[string]string{"a": strings.Repeat("x", 400<<10)}}
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}, Data: big.Data}
+	f.check(f.Create(context.Background(), big))
+	f.check(f.Create(context.Background(), other))
+	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
+	f.untilOn(crp, m)
+	before := f.works(crp)[0]
+	f.change(big, func() { big.Data = map[string]string{"a": strings.Repeat("x", 900<<10)} })
+	f.untilSays(crp, "ResourceSelected", metav1.ConditionFalse, "Work number 0 of a member is full: its objects have grown to 13")
+	if works := f.works(crp); len(works) != 1 || works[0].Generation != before.Generation {
+		t.Errorf("there are %d Works, the first of generation %d, before it was %d", len(works), works[0].Generation, before.Generation)
+	}
+	f.change(big, func() { big.Data = map[string]string{"a": strings.Repeat("x", 500<<10)} })
+	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "1 members picked")
+}
+
+// TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout changes the selector of a group of six.
+func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
+	f := newFixture(t)
+	var places []place
+	for i := range 6 {
+		places = append(places, f.place(fmt.Sprintf("c%d", i), map[string]string{"env": "prod"}))
+	}
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}, Spec: fleet.ClusterGroupSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
+	f.check(f.Create(context.Background(), group))
+	b := f.bundle("app", configMap+"\ntargets: [{clusterGroup: prod}]\n")
+	before := map[string]types.UID{}
+	for _, p := range places {
+		before[p.name] = p.deployment("app", there).UID
+	}
+	f.observedOn(b, 6)
+	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
+	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed")
+	f.observedOn(b, 0) // an edit of something else confirms nothing
+	for _, p := range places {
+		if is := p.deployment("app", there); is.UID != before[p.name] {
+			t.Errorf("%s has another deployment now", p.name)
+		}
+	}
+	asked := confirmation.FindStringSubmatch(kube.FindCondition(held.Status.Conditions, fleet.ConditionProcessed).Message)
+	f.change(b, func() { metav1.SetMetaDataAnnotation(&b.ObjectMeta, fleet.AnnotationConfirmRemoval, asked[1]) })
+	for _, p := range places {
+		p.without("app")
+	}
 }
 
 // TestAGroupThatBecomesInvalidTakesNothingAway misspells an operator.

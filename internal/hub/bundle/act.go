@@ -55,7 +55,10 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 			return t.failure
 		})
 	}
-	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers), c.deleteLeftover(ctx, o.leftover))
+	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
+	if o.held == "" {
+		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))
+	}
 	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
 	for _, i := range slices.Concat(fresh, changed) {
 		known.recordAnswer(o.targets[i])

@@ -123,7 +123,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		For(&fleet.Bundle{}).
 		Watches(&fleet.BundleDeployment{}, controller.On(c.onDeployment)).
 		Watches(&fleet.Cluster{}, controller.SkipInitial(controller.On(c.onCluster))).
-		Watches(&fleet.ClusterGroup{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofGroup))).
+		Watches(&fleet.ClusterGroup{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofGroup)),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))). // not its counts
 		Watches(&fleet.BundleNamespaceMapping{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofMapping)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.allMapped))).
 		WatchesMetadata(&corev1.Namespace{}, controller.SkipInitial(controller.On(c.onMemberNamespace))).

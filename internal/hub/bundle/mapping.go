@@ -41,11 +41,16 @@ func mayOpen(settings config.Mappings, from string, namespace *metav1.PartialObj
 
 // opens says whether a mapping lets its Bundles into a namespace, of which nil is none.
 func opens(settings config.Mappings, mapping *fleet.BundleNamespaceMapping, namespace *metav1.PartialObjectMetadata) bool {
+	return selects(mapping, namespace) && mayOpen(settings, mapping.Namespace, namespace)
+}
+
+// selects says whether a valid mapping selects a namespace, of which nil is none, whether it consents or not.
+func selects(mapping *fleet.BundleNamespaceMapping, namespace *metav1.PartialObjectMetadata) bool {
 	if namespace == nil || invalid(mapping) != nil {
 		return false
 	}
 	selector, err := metav1.LabelSelectorAsSelector(mapping.NamespaceSelector)
-	return err == nil && selector.Matches(labels.Set(namespace.Labels)) && mayOpen(settings, mapping.Namespace, namespace)
+	return err == nil && selector.Matches(labels.Set(namespace.Labels))
 }
 
 // invalid is why a mapping opens nothing.

@@ -56,14 +56,14 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	if o.problem = m.unknownGroups(groups); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)
 	}
-	seen, present := map[types.UID]bool{}, map[string]*fleet.Cluster{}
+	all, seen, present := selecting(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
 		namespace := membership.DeliveryNamespace(cluster)
 		present[namespace] = cluster
 		if withheld(bundle, cluster, deployments) {
 			continue
 		}
-		in := groupsOf(cluster, groups)
+		in := groupsOf(cluster, all)
 		matched := m.match(cluster, in)
 		if matched == nil {
 			continue
@@ -112,11 +112,12 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 		}
-		if err == nil && m.match(&live, groupsOf(&live, in)) == nil {
+		if err == nil && m.match(&live, groupsOf(&live, selecting(in))) == nil {
 			confirmed = append(confirmed, one)
 		}
 	}
 	o.leftover = confirmed
+	o.held = o.brake()
 	return nil
 }
 

@@ -61,6 +61,8 @@ type observed struct {
 	targets []target
 	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
 	leftover []leftover
+	// held is why they are not deleted before somebody confirms; "" if they are.
+	held string
 }
 
 // leftover is a deployment that is to be deleted.

@@ -178,16 +178,27 @@ func (m matcher) partition(cluster *fleet.Cluster, groups []*fleet.ClusterGroup)
 	return len(m.partitions)
 }
 
-// groupsOf returns the ClusterGroups of its workspace that a Cluster is in.
-func groupsOf(cluster *fleet.Cluster, groups []fleet.ClusterGroup) []*fleet.ClusterGroup {
-	var in []*fleet.ClusterGroup
+// selectingGroup is a ClusterGroup with its selector.
+type selectingGroup struct {
+	*fleet.ClusterGroup
+	selector labels.Selector
+}
+
+// selecting reads the selectors of ClusterGroups, once for all Clusters. Those that cannot be read select nothing.
+func selecting(groups []fleet.ClusterGroup) (all []selectingGroup) {
 	for i := range groups {
-		group := &groups[i]
-		if group.Namespace != cluster.Namespace || group.Spec.Selector == nil {
-			continue
+		if selector, err := metav1.LabelSelectorAsSelector(groups[i].Spec.Selector); err == nil {
+			all = append(all, selectingGroup{&groups[i], selector})
 		}
-		if selector, err := metav1.LabelSelectorAsSelector(group.Spec.Selector); err == nil && selector.Matches(labels.Set(cluster.Labels)) {
-			in = append(in, group)
+	}
+	return all
+}
+
+// groupsOf returns the ClusterGroups of its workspace that a Cluster is in.
+func groupsOf(cluster *fleet.Cluster, groups []selectingGroup) (in []*fleet.ClusterGroup) {
+	for _, group := range groups {
+		if group.Namespace == cluster.Namespace && group.selector.Matches(labels.Set(cluster.Labels)) {
+			in = append(in, group.ClusterGroup)
 		}
 	}
 	return in

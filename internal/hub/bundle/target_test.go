@@ -58,7 +58,7 @@ func TestMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(m.match(cluster, groupsOf(cluster, groups))); got != c.want {
+		if got := fmt.Sprint(m.match(cluster, groupsOf(cluster, selecting(groups)))); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}

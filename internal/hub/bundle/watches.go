@@ -115,7 +115,7 @@ func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []re
 	c.list(ctx, &own, client.InNamespace(cluster.Namespace), client.MatchingFields{indexCluster: string(cluster.UID)})
 	var groups fleet.ClusterGroupList
 	c.list(ctx, &groups, client.InNamespace(cluster.Namespace))
-	requests, in := requestsFor(own.Items), groupsOf(cluster, groups.Items)
+	requests, in := requestsFor(own.Items), groupsOf(cluster, selecting(groups.Items))
 	for _, bundle := range c.bundlesFor(ctx, cluster.Namespace) {
 		m, err := newMatcher(&bundle)
 		if key := client.ObjectKeyFromObject(&bundle); (err == nil && m.match(cluster, in) != nil) || c.deployedOn(ctx, cluster, key) {
@@ -219,7 +219,7 @@ func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.Part
 	settings := c.Config.Current().Mappings
 	for i := range mappings.Items {
 		mapping := &mappings.Items[i]
-		changed := opens(settings, mapping, before) != opens(settings, mapping, after)
+		changed := opens(settings, mapping, before) != opens(settings, mapping, after) || selects(mapping, before) != selects(mapping, after)
 		if before != nil && invalid(mapping) != nil { // what is deployed by it stays as long as the namespace consents
 			changed = mayOpen(settings, mapping.Namespace, before) != mayOpen(settings, mapping.Namespace, after)
 		}

@@ -129,6 +129,9 @@ func (o observed) nextReview(now time.Time) time.Time {
 		return now.Add(maxReview)
 	}
 	wait := minReview
+	if o.unfounded != (condition{}) {
+		return now.Add(time.Minute) // all of the placement waits
+	}
 	if before := meta.FindStatusCondition(o.before.Conditions, o.kind+placement.ConditionResourceSelected); before != nil {
 		wait = min(max(now.Sub(before.LastTransitionTime.Time), minReview), maxReview)
 	}

@@ -10,6 +10,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -17,7 +18,8 @@ import (
 const reasonUnfounded = "RemovalUnfounded"
 
 // requireCauses looks at what was selected and is not any more. If an object is gone from the selection and no cause is known by which it may be removed
-// from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal.
+// from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal. Nor is it if the labels of a Namespace
+// would take a large part of what is placed.
 func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *observed) {
 	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // what was acted on before had its causes
 		return
@@ -28,20 +30,26 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 	}
 	causes := selection.NewCauses(c.Live, s.key, s.spec.ResourceSelectors)
 	var unknown []string
-	more := 0
+	more, relabelled, namespace := 0, 0, ""
 	for i, was := range lost {
 		if len(unknown) == maxListed {
 			more = len(lost) - i
 			break
 		}
-		if cause, why := causes.Of(ctx, was); cause == selection.NoCause {
+		switch cause, why := causes.Of(ctx, was); cause {
+		case selection.NoCause:
 			unknown = append(unknown, nameOf(was)+": "+clip(why))
+		case selection.NamespaceLabelsChanged:
+			relabelled, namespace = relabelled+1, was.Namespace
 		}
 	}
-	if len(unknown) == 0 {
-		return
-	}
 	message := andMore(list(unknown), more)
+	if len(unknown) == 0 {
+		if !removal.Many(relabelled, len(lost)+len(o.selected.Objects)) {
+			return
+		}
+		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed", relabelled, namespace)
+	}
 	reason := reasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
 		reason, message = reasonWithheld, withheld.message

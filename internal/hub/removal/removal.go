@@ -31,6 +31,9 @@ const (
 	Evicted Cause = "Evicted"
 )
 
+// Many says whether so many of those that have something are too many to lose it by one change of something else: more than five, and more than a fifth.
+func Many(lose, have int) bool { return lose > 5 && 5*lose > have }
+
 var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true}
 
 // Delete deletes a BundleDeployment or a Work, upon which the agent of the member removes what it has deployed or applied of it. The object may be gone already.

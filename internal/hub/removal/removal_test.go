@@ -12,6 +12,17 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
+func TestMany(t *testing.T) {
+	for _, row := range []struct {
+		lose, have int
+		many       bool
+	}{{0, 0, false}, {5, 5, false}, {6, 6, true}, {6, 29, true}, {6, 30, false}, {200, 1000, false}, {201, 1000, true}} {
+		if got := Many(row.lose, row.have); got != row.many {
+			t.Errorf("%d of %d are many: %t", row.lose, row.have, got)
+		}
+	}
+}
+
 func TestNothingGoesWithoutACause(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := placement.AddToScheme(scheme); err != nil {

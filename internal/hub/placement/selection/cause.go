@@ -25,8 +25,10 @@ const (
 	NoCause Cause = ""
 	// SourceDeleted: somebody deleted the object on the hub, or its Namespace.
 	SourceDeleted Cause = "SourceDeleted"
-	// LabelsChanged: the object and its Namespace are there, and one of them has not the labels that the selectors ask for.
+	// LabelsChanged: the object is there, and has not the labels that the selectors ask for.
 	LabelsChanged Cause = "LabelsChanged"
+	// NamespaceLabelsChanged: the object is there, and it is its Namespace that has not the labels that the selectors ask for.
+	NamespaceLabelsChanged Cause = "NamespaceLabelsChanged"
 	// SelectorsChanged: no selector of the placement means the object any more.
 	SelectorsChanged Cause = "SelectorsChanged"
 )
@@ -76,6 +78,11 @@ func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (caus
 		if c.means(s, was) && c.selects(s, object, namespace) {
 			return NoCause, kube.Name(was.Kind, was.Namespace, was.Name) + " is there, and cannot be placed now"
 		}
+	}
+	if namespace.PartialObjectMetadata != nil && !slices.ContainsFunc(c.selectors, func(s placement.ResourceSelector) bool {
+		return c.means(s, was) && !selectsNamespaces(s) && !labelled(s, object)
+	}) {
+		return NamespaceLabelsChanged, ""
 	}
 	return LabelsChanged, ""
 }

@@ -1,0 +1,34 @@
+package bundle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// brake is why many deployments that no target is for any more are not deleted before somebody confirms: the Bundle itself has not changed, so that one change of a
+// ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
+func (o observed) brake() string {
+	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
+	held := before != nil && before.Reason == reasonRemovalHeld // an edit of something else confirms nothing
+	if o.bundle.Status.ObservedGeneration != o.bundle.Generation && !held || !removal.Many(len(o.leftover), len(o.leftover)+len(o.targets)) {
+		return ""
+	}
+	var names []string
+	for _, one := range o.leftover {
+		names = append(names, one.deployment.Namespace+" "+string(one.deployment.UID))
+	}
+	slices.Sort(names)
+	token := naming.Digest([]byte(strings.Join(names, "\n")))[:8]
+	if o.bundle.Annotations[fleet.AnnotationConfirmRemoval] == token {
+		return ""
+	}
+	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: a ClusterGroup, labels or a BundleNamespaceMapping have; what is deployed stays as it is; "+
+		"to have it removed there, kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s",
+		len(o.leftover), len(o.leftover)+len(o.targets), o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+}
