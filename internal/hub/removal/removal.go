@@ -17,17 +17,17 @@ import (
 type Cause string
 
 const (
-	// SourceDeleted: the Bundle or the placement is being deleted, or is gone from the API server.
+	// SourceDeleted says that the Bundle or the placement is being deleted, or is gone from the API server.
 	SourceDeleted Cause = "SourceDeleted"
-	// NoTarget: the Cluster is there, as the API server has it, and no target of the Bundle is for it.
+	// NoTarget says that the Cluster is there, as the API server has it, and no target of the Bundle is for it.
 	NoTarget Cause = "NoTarget"
-	// NoMapping: no BundleNamespaceMapping selects the workspace of the Cluster, and none is invalid.
+	// NoMapping says that no BundleNamespaceMapping selects the workspace of the Cluster, and none is invalid.
 	NoMapping Cause = "NoMapping"
-	// NotPicked: the policy of the placement does not pick the member, although it knows all that it asks for.
+	// NotPicked says that the policy of the placement does not pick the member, although it knows all that it asks for.
 	NotPicked Cause = "NotPicked"
-	// NothingLeft: what the Work had was deleted on the hub, or is not selected any more, each object by a cause of its own.
+	// NothingLeft says that what the Work had was deleted on the hub, or is not selected any more, each object by a cause of its own.
 	NothingLeft Cause = "NothingLeft"
-	// Evicted: somebody evicts the placement from the member.
+	// Evicted says that somebody evicts the placement from the member.
 	Evicted Cause = "Evicted"
 )
 

@@ -21,15 +21,15 @@ import (
 type Cause string
 
 const (
-	// NoCause: no fact is known by which the object may go.
+	// NoCause says that no fact is known by which the object may go.
 	NoCause Cause = ""
-	// SourceDeleted: somebody deleted the object on the hub, or its Namespace.
+	// SourceDeleted says that somebody deleted the object on the hub, or its Namespace.
 	SourceDeleted Cause = "SourceDeleted"
-	// LabelsChanged: the object is there, and has not the labels that the selectors ask for.
+	// LabelsChanged says that the object is there, and has not the labels that the selectors ask for.
 	LabelsChanged Cause = "LabelsChanged"
-	// NamespaceLabelsChanged: the object is there, and it is its Namespace that has not the labels that the selectors ask for.
+	// NamespaceLabelsChanged says that the object is there, and it is its Namespace that has not the labels that the selectors ask for.
 	NamespaceLabelsChanged Cause = "NamespaceLabelsChanged"
-	// SelectorsChanged: no selector of the placement means the object any more.
+	// SelectorsChanged says that no selector of the placement means the object any more.
 	SelectorsChanged Cause = "SelectorsChanged"
 )
 
@@ -61,11 +61,10 @@ func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (caus
 	}
 	var namespace lookup
 	if c.user.Namespace == "" && was.Namespace != "" {
-		known := false
-		if namespace, known = c.namespaces[was.Namespace]; !known {
-			namespace = c.lookUp(ctx, placement.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: was.Namespace})
-			c.namespaces[was.Namespace] = namespace
+		if _, known := c.namespaces[was.Namespace]; !known {
+			c.namespaces[was.Namespace] = c.lookUp(ctx, placement.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: was.Namespace})
 		}
+		namespace = c.namespaces[was.Namespace]
 	}
 	object := c.lookUp(ctx, was)
 	switch {
