@@ -62,7 +62,11 @@ func (c *Controller) act(ctx context.Context, s genericPlacement, o observed, d 
 		return c.releaseRetained(ctx, current.retained(s.key, d.desiredFor(t.namespace)))
 	})
 	each(d.plan.write, func(t target, current *currentWorks) error {
-		return c.writeWorks(ctx, s, d.desiredFor(t.namespace), t, current)
+		desired, err := o.complete(d, t.namespace)
+		if err != nil {
+			return err
+		}
+		return c.writeWorks(ctx, s, desired, t, current)
 	})
 	each(o.unlabelled(), func(t target, current *currentWorks) error {
 		return c.labelWorks(ctx, t, current.unlabelled(t.name, t.epoch))

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +13,15 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
+// maxOverridden is how many bytes overrides may make of the copies for members together: each of them is made and hashed whenever the placement is looked at.
+const maxOverridden = 256 << 20
+
 // overridden is what a member gets that overrides change, or that has it divided otherwise than the others.
 type overridden struct {
 	override.Resolved
+	// desired has no manifests: they would be as many copies of what is selected as there are members. complete makes those of one member.
 	desired desiredWorks
+	at      home
 	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps what it has.
 	problem string
 }
@@ -45,7 +51,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 	if len(o.overrides) == 0 && len(o.otherHomes) == 0 {
 		return nil
 	}
-	members, shared, common := map[string]overridden{}, map[string]overridden{}, plain.home()
+	members, shared, common, bytes := map[string]overridden{}, map[string]overridden{}, plain.home(), plain.bytes()
 	for _, d := range result.Decisions {
 		if d.Member == nil || !d.Picked && o.current[d.Member.Namespace] == nil {
 			continue
@@ -60,7 +66,12 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 			at = common
 		}
 		if _, known := shared[key]; !known {
-			shared[key] = o.applyOverrides(resolved, plain, at)
+			if tooMany(len(shared)+1, bytes) {
+				shared[key] = overridden{Resolved: resolved, desired: plain, problem: fmt.Sprintf("overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
+					"have them select less by a placement of its own", bytes>>10, len(shared))}
+			} else {
+				shared[key] = o.applyOverrides(resolved, plain, at)
+			}
 		}
 		members[d.Member.Namespace] = shared[key]
 	}
@@ -68,7 +79,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 }
 
 func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at home) overridden {
-	result := overridden{Resolved: resolved, desired: desired}
+	result := overridden{Resolved: resolved, desired: desired, at: at}
 	result.desired.overrides = map[string]string{}
 	for key, hash := range map[string]string{
 		placement.AnnotationClusterOverrides: resolved.ClusterHash, placement.AnnotationOverrides: resolved.NamespacedHash,
@@ -81,11 +92,43 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 	if result.problem = problem; problem != "" {
 		return result
 	}
-	var err error
-	if result.desired.parts, err = pack(objects, at, maxManifests); err != nil {
+	parts, err := pack(objects, at, maxManifests)
+	if err != nil {
 		result.problem = err.Error()
 	}
+	for i := range parts {
+		parts[i] = part{digest: parts[i].digest}
+	}
+	result.desired.parts = parts
 	return result
+}
+
+// tooMany says whether so many copies of so many bytes are more than the hub makes for one placement.
+func tooMany(copies, bytes int) bool { return copies*bytes > maxOverridden }
+
+// complete is what the member in a namespace gets, with the manifests.
+func (o observed) complete(d decision, namespace string) (desiredWorks, error) {
+	result, changed := d.overridden[namespace]
+	if !changed || result.problem != "" {
+		return d.desiredFor(namespace), nil
+	}
+	objects, problem := result.Apply(o.resources.Objects)
+	if problem != "" {
+		return desiredWorks{}, errors.New(problem)
+	}
+	var err error
+	result.desired.parts, err = pack(objects, result.at, maxManifests)
+	return result.desired, err
+}
+
+// bytes is how much the manifests have.
+func (d desiredWorks) bytes() (sum int) {
+	for _, p := range d.parts {
+		for _, m := range p.manifests {
+			sum += len(m.Raw)
+		}
+	}
+	return sum
 }
 
 // desiredFor is what the member in a namespace gets.

@@ -75,7 +75,11 @@ func TestWhatOverridesMadeOfAWorkIsWhatItShouldBeUntilTheyChange(t *testing.T) {
 	o := world(t, on(t, "a", "b"), overriding(t, "settings", rules))
 	d := decide(o)
 	for _, m := range []string{"a", "b"} {
-		work := placed(t, key, d.desiredFor("ns-"+m), 0)
+		desired, err := o.complete(d, "ns-"+m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := placed(t, key, desired, 0)
 		if work.Annotations[placement.AnnotationClusterOverrides] == "" || work.Annotations[placement.AnnotationOverrides] != "" {
 			t.Errorf("the Work of %s has the annotations %v", m, work.Annotations)
 		}
@@ -96,6 +100,26 @@ func TestWhatOverridesMadeOfAWorkIsWhatItShouldBeUntilTheyChange(t *testing.T) {
 	patch, err := replacement(o.current["ns-a"].works[0], plain.desired.work(key, 0, target{name: "m", namespace: "ns-a"}))
 	if err != nil || strings.Contains(string(patch), placement.AnnotationClusterOverrides) {
 		t.Errorf("the annotation stays: %s, %v", patch, err)
+	}
+}
+
+func TestOverridesOfManyMembersAreBoundedAndNotKept(t *testing.T) {
+	for _, row := range []struct {
+		copies, bytes int
+		many          bool
+	}{{10000, 20 << 10, false}, {10000, 30 << 10, true}, {320, 800 << 10, false}, {330, 800 << 10, true}, {1, 9 << 20, false}} {
+		if got := tooMany(row.copies, row.bytes); got != row.many {
+			t.Errorf("%d copies of %d KiB are too many: %t", row.copies, row.bytes>>10, got)
+		}
+	}
+	rules := `[{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /data/who, value: "${MEMBER-CLUSTER-NAME}"}]}]`
+	o := world(t, overriding(t, "settings", rules))
+	d := decide(o)
+	for _, namespace := range []string{"ns-a", "ns-b"} {
+		whole, err := o.complete(d, namespace)
+		if kept := d.desiredFor(namespace); err != nil || kept.bytes() != 0 || whole.bytes() == 0 || kept.parts[0].digest != whole.parts[0].digest {
+			t.Errorf("for %s %d bytes are kept, of %d that are written (%v)", namespace, kept.bytes(), whole.bytes(), err)
+		}
 	}
 }
 
