@@ -361,10 +361,10 @@ func TestTheWorstStatusCanBeStored(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("<", n) } // six bytes each in JSON
 	o := world(t, func(o *observed) {
 		o.members, o.selected.Objects = nil, nil
-		for i := range 1050 {
+		for i := range 600 {
 			o.selected.Objects = append(o.selected.Objects, configMap(fmt.Sprintf("%s-%d", strings.Repeat("c", 200), i), 1))
 		}
-		for i := range 600 {
+		for i := range 200 {
 			name := fmt.Sprintf("%s/m-%04d", strings.Repeat("w", 60), i)
 			o.members = append(o.members, &scheduling.Member{Name: name, Namespace: "ns-" + name})
 		}
