@@ -29,6 +29,8 @@ const (
 	LabelsChanged Cause = "LabelsChanged"
 	// NamespaceLabelsChanged says that the object is there, and it is its Namespace that has not the labels that the selectors ask for.
 	NamespaceLabelsChanged Cause = "NamespaceLabelsChanged"
+	// MadeAnywhere says that the object is there, and of a kind that each cluster makes for its own Services.
+	MadeAnywhere Cause = "MadeAnywhere"
 	// SelectorsChanged says that no selector of the placement means the object any more.
 	SelectorsChanged Cause = "SelectorsChanged"
 )
@@ -72,6 +74,9 @@ func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (caus
 		return SourceDeleted, ""
 	case namespace.unknown+object.unknown != "":
 		return NoCause, kube.JoinTexts(slices.DeleteFunc([]string{namespace.unknown, object.unknown}, func(s string) bool { return s == "" }), 1)
+	}
+	if kind := (schema.GroupKind{Group: was.Group, Kind: was.Kind}); kind == endpointsKind || kind == endpointSliceKind {
+		return MadeAnywhere, "" // its Service has got a selector
 	}
 	for _, s := range c.selectors {
 		if c.means(s, was) && c.selects(s, object, namespace) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,5 +91,16 @@ func TestOnlyAFactIsACause(t *testing.T) {
 		if got != row.want || (got == NoCause) != (unknown != "") || strings.Contains(unknown, "\n") {
 			t.Errorf("%s: the cause is %q (%s), want %q", row.name, got, unknown, row.want)
 		}
+	}
+}
+
+// TestAddressesThatAServiceMakesMayGo has Endpoints that were placed as long as their Service had no selector.
+func TestAddressesThatAServiceMakesMayGo(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-x"}}).Build()
+	selectors := []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: "shop"}}
+	got, unknown := NewCauses(live, types.NamespacedName{Name: "web"}, selectors).Of(t.Context(), placement.ResourceIdentifier{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice", Namespace: "shop", Name: "web-x"})
+	if got != MadeAnywhere {
+		t.Errorf("the cause is %q (%s)", got, unknown)
 	}
 }

@@ -60,6 +60,8 @@ spec: {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}}, templat
 			"{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}}}"},
 		{"the revision of a Deployment", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: '3'}}, spec: {replicas: 2}}",
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}"},
+		{"who leads", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {control-plane.alpha.kubernetes.io/leader: '{}', mine: x}}}",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {mine: x}}}"},
 		{"the tokens of an account", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: t}], imagePullSecrets: [{name: p}]}",
 			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}]}"},
 	} {

@@ -43,10 +43,13 @@ func stripServer(o *unstructured.Unstructured) {
 	}
 }
 
+// leaderAnnotation has who leads and since when, as older leader elections write it every other second.
+const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
+
 func stripAnnotations(o *unstructured.Unstructured) {
 	annotations := o.GetAnnotations()
 	for key := range annotations {
-		if key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || strings.HasPrefix(key, "pv.kubernetes.io/") ||
+		if key == corev1.LastAppliedConfigAnnotation || key == "deployment.kubernetes.io/revision" || key == leaderAnnotation || strings.HasPrefix(key, "pv.kubernetes.io/") ||
 			strings.HasPrefix(key, "volume.kubernetes.io/") || strings.HasPrefix(key, "deprecated.daemonset.template") {
 			delete(annotations, key)
 		}
