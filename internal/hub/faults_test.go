@@ -1,0 +1,197 @@
+package hub_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// faultsFor is how long TestNothingGoesWhateverFails disturbs a hub; `make soak` takes twenty minutes.
+var faultsFor = flag.Duration("faults", 15*time.Second, "how long a hub is disturbed that must not take anything from members")
+
+// fault is something that goes wrong on a hub, or that somebody does by mistake, and that is mended after a while.
+type fault struct {
+	name        string
+	begin, mend func()
+}
+
+// disturbed is a hub that has delivered in both ways, and what went wrong since.
+type disturbed struct {
+	fixture
+	mu  sync.Mutex
+	log []string
+	// lost are what was taken away.
+	lost []string
+}
+
+func (d *disturbed) note(list *[]string, format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*list = append(*list, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// guard notes each BundleDeployment that goes, and each object that a Work loses.
+func (d *disturbed) guard(ctx context.Context, objects client.WithWatch, must []string) {
+	for _, list := range []client.ObjectList{&fleet.BundleDeploymentList{}, &placement.WorkList{}} {
+		events, err := objects.Watch(ctx, list)
+		d.check(err)
+		d.t.Cleanup(events.Stop)
+		go func() {
+			for event := range events.ResultChan() {
+				o, isObject := event.Object.(client.Object)
+				if !isObject || !strings.Contains(o.GetName(), d.workspace) {
+					continue
+				}
+				if event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil {
+					d.note(&d.lost, "%T %s/%s", o, o.GetNamespace(), o.GetName())
+				}
+				if work, isWork := o.(*placement.Work); isWork {
+					var has []string
+					for _, m := range work.Spec.Workload.Manifests {
+						var of unstructured.Unstructured
+						if err := json.Unmarshal(m.Raw, &of.Object); err == nil {
+							has = append(has, of.GetKind()+" "+of.GetName())
+						}
+					}
+					for _, name := range must {
+						if !slices.Contains(has, name) {
+							d.note(&d.lost, "%s of Work %s/%s", name, work.Namespace, work.Name)
+						}
+					}
+				}
+			}
+		}()
+	}
+}
+
+// faults are those that the test chooses from.
+func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.ClusterGroup, bundle *fleet.Bundle) []fault {
+	ctx := context.Background()
+	var rules []rbacv1.PolicyRule
+	settings := d.configured()
+	recreate := func(o client.Object) (begin, mend func()) {
+		return func() { d.check(client.IgnoreNotFound(d.Delete(ctx, o.DeepCopyObject().(client.Object)))) }, func() {
+			o.SetResourceVersion("")
+			o.SetUID("")
+			d.check(client.IgnoreAlreadyExists(d.Create(ctx, o.DeepCopyObject().(client.Object))))
+		}
+	}
+	bindingAway, bindingBack := recreate(author)
+	settingsAway, settingsBack := recreate(settings)
+	api := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.broken.example.com"}, "spec": map[string]any{
+		"group": "broken.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(10), "insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "default", "name": "nobody"}}}}
+	apiAway, apiBroken := recreate(api)
+	selector := group.Spec.Selector
+	return []fault{
+		{"the hub may not read ConfigMaps and Services", func() {
+			rules = d.placeable(nil)
+			d.placeable(slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "configmaps") || slices.Contains(r.Resources, "services") }))
+		}, func() { d.placeable(rules) }},
+		{"the author has no rights", bindingAway, bindingBack},
+		{"the settings are gone", settingsAway, settingsBack},
+		{"an API does not answer", apiBroken, apiAway},
+		{"a group is invalid", func() {
+			d.change(group, func() {
+				group.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}
+			})
+		}, func() { d.change(group, func() { group.Spec.Selector = selector }) }},
+		{"the Bundle is invalid", func() { d.change(bundle, func() { bundle.Spec.Resources[0].Content = "a: [" }) }, func() { d.change(bundle, func() { bundle.Spec.Resources[0].Content = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n" }) }},
+		{"the Bundle is paused", func() { d.change(bundle, func() { bundle.Spec.Paused = true }) }, func() { d.change(bundle, func() { bundle.Spec.Paused = false }) }},
+		{"the hub is killed", func() { d.hub.Kill() }, func() { d.hub.Start() }},
+		{"the hub is killed and back at once", d.restartHub, func() {}},
+	}
+}
+
+// TestNothingGoesWhateverFails has one to three random faults at a time, of what the hub asks and of what people mistype, and deletes nothing: no BundleDeployment may
+// go, and no Work may lose an object.
+func TestNothingGoesWhateverFails(t *testing.T) {
+	f := newAlone(t, "")
+	ctx := context.Background()
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	tenant, _ := f.somebody("default", "author-"+f.workspace)
+	author := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "author-" + f.workspace}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "author-" + f.workspace}}}
+	f.check(f.Create(ctx, author.DeepCopy()))
+	t.Cleanup(func() { _ = f.Delete(ctx, author) })
+
+	shop, m := f.shop(), f.joined("m", "env=prod")
+	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + f.workspace}}
+	crp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: shop}}
+	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{m.name}}
+	f.eventually("the author places", func() error { return tenant.Create(ctx, crp.DeepCopy()) })
+	t.Cleanup(func() { f.dispose(crp) })
+	f.untilOn(crp, m)
+	p := f.place("a", map[string]string{"env": "prod"})
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
+	f.check(f.Create(ctx, group))
+	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "app-" + f.workspace}}
+	bundle.Spec.Resources = []fleet.BundleResource{{Name: "cm.yaml", Content: "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n"}}
+	bundle.Spec.Targets = []fleet.BundleTarget{{ClusterGroup: "prod"}}
+	f.check(f.Create(ctx, bundle))
+	p.deployment(bundle.Name, there)
+
+	d := &disturbed{fixture: f}
+	watched, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
+	f.check(err)
+	guarded, stop := context.WithCancel(ctx)
+	d.guard(guarded, watched, []string{"ConfigMap settings", "Service web", "Secret password"})
+	faults := d.faults(author, group, bundle)
+	for end := time.Now().Add(*faultsFor); time.Now().Before(end); {
+		random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+		together := faults[:1+random.IntN(3)]
+		if slices.ContainsFunc(together[1:], func(other fault) bool { return strings.Contains(other.name, "killed") }) {
+			together = together[:1] // a hub that is dead is not killed again
+		}
+		for _, one := range together {
+			d.note(&d.log, "%s", one.name)
+			one.begin()
+		}
+		f.touch(shop, "in between")
+		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+		for _, one := range together {
+			one.mend()
+			d.note(&d.log, "mended: %s", one.name)
+		}
+	}
+	f.restartHub() // else rights are asked for again after a minute
+	f.touch(shop, "in the end")
+	f.eventually("all goes on in the end", func() error {
+		value, _, err := unstructured.NestedString(manifests(t, f.works(crp)[0])["ConfigMap settings"].Object, "data", "a")
+		if err != nil || !strings.HasPrefix(value, "in the end") {
+			return fmt.Errorf("the member has %s (%w)", value, err)
+		}
+		return f.get(&fleet.BundleDeployment{}, p.namespace, bundle.Name)
+	})
+	stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.lost) > 0 {
+		t.Errorf("with seed %d members lost\n%s\nafter\n%s", seed, strings.Join(d.lost, "\n"), strings.Join(d.log, "\n"))
+	}
+	t.Logf("%d faults", len(d.log)/2)
+}
+
+// touch changes the ConfigMap settings, which is an event of what places it.
+func (f fixture) touch(namespace, value string) {
+	f.t.Helper()
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "settings"}}
+	f.change(settings, func() { settings.Data = map[string]string{"a": value + time.Now().Format(" 15:04:05.000")} })
+}
