@@ -102,7 +102,9 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 	return []fault{
 		{"the hub may not read ConfigMaps and Services", func() {
 			rules = d.placeable(nil)
-			d.placeable(slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "configmaps") || slices.Contains(r.Resources, "services") }))
+			d.placeable(slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.Resources, "configmaps") || slices.Contains(r.Resources, "services")
+			}))
 		}, func() { d.placeable(rules) }},
 		{"the author has no rights", bindingAway, bindingBack},
 		{"the settings are gone", settingsAway, settingsBack},
@@ -112,7 +114,9 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 				group.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "in", Values: []string{"prod"}}}}
 			})
 		}, func() { d.change(group, func() { group.Spec.Selector = selector }) }},
-		{"the Bundle is invalid", func() { d.change(bundle, func() { bundle.Spec.Resources[0].Content = "a: [" }) }, func() { d.change(bundle, func() { bundle.Spec.Resources[0].Content = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n" }) }},
+		{"the Bundle is invalid", func() { d.change(bundle, func() { bundle.Spec.Resources[0].Content = "a: [" }) }, func() {
+			d.change(bundle, func() { bundle.Spec.Resources[0].Content = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n" })
+		}},
 		{"the Bundle is paused", func() { d.change(bundle, func() { bundle.Spec.Paused = true }) }, func() { d.change(bundle, func() { bundle.Spec.Paused = false }) }},
 		{"the hub is killed", func() { d.hub.Kill() }, func() { d.hub.Start() }},
 		{"the hub is killed and back at once", d.restartHub, func() {}},
