@@ -66,12 +66,15 @@ func TestHubGoesOnAfterItsClusterWasRestoredFromAnOlderSnapshot(t *testing.T) {
 // TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays restores a hub from a snapshot of before a renewal. The hub issues a number again that the agent
 // has already, and nobody may take either agent or hub for a copy.
 func TestAMemberWhoseCredentialIsNewerThanARestoredHubKnowsStays(t *testing.T) {
-	f := newAlone(t, `{"importLoopback":true,"agentTokenLifetime":"10m"}`)
+	f := newAlone(t, "")
 	_, values := f.token("new-token", "")
 	m := f.join(values, map[string]any{"clientID": "ahead"})
 	name := naming.Cluster("ahead")
 	first := f.untilReady(name, "Ready")
+	f.hub.Kill() // so that nothing is renewed before the snapshot, however long the join took
+	f.configure(`{"importLoopback":true,"agentTokenLifetime":"10m"}`)
 	restore := testkube.Snapshot(t, f.cluster.Name())
+	f.hub.Start()
 	uses := func(sequence int64) {
 		t.Helper()
 		f.eventually(fmt.Sprintf("credential %d is in use", sequence), func() error {
