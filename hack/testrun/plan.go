@@ -46,7 +46,8 @@ func (d diff) touches(dir string) bool {
 	})
 }
 
-// touchesBelow reports whether a file of a directory, or of one below it, differs: the tests with control planes of internal/hub run all controllers.
+// touchesBelow reports whether a file of a directory, or of one below it, differs: the tests with control planes of internal/hub run all
+// controllers.
 func (d diff) touchesBelow(dir string) bool {
 	return slices.ContainsFunc(d.files, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
 }

@@ -31,7 +31,8 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard()) // as the program does
-	// Each test with Pods installs charts on three clusters, by a command that ends when its time is over: two at once are late on a busy machine.
+	// Each test with Pods installs charts on three clusters, by a command that ends when its time is over: two at once are late on a busy
+	// machine.
 	if err := flag.Set("test.parallel", "1"); err != nil {
 		panic(err)
 	}

@@ -48,7 +48,8 @@ type helmOn struct {
 	replaces, takesOver bool
 }
 
-// nameFieldManager has Helm apply as the command helm does, so that either can go on with a release of the other, which changes only what is its own.
+// nameFieldManager has Helm apply as the command helm does, so that either can go on with a release of the other, which changes only what
+// is its own.
 var nameFieldManager = sync.OnceFunc(func() { kube.ManagedFieldsManager = "helm" })
 
 func (h *access) helm(r chartRelease) (*helmOn, error) {

@@ -123,8 +123,8 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 	}
 }
 
-// TestNothingGoesWhateverFails has one to three random faults at a time, of what the hub asks and of what people mistype, and deletes nothing: no BundleDeployment may
-// go, and no Work may lose an object.
+// TestNothingGoesWhateverFails has one to three random faults at a time, of what the hub asks and of what people mistype, and deletes
+// nothing: no BundleDeployment may go, and no Work may lose an object.
 func TestNothingGoesWhateverFails(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -144,8 +144,7 @@ func TestNothingGoesWhateverFails(t *testing.T) {
 	t.Cleanup(func() { f.dispose(crp) })
 	f.untilOn(crp, m)
 	p := f.place("a", map[string]string{"env": "prod"})
-	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}, Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
-	f.check(f.Create(ctx, group))
+	group := f.prodGroup()
 	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "app-" + f.workspace}}
 	bundle.Spec.Resources = []fleet.BundleResource{{Name: "cm.yaml", Content: "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n"}}
 	bundle.Spec.Targets = []fleet.BundleTarget{{ClusterGroup: "prod"}}

@@ -93,7 +93,8 @@ type fixture struct {
 	hub *testkube.Program
 }
 
-// beside has a place for each test that runs beside others on the shared hub. A test waits most of the time, so there are more of them than processors.
+// beside has a place for each test that runs beside others on the shared hub. A test waits most of the time, so there are more of them than
+// processors.
 var beside = make(chan struct{}, 4)
 
 // newFixture has the test run in parallel with others on the shared hub. Such a test may neither change the hub's settings nor stop the hub, and
@@ -177,7 +178,8 @@ func newAlone(t *testing.T, settings string, flags ...string) fixture {
 	return newProcess(t, testkube.Start(t, name), settings, append([]string{"--leader-elect=false"}, flags...)...)
 }
 
-// discardCrowded ends a control plane on which so much was left that each further hub would have more work with that than with its own test.
+// discardCrowded ends a control plane on which so much was left that each further hub would have more work with that than with its own
+// test.
 func discardCrowded(t *testing.T, name string) {
 	t.Helper()
 	const many = 100

@@ -156,7 +156,8 @@ func TestAPlacementSelectsOnlyWhatItsAuthorMayRead(t *testing.T) {
 	})
 }
 
-// TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms takes a right away and gives it back, as one who replaces a Role does, and then takes it away.
+// TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms takes a right away and gives it back, as one who replaces a Role does, and
+// then takes it away.
 func TestWhatAnAuthorMayNotReadAnyMoreStaysUntilSomebodyConfirms(t *testing.T) {
 	f := newAlone(t, "")
 	m, shop := f.joined("revoked"), f.shop()

@@ -170,6 +170,15 @@ func TestAWorkThatIsFullMovesNothing(t *testing.T) {
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "1 members picked")
 }
 
+// prodGroup makes a ClusterGroup of the Clusters with the label env=prod.
+func (f fixture) prodGroup() *fleet.ClusterGroup {
+	f.t.Helper()
+	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}}
+	group.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
+	f.check(f.Create(context.Background(), group))
+	return group
+}
+
 // TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout changes the selector of a group of six.
 func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	f := newFixture(t)
@@ -177,9 +186,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	for i := range 6 {
 		places = append(places, f.place(fmt.Sprintf("c%d", i), map[string]string{"env": "prod"}))
 	}
-	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}, Spec: fleet.ClusterGroupSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
-	f.check(f.Create(context.Background(), group))
+	group := f.prodGroup()
 	b := f.bundle("app", configMap+"\ntargets: [{clusterGroup: prod}]\n")
 	before := map[string]types.UID{}
 	for _, p := range places {
@@ -205,9 +212,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 func TestAGroupThatBecomesInvalidTakesNothingAway(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", map[string]string{"env": "prod"})
-	group := &fleet.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "prod"}, Spec: fleet.ClusterGroupSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
-	f.check(f.Create(context.Background(), group))
+	group := f.prodGroup()
 	f.bundle("app", configMap+"\ntargets: [{clusterGroup: prod}]\n")
 	before := p.deployment("app", there)
 	f.change(group, func() {

@@ -9,7 +9,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// MaxMessage is how many bytes the message of a condition that the hub writes may have: whatever is quoted in it, the status with it can be stored.
+// MaxMessage is how many bytes the message of a condition that the hub writes may have: whatever is quoted in it, the status with it can be
+// stored.
 const MaxMessage = 8 << 10
 
 // Condition is a shorthand for a fleet.cattle.io condition that is true or false. It clips the message.

@@ -66,7 +66,8 @@ func TestAgentDoesNotLinkHelm(t *testing.T) {
 // within says whether a package is dir or below it.
 func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
-// TestTheHubTakesNothingFromAMemberWithoutACause finds whatever deletes in the packages that deliver. Only package removal may delete what a member has.
+// TestTheHubTakesNothingFromAMemberWithoutACause finds whatever deletes in the packages that deliver. Only package removal may delete what
+// a member has.
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	others := map[string]string{ // what they delete is not what a member has
 		"internal/hub/bundle/act.go":           "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more

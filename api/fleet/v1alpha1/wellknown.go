@@ -21,8 +21,8 @@ const (
 	// LabelClusterAPI: "true" on a workspace registers the clusters that Cluster API makes there, "false" on the kubeconfig Secret of one keeps that out. A
 	// Muster addition.
 	LabelClusterAPI = "muster/cluster-api"
-	// AnnotationConfirmRemoval on a Bundle has a value that the hub has asked for: the Bundle is taken from many Clusters, although it has not changed. A Muster
-	// addition.
+	// AnnotationConfirmRemoval on a Bundle has a value that the hub has asked for: the Bundle is taken from many Clusters, although it has
+	// not changed. A Muster addition.
 	AnnotationConfirmRemoval = "muster/confirm-removal"
 	// AnnotationBundlesFrom on a Namespace consents to the BundleNamespaceMappings of other namespaces, which it lists with commas between them. A Muster
 	// addition.

@@ -22,8 +22,8 @@ const (
 	// AnnotationRemoved on a Work, "true", says that the hub deletes it: its agent removes at once what it applied. Of a Work that the hub placed and
 	// somebody else deletes, the agent waits whether the hub writes it again. A Muster addition.
 	AnnotationRemoved = "muster/removed-by-hub"
-	// AnnotationConfirmRemoval on a placement has a value that the hub has asked for: what was selected and is missing is removed from members, although
-	// the hub knows no cause for that. A Muster addition.
+	// AnnotationConfirmRemoval on a placement has a value that the hub has asked for: what was selected and is missing is removed from
+	// members, although the hub knows no cause for that. A Muster addition.
 	AnnotationConfirmRemoval = "muster/confirm-removal"
 	// FinalizerWork on a Work lets the member's agent remove what it applied first. The agent sets it.
 	FinalizerWork = "kubernetes-fleet.io/work-cleanup"

@@ -24,6 +24,10 @@ import (
 // newKinds is a name in the queue that stands for all deployments which wait for a kind.
 const newKinds = "/kinds"
 
+// discoveryLag is how long an API server that is busy may take to serve a kind after its definition has changed, and againForKinds how
+// often those that wait for one try it meanwhile.
+const discoveryLag, againForKinds = 15 * time.Second, 2 * time.Second
+
 // removalDebounce is the least time between two removals of what a release has left.
 const removalDebounce = time.Second
 
@@ -33,6 +37,8 @@ type wakeups struct {
 	// release is a release of somebody else, kind says that a kind is not served.
 	release map[string]release.ID
 	kind    map[string]bool
+	// kindsChanged is when a definition of kinds last changed.
+	kindsChanged time.Time
 	// wokenUp are deployments whose event came, lost those whose history was deleted.
 	wokenUp, lost map[string]bool
 }
@@ -126,6 +132,7 @@ func (d *Deployer) crdChanged() {
 	d.wakeups.mu.Lock()
 	defer d.wakeups.mu.Unlock()
 	if len(d.wakeups.kind) > 0 {
+		d.wakeups.kindsChanged = d.Clock.Now()
 		d.queue.AddAfter(newKinds, debounce)
 	}
 }
@@ -135,7 +142,11 @@ func (d *Deployer) wakeForKinds() {
 	d.wakeups.mu.Lock()
 	names := slices.Collect(maps.Keys(d.wakeups.kind))
 	clear(d.wakeups.kind)
+	recent := d.Clock.Since(d.wakeups.kindsChanged) < discoveryLag
 	d.wakeups.mu.Unlock()
+	if recent {
+		d.queue.AddAfter(newKinds, againForKinds)
+	}
 	if len(names) > 0 {
 		d.Cluster.Mapper.Reset()
 	}

@@ -11,12 +11,14 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// brake is why many deployments that no target is for any more are not deleted before somebody confirms: the Bundle itself has not changed, so that one change of a
-// ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
+// brake is why many deployments that no target is for any more are not deleted before somebody confirms: the Bundle itself has not changed,
+// so that one change of a ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
 func (o observed) brake() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	held := before != nil && before.Reason == reasonRemovalHeld // an edit of something else confirms nothing
-	if o.bundle.Status.ObservedGeneration != o.bundle.Generation && !held || !removal.Many(len(o.leftover), len(o.leftover)+len(o.targets)) {
+	changed := o.bundle.Status.ObservedGeneration != o.bundle.Generation
+	lose, have := len(o.leftover), len(o.leftover)+len(o.targets)
+	if changed && !held || !removal.Many(lose, have) {
 		return ""
 	}
 	var names []string
@@ -28,7 +30,7 @@ func (o observed) brake() string {
 	if o.bundle.Annotations[fleet.AnnotationConfirmRemoval] == token {
 		return ""
 	}
-	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: a ClusterGroup, labels or a BundleNamespaceMapping have; what is deployed stays as it is; "+
-		"to have it removed there, kubectl annotate --overwrite -n %s bundle.fleet.cattle.io %s %s=%s",
-		len(o.leftover), len(o.leftover)+len(o.targets), o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: a ClusterGroup, labels or "+
+		"a BundleNamespaceMapping have; what is deployed stays as it is; to have it removed there, kubectl annotate --overwrite -n %s "+
+		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }

@@ -133,10 +133,10 @@ func selectedNamespaces(ctx context.Context, namespaces client.Reader, mapping *
 	return list.Items, nil
 }
 
-// leftover returns which deployments without a target are to be deleted: those for which there is a cause in the Bundle, in a mapping, or in a Cluster that
-// is there. A Cluster without a record does not say that it is to lose anything, nor does a namespace that does not consent (any more), nor a
-// mapping that has become invalid. Of namespaces that do not consent it says which have something that stays.
-func (c *Controller) leftover(o *observed, to reach, present map[string]*fleet.Cluster, untargeted map[string]*fleet.BundleDeployment) {
+// findLeftover finds which deployments without a target are to be deleted: those for which there is a cause in the Bundle, in a mapping, or
+// in a Cluster that is there. A Cluster without a record does not say that it is to lose anything, nor does a namespace that does not
+// consent (any more), nor a mapping that has become invalid. Of namespaces that do not consent it says which have something that stays.
+func (o *observed) findLeftover(to reach, present map[string]*fleet.Cluster, untargeted map[string]*fleet.BundleDeployment) {
 	kept := map[string]bool{}
 	for _, d := range untargeted {
 		workspace := d.Labels[fleet.LabelClusterNamespace]
@@ -153,7 +153,9 @@ func (c *Controller) leftover(o *observed, to reach, present map[string]*fleet.C
 	}
 	if o.mappingProblem = to.problem; len(kept) > 0 {
 		names := slices.Sorted(maps.Keys(kept))
-		o.mappingProblem = errors.Join(to.problem, fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: what is deployed there stays as it is, and gets nothing new; "+
-			"the condition Ready of the mapping says how to consent; whoever wants it removed there deletes the BundleDeployments", kube.JoinNames(names[:min(len(names), maxProblems)], len(names))))
+		closed := kube.JoinNames(names[:min(len(names), maxProblems)], len(names))
+		o.mappingProblem = errors.Join(to.problem, fmt.Errorf("a BundleNamespaceMapping selects %s, which does not consent: what is deployed there "+
+			"stays as it is, and gets nothing new; the condition Ready of the mapping says how to consent; whoever wants it removed there deletes "+
+			"the BundleDeployments", closed))
 	}
 }

@@ -81,12 +81,12 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		o.targets = append(o.targets, t)
 	}
 	maps.DeleteFunc(known.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
-	c.leftover(&o, to, present, deployments)
+	o.findLeftover(to, present, deployments)
 	return o, c.stillLeftover(ctx, &o, m, present)
 }
 
-// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API server has: the cache of Clusters, or of ClusterGroups, may
-// be older than that of Bundles.
+// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API server has: the cache of Clusters, or of
+// ClusterGroups, may be older than that of Bundles.
 func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
 	groups := map[string][]fleet.ClusterGroup{}
 	var confirmed []leftover
@@ -117,7 +117,6 @@ func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, 
 		}
 	}
 	o.leftover = confirmed
-	o.held = o.brake()
 	return nil
 }
 

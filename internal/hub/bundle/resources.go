@@ -107,8 +107,8 @@ func isTemplate(name string, charts map[string]bool) bool {
 	}
 }
 
-// maxTree is how large a document may be to be checked, largeTree one of which only one is checked at a time: the parser needs a hundred times as much memory. A
-// larger one can be no object of Kubernetes; the agent says what is wrong with it.
+// maxTree is how large a document may be to be checked, largeTree one of which only one is checked at a time: the parser needs a hundred
+// times as much memory. A larger one can be no object of Kubernetes; the agent says what is wrong with it.
 const maxTree, largeTree = 1 << 20, 64 << 10
 
 // oneLarge is held while a large document is checked.

@@ -127,7 +127,8 @@ func partitionsOf(strategy *fleet.RolloutStrategy, candidates []candidate) []par
 		return partitions
 	}
 	size := len(candidates)
-	whole := strategy.AutoPartitionSize != nil && strategy.AutoPartitionSize.Type == intstr.Int && strategy.AutoPartitionSize.IntVal <= 0 // as upstream: no partitions
+	asked := strategy.AutoPartitionSize
+	whole := asked != nil && asked.Type == intstr.Int && asked.IntVal <= 0 // as upstream: no partitions
 	if len(candidates) >= int(valueOr(strategy.AutoPartitionThreshold, defaultPartitionsAtLeast)) && !whole {
 		size = max(resolve(strategy.AutoPartitionSize, defaultPartitionSize, len(candidates)), 1)
 	}

@@ -61,8 +61,6 @@ type observed struct {
 	targets []target
 	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
 	leftover []leftover
-	// held is why they are not deleted before somebody confirms; "" if they are.
-	held string
 }
 
 // leftover is a deployment that is to be deleted.
@@ -105,7 +103,8 @@ func decide(o observed) plan {
 	candidates := make([]candidate, len(o.targets))
 	for i, t := range o.targets {
 		candidates[i] = candidate{
-			partition: t.partition, blocked: t.blocked(), exists: t.deployment != nil && t.deployment.Spec.DeploymentID != "", current: t.problem == nil && t.current(), available: t.available(), pending: t.pending > 0,
+			partition: t.partition, blocked: t.blocked(), exists: t.deployment != nil && t.deployment.Spec.DeploymentID != "",
+			current: t.problem == nil && t.current(), available: t.available(), pending: t.pending > 0,
 		}
 	}
 	return rollout(o.bundle.Spec.RolloutStrategy, candidates)

@@ -145,8 +145,8 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.problem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
-	case o.held != "":
-		return kube.Condition(fleet.ConditionProcessed, false, reasonRemovalHeld, o.held)
+	case o.brake() != "":
+		return kube.Condition(fleet.ConditionProcessed, false, reasonRemovalHeld, o.brake())
 	case o.mappingProblem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
 	case len(invalid) > 0:

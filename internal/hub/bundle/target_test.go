@@ -115,7 +115,7 @@ func TestOnlyAClusterThatIsThereLosesWhatNoTargetIsFor(t *testing.T) {
 		"a mapping is invalid, which is of no concern here": {"own", reach{workspaces: []string{"own"}, problem: invalid}, there, true, "a mapping is invalid"},
 	} {
 		var o observed
-		(&Controller{}).leftover(&o, row.to, row.present, deployment(row.workspace))
+		o.findLeftover(row.to, row.present, deployment(row.workspace))
 		said := ""
 		if o.mappingProblem != nil {
 			said = o.mappingProblem.Error()

@@ -110,8 +110,8 @@ func (c *Controller) adopt(settings *Config) bool {
 	return true
 }
 
-// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and those of a hub that
-// starts without one are the defaults.
+// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and those
+// of a hub that starts without one are the defaults.
 func (c *Controller) missing(ctx context.Context) *Config {
 	settings := c.Current()
 	settings.Missing = true

@@ -24,8 +24,8 @@ const (
 	reasonWithheld      = "AuthorMayNotRead"
 )
 
-// No event tells of granted or revoked rights, or of an API that answers again: they are reviewed after minReview, then after as long as the answer has been the same, and at
-// least every maxReview.
+// No event tells of granted or revoked rights, or of an API that answers again: they are reviewed after minReview, then after as long as
+// the answer has been the same, and at least every maxReview.
 const minReview, maxReview = 10 * time.Second, time.Hour
 
 const placedStays = "; what is placed stays as it is"
@@ -120,7 +120,8 @@ func (o observed) withheld() condition {
 		o.author, list(rights))}
 }
 
-// nextReview is when the rights of the author, or the causes that were missing, have to be reviewed again; zero if there is nothing to review.
+// nextReview is when the rights of the author, or the causes that were missing, have to be reviewed again; zero if there is nothing to
+// review.
 func (o observed) nextReview(now time.Time) time.Time {
 	switch {
 	case o.rightsProblem == (condition{}) && o.author == "" && o.unfounded == (condition{}):

@@ -68,8 +68,8 @@ type otherHome struct {
 	key string
 }
 
-// homes returns in which part each object is that any member has, and the homes of those members that have one elsewhere: agents delete what leaves a
-// Work, so that these get parts of their own.
+// homes returns in which part each object is that any member has, and the homes of those members that have one elsewhere: agents delete
+// what leaves a Work, so that these get parts of their own.
 func homes(of types.NamespacedName, current map[string]*currentWorks) (common home, others map[string]otherHome) {
 	common, others = home{}, map[string]otherHome{}
 	known := map[string]otherHome{} // most members have the same Works

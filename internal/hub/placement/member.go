@@ -119,8 +119,8 @@ func ofCluster(
 	return m
 }
 
-// members returns all members that a placement may pick, or an error if it is not known which these are. Their maps belong to the cache and must not be
-// changed.
+// members returns all members that a placement may pick, or an error if it is not known which these are. Their maps belong to the cache and
+// must not be changed.
 func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) {
 	var memberClusters clusterv1beta1.MemberClusterList
 	if err := c.Client.List(ctx, &memberClusters, client.UnsafeDisableDeepCopy); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 )
 
-// maxOverridden is how many bytes overrides may make of the copies for members together: each of them is made and hashed whenever the placement is looked at.
+// maxOverridden is how many bytes overrides may make of the copies for members together: each of them is made and hashed whenever the
+// placement is looked at.
 const maxOverridden = 256 << 20
 
 // overridden is what a member gets that overrides change, or that has it divided otherwise than the others.
@@ -67,8 +68,9 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 		}
 		if _, known := shared[key]; !known {
 			if tooMany(len(shared)+1, bytes) {
-				shared[key] = overridden{Resolved: resolved, desired: plain, problem: fmt.Sprintf("overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
-					"have them select less by a placement of its own", bytes>>10, len(shared))}
+				shared[key] = overridden{Resolved: resolved, desired: plain, problem: fmt.Sprintf(
+					"overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
+						"have them select less by a placement of its own", bytes>>10, len(shared))}
 			} else {
 				shared[key] = o.applyOverrides(resolved, plain, at)
 			}

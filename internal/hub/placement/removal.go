@@ -17,15 +17,16 @@ import (
 // reasonUnfounded: something that was selected is missing, and nothing is known by which it may be removed from members.
 const reasonUnfounded = "RemovalUnfounded"
 
-// requireCauses looks at what was selected and is not any more. If an object is gone from the selection and no cause is known by which it may be removed
-// from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal. Nor is it if the labels of a Namespace
-// would take a large part of what is placed.
+// requireCauses looks at what was selected and is not any more. If an object is gone from the selection and no cause is known by which it
+// may be removed from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal.
+// Nor is it if the labels of a Namespace would take a large part of what is placed.
 func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *observed) {
 	if o.selected.Waiting || hashParts(o.parts) == o.before.ResourceHash { // what was acted on before had its causes
 		return
 	}
 	lost := o.lost()
-	if len(lost) == 0 || o.selectionProblem() != (condition{}) || s.GetAnnotations()[placement.AnnotationConfirmRemoval] == o.confirmation(lost) {
+	confirmed := s.GetAnnotations()[placement.AnnotationConfirmRemoval] == o.confirmation(lost)
+	if len(lost) == 0 || confirmed || o.selectionProblem() != (condition{}) {
 		return
 	}
 	causes := selection.NewCauses(c.Live, s.key, s.spec.ResourceSelectors)
@@ -48,7 +49,8 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		if !removal.Many(relabelled, len(lost)+len(o.selected.Objects)) {
 			return
 		}
-		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed", relabelled, namespace)
+		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed",
+			relabelled, namespace)
 	}
 	reason := reasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
@@ -58,8 +60,8 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		message, placedStays, objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))}
 }
 
-// lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may be older, if the
-// hub ended before it wrote it.
+// lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may
+// be older, if the hub ended before it wrote it.
 func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	known := map[string]bool{}
 	for _, r := range slices.Concat(o.selected.Objects, o.resources.Objects) {

@@ -17,8 +17,8 @@ type target struct {
 	epoch int
 	// wanted: the member is picked.
 	wanted bool
-	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works: nothing is known that does not work of what they
-	// brought; available: it has worked for long enough, as far as this process knows.
+	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works: nothing is known that does not work
+	// of what they brought; available: it has worked for long enough, as far as this process knows.
 	exists, upToDate, works, available bool
 	// unreachable: no agent would act on Works, so that the member counts neither as available nor as unavailable.
 	unreachable bool
@@ -58,8 +58,8 @@ func limits(config *placement.RollingUpdateConfig, wanted int) (maxUnavailable, 
 	return max(scaled(config.MaxUnavailable), 1), scaled(config.MaxSurge)
 }
 
-// planRollout decides what may be done now. A member on which something does not work is changed at once, because a change cannot make it unavailable.
-// One that is unreachable is not changed: it would get the change when it is back, together with all that are back then.
+// planRollout decides what may be done now. A member on which something does not work is changed at once, because a change cannot make it
+// unavailable. One that is unreachable is not changed: it would get the change when it is back, together with all that are back then.
 func planRollout(targets []target, config *placement.RollingUpdateConfig) rolloutPlan {
 	targets = slices.SortedFunc(slices.Values(targets), byName)
 	p := rolloutPlan{}

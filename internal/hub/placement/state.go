@@ -41,11 +41,13 @@ type observed struct {
 	// resources are what is placed, and parts how they are divided among Works.
 	resources selection.Resources
 	parts     []part
-	// home says where objects are, otherHomes where they are for members that have one elsewhere, full which Work cannot hold what it has to.
+	// home says where objects are, otherHomes where they are for members that have one elsewhere, full which Work cannot hold what it has
+	// to.
 	home       home
 	otherHomes map[string]otherHome
 	full       string
-	// unfounded is why what is selected is not acted on: something that was selected is missing in it, and nothing is known by which it may be removed.
+	// unfounded is why what is selected is not acted on: something that was selected is missing in it, and nothing is known by which it may
+	// be removed.
 	unfounded condition
 	overrides override.Set
 	// current are the Works of each member namespace, and reported what the member's agent reports of them.
@@ -121,9 +123,9 @@ func decide(o observed) decision {
 	return d
 }
 
-// bound are the namespaces of the members that have the placement, also those whose Works somebody else than the hub deletes. The status says so of a member
-// that leaves, whose Works go before its record does, and of all members if there is no Work at all, because somebody deleted the definition of Works: whoever
-// has the placement has a Work.
+// bound are the namespaces of the members that have the placement, also those whose Works somebody else than the hub deletes. The status
+// says so of a member that leaves, whose Works go before its record does, and of all members if there is no Work at all, because somebody
+// deleted the definition of Works: whoever has the placement has a Work.
 func (o observed) bound() map[string]bool {
 	bound := map[string]bool{}
 	for namespace, w := range o.current {

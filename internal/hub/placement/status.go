@@ -23,8 +23,8 @@ const maxResources, maxNotPicked, maxOverrides = 1000, 20, 1000
 // maxBytes is how many bytes a status lists: 256 KiB, less some for the conditions. maxResourcesBytes of these may be resources.
 const maxBytes, maxResourcesBytes = 220 << 10, 140 << 10
 
-// detail is how much a status says of members: how many picked ones it lists, how long their messages are, and how many failures, and resources that
-// differ, all of them name together.
+// detail is how much a status says of members: how many picked ones it lists, how long their messages are, and how many failures, and
+// resources that differ, all of them name together.
 type detail struct{ picked, message, failures, differing int }
 
 // details are tried in this order until the status is small enough.

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxManifests is how many bytes of manifests a Work is filled with: etcd stores objects of 1.5 MiB, and the agent's status comes on top. Objects that
-	// are in a Work may grow up to maxGrown.
+	// maxManifests is how many bytes of manifests a Work is filled with: etcd stores objects of 1.5 MiB, and the agent's status comes on
+	// top. Objects that are in a Work may grow up to maxGrown.
 	maxManifests, maxGrown = 900 << 10, 1200 << 10
 	// maxObjects is how many objects a Work is filled with, of each of which the agent's status says some 500 bytes.
 	maxObjects = 600
@@ -60,8 +60,8 @@ func (e *fullError) Error() string {
 		e.part, e.bytes>>10, maxGrown>>10)
 }
 
-// pack divides objects into parts. An object stays in the part where it is, because agents delete what leaves a Work; others go to the first part with
-// room. There is always one part, so that a member keeps the placement when nothing is selected any more.
+// pack divides objects into parts. An object stays in the part where it is, because agents delete what leaves a Work; others go to the
+// first part with room. There is always one part, so that a member keeps the placement when nothing is selected any more.
 func pack(objects []*unstructured.Unstructured, at home, limit int) ([]part, error) {
 	texts, ids, bytes, count := make([][]byte, len(objects)), make([]string, len(objects)), []int{0}, []int{0}
 	put := func(i, n int) {
@@ -152,8 +152,8 @@ func hashParts(parts []part) string {
 
 func shortHash(text string) string { return naming.Digest([]byte(text))[:16] }
 
-// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be, and notes which objects they
-// are of. A cache may transform an object twice.
+// Slim transforms Works for the cache: it replaces the manifests by their digest, a JSON string, which no manifest can be, and notes which
+// objects they are of. A cache may transform an object twice.
 func Slim(o any) (any, error) {
 	work, ok := o.(*placement.Work)
 	if !ok {

@@ -23,8 +23,8 @@ const (
 // worksStatus is what the agent of a member reports of its Works.
 type worksStatus struct {
 	applied, available, diffReported condition
-	// works: the agent knows of nothing that is not available. ready: besides that, what nobody can tell that of has been applied for so long that it
-	// counts as available. readyAt is when it will; zero if not by time alone.
+	// works: the agent knows of nothing that is not available. ready: besides that, what nobody can tell that of has been applied for so
+	// long that it counts as available. readyAt is when it will; zero if not by time alone.
 	works, ready bool
 	readyAt      time.Time
 	resourceStatus

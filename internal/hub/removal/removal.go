@@ -1,6 +1,8 @@
-// Package removal is the one way in which the hub takes something from a member: it deletes BundleDeployments and Works, and only with a cause.
+// Package removal is the one way in which the hub takes something from a member: it deletes BundleDeployments and Works, and only with a
+// cause.
 //
-// Its invariant: a cause is a fact, of which the caller has made sure; what cannot be asked, is not allowed, is invalid or is not there right now is none.
+// Its invariant: a cause is a fact, of which the caller has made sure; what cannot be asked, is not allowed, is invalid or is not there
+// right now is none.
 package removal
 
 import (
@@ -31,12 +33,14 @@ const (
 	Evicted Cause = "Evicted"
 )
 
-// Many says whether so many of those that have something are too many to lose it by one change of something else: more than five, and more than a fifth.
+// Many says whether so many of those that have something are too many to lose it by one change of something else: more than five, and more
+// than a fifth.
 func Many(lose, have int) bool { return lose > 5 && 5*lose > have }
 
 var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true}
 
-// Delete deletes a BundleDeployment or a Work, upon which the agent of the member removes what it has deployed or applied of it. The object may be gone already.
+// Delete deletes a BundleDeployment or a Work, upon which the agent of the member removes what it has deployed or applied of it. The object
+// may be gone already.
 func Delete(ctx context.Context, c client.Client, object client.Object, cause Cause) error {
 	if !known[cause] {
 		return fmt.Errorf("%T %s/%s stays, because there is no cause to remove it: %q", object, object.GetNamespace(), object.GetName(), cause)
@@ -44,6 +48,7 @@ func Delete(ctx context.Context, c client.Client, object client.Object, cause Ca
 	if err := kube.DeleteByUID(ctx, c, object); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Removed from a member", "object", fmt.Sprintf("%T", object), "memberNamespace", object.GetNamespace(), "name", object.GetName(), "uid", object.GetUID(), "cause", cause)
+	ctrl.LoggerFrom(ctx).Info("Removed from a member", "object", fmt.Sprintf("%T", object), "memberNamespace", object.GetNamespace(),
+		"name", object.GetName(), "uid", object.GetUID(), "cause", cause)
 	return nil
 }

@@ -160,7 +160,8 @@ func Summarize(entries []Entry) fleet.BundleSummary {
 	return summary
 }
 
-// Clipped returns the first few objects that are not ready, and of each the first few messages, none of which is long: all of them are a member's.
+// Clipped returns the first few objects that are not ready, and of each the first few messages, none of which is long: all of them are a
+// member's.
 func Clipped(list []fleet.NonReadyStatus, most int) []fleet.NonReadyStatus {
 	list = slices.Clone(list[:min(len(list), most)])
 	for i := range list {

@@ -55,7 +55,8 @@ func (r Right) String() string {
 	return text
 }
 
-// UnansweredError says that the rights of an author are unknown, because the API server could not be asked, or one of its authorizers did not answer.
+// UnansweredError says that the rights of an author are unknown, because the API server could not be asked, or one of its authorizers did
+// not answer.
 type UnansweredError struct{ cause error }
 
 // Error implements error.

@@ -147,8 +147,8 @@ func (p *Policy) filterName(m *Member) Obstacle {
 	return Obstacle{}
 }
 
-// filterBound says why a member that has the placement must lose it: never because the member changed, but the policy may have, and never because of what
-// the member does not report.
+// filterBound says why a member that has the placement must lose it: never because the member changed, but the policy may have, and never
+// because of what the member does not report.
 func (p *Policy) filterBound(m *Member, policyChanged bool) Obstacle {
 	if p.kind != placement.PickFixed && policyChanged && !mayMeet(p.required, m) {
 		if why := misses(p.required, m); why != "" {

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Cause is a positive fact, read from the API server, by which an object that was selected is selected no more. There is none in what cannot be
-// asked, is not allowed or is not served.
+// Cause is a positive fact, read from the API server, by which an object that was selected is selected no more. There is none in what
+// cannot be asked, is not allowed or is not served.
 type Cause string
 
 const (
@@ -73,7 +74,7 @@ func (c *Causes) Of(ctx context.Context, was placement.ResourceIdentifier) (caus
 	case namespace.gone || object.gone:
 		return SourceDeleted, ""
 	case namespace.unknown+object.unknown != "":
-		return NoCause, kube.JoinTexts(slices.DeleteFunc([]string{namespace.unknown, object.unknown}, func(s string) bool { return s == "" }), 1)
+		return NoCause, cmp.Or(namespace.unknown, object.unknown)
 	}
 	if kind := (schema.GroupKind{Group: was.Group, Kind: was.Kind}); kind == endpointsKind || kind == endpointSliceKind {
 		return MadeAnywhere, "" // its Service has got a selector

@@ -55,8 +55,9 @@ func derived(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// ofKubernetes says whether an object is controlled by one of a kind of Kubernetes itself, whose controllers every cluster has. Whatever else controls an
-// object, such as a SealedSecret, may be missing on a member, so that the object is placed without its owner, as KubeFleet does.
+// ofKubernetes says whether an object is controlled by one of a kind of Kubernetes itself, whose controllers every cluster has. Whatever
+// else controls an object, such as a SealedSecret, may be missing on a member, so that the object is placed without its owner, as KubeFleet
+// does.
 func ofKubernetes(controller *metav1.OwnerReference) bool {
 	if controller == nil {
 		return false

@@ -33,7 +33,8 @@ func (k *Kinds) Invalidate() {
 	k.served, k.namespaced, k.complete, k.silent = nil, nil, false, nil
 }
 
-// Namespaced returns the resources that are placed with their whole namespace, and the group versions of which it is not known what they have.
+// Namespaced returns the resources that are placed with their whole namespace, and the group versions of which it is not known what they
+// have.
 func (k *Kinds) Namespaced() (resources []schema.GroupVersionResource, silent []string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

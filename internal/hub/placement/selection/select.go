@@ -175,8 +175,8 @@ func (r *resolver) selectNamespaces(selectors []placement.ResourceSelector) (wit
 	return within, nil
 }
 
-// selectAllIn selects everything in a namespace. Resources that cannot be read are noted as unread, and the rest is placed: what was placed of them
-// stays, because nothing is a cause for its removal.
+// selectAllIn selects everything in a namespace. Resources that cannot be read are noted as unread, and the rest is placed: what was placed
+// of them stays, because nothing is a cause for its removal.
 func (r *resolver) selectAllIn(i int, namespace string) error {
 	kinds, silent, err := r.Kinds.Namespaced()
 	if err != nil {
