@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,8 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -33,6 +36,7 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	admin.refused("join --context cli-fleet --hub-context cli-fleet", "the contexts cli-fleet and cli-fleet lead to the same cluster")
 	admin.refused("join --context cli-edge --hub-context cli-branch", "it is no hub; muster init makes it one")
 
+	importedBefore(t, edge)
 	for range 2 { // again, and nothing changes
 		out := admin.runs("join --context cli-edge --hub-context cli-fleet --name edge --labels env=prod", "Cluster clusters/edge is ", "\nclusters/edge Cluster ")
 		if strings.Contains(out, "eyJ") {
@@ -93,6 +97,34 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
+}
+
+// importedBefore leaves what stays of an agent that a hub has installed by a kubeconfig when its namespace is deleted before it was a release of Helm.
+func importedBefore(t *testing.T, cluster testkube.Cluster) {
+	t.Helper()
+	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}}
+	values := agentchart.Of(record, "id", config.Agent{Image: "muster-agent:v1", TLSMode: config.TLSSystemStore}, "cattle-fleet-system")
+	values.Bootstrap = &agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	objects, err := agentchart.Render(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if object.GetNamespace() == "" {
+			if err := cluster.Client(t).Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("helm"), client.ForceOwnership); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cluster.Client(t).Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cattle-fleet-system"}}); err != nil {
+		t.Fatal(err)
+	}
+	testkube.Eventually(t, "the namespace of the agent is gone", func() error {
+		if err := cluster.Client(t).Get(t.Context(), client.ObjectKey{Name: "cattle-fleet-system"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
 }
 
 func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package agentchart renders the chart fleet-agent for the clusters on which the hub itself installs the agent.
 //
-// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here but its namespace, and nothing removed but what
-// only Helm understands.
+// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here but its namespace and what Helm marks the objects of a release with,
+// and nothing removed but what makes an object a hook of Helm.
 package agentchart
 
 import (
@@ -20,7 +20,11 @@ import (
 	"github.com/muster-fleet/muster/charts"
 )
 
-const release = "fleet-agent"
+const (
+	release   = "fleet-agent"
+	hook      = "helm.sh/hook"
+	managedBy = "app.kubernetes.io/managed-by"
+)
 
 // last are the kinds that are applied after all others, which they need.
 var last = []string{"Deployment", "PodDisruptionBudget"}
@@ -59,8 +63,8 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
 				return nil, fmt.Errorf("reading what %s rendered: %w", path, err)
 			}
-			if len(object.Object) > 0 && object.GetAnnotations()["helm.sh/hook"] != "test" {
-				withoutHook(object)
+			if len(object.Object) > 0 && object.GetAnnotations()[hook] != "test" {
+				mark(object, namespace)
 				objects = append(objects, object)
 			}
 		}
@@ -71,17 +75,32 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// withoutHook removes the annotations of a Helm hook and the label of a release from an object.
-func withoutHook(object *unstructured.Unstructured) {
+// mark makes an object one of the release that the chart is installed as: Helm can then go on with it, even after the agent's namespace was deleted and only what has
+// none is left. A hook is of no release, as with Helm itself.
+func mark(object *unstructured.Unstructured, namespace string) {
 	annotations, labels := object.GetAnnotations(), object.GetLabels()
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.Contains(key, "helm.sh/") })
-	delete(labels, "app.kubernetes.io/managed-by")
-	if len(labels) == 0 {
-		labels = nil
+	if _, isHook := annotations[hook]; isHook {
+		object.SetAnnotations(without(annotations, "helm.sh/"))
+		object.SetLabels(without(labels, managedBy))
+		return
 	}
-	object.SetLabels(labels)
-	if len(annotations) == 0 {
-		annotations = nil
+	set := func(in map[string]string, key, value string) map[string]string {
+		if in == nil {
+			in = map[string]string{}
+		}
+		in[key] = value
+		return in
 	}
-	object.SetAnnotations(annotations)
+	annotations = set(annotations, "meta.helm.sh/release-name", release)
+	object.SetAnnotations(set(annotations, "meta.helm.sh/release-namespace", namespace))
+	object.SetLabels(set(labels, managedBy, "Helm"))
+}
+
+// without leaves out the keys that contain a text, and is nil if no others are left.
+func without(all map[string]string, text string) map[string]string {
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.Contains(key, text) })
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package agentchart
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,10 +91,14 @@ func TestTheManifestIsTheChartsInAnOrderThatCanBeApplied(t *testing.T) {
 	var kinds []string
 	for _, object := range objects {
 		kinds = append(kinds, object.GetKind())
-		for key := range object.GetAnnotations() {
-			if strings.HasPrefix(key, "helm.sh/") {
-				t.Errorf("%s %s has the annotation %s", object.GetKind(), object.GetName(), key)
-			}
+		annotations := object.GetAnnotations()
+		if _, isHook := annotations["helm.sh/hook"]; isHook {
+			t.Errorf("%s %s is a hook", object.GetKind(), object.GetName())
+		}
+		isOfRelease := annotations["meta.helm.sh/release-name"] == "fleet-agent" && annotations["meta.helm.sh/release-namespace"] == "cattle-fleet-system" &&
+			object.GetLabels()["app.kubernetes.io/managed-by"] == "Helm"
+		if others := []string{"Namespace", "Secret"}; isOfRelease == slices.Contains(others, object.GetKind()) {
+			t.Errorf("%s %s is of the release: %t", object.GetKind(), object.GetName(), isOfRelease)
 		}
 	}
 	want := []string{"Namespace", "CustomResourceDefinition", "ConfigMap", "Secret", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding",

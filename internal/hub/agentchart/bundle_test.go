@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -157,5 +158,7 @@ func deploymentOf(t *testing.T, values map[string]any, settings config.Agent) ma
 	if err := yaml.Unmarshal([]byte(rendered["fleet-agent/templates/deployment.yaml"]), &deployment); err != nil {
 		t.Fatal(err)
 	}
-	return deployment
+	made := &unstructured.Unstructured{Object: deployment}
+	mark(made, "cattle-fleet-system") // as Helm does
+	return made.Object
 }
