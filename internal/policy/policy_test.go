@@ -66,6 +66,28 @@ func TestAgentDoesNotLinkHelm(t *testing.T) {
 // within says whether a package is dir or below it.
 func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
+// deletions are the calls in a file that delete something through a client.
+func deletions(f goFile) (all []*ast.CallExpr) {
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		call, isCall := node.(*ast.CallExpr)
+		if !isCall || len(call.Args) < 2 {
+			return true
+		}
+		selector, isMethod := call.Fun.(*ast.SelectorExpr)
+		if isMethod && slices.Contains([]string{"Delete", "DeleteByUID", "DeleteAllOf", "DeleteCollection"}, selector.Sel.Name) && !isOf(selector, "controllerutil") && !isOf(selector, "slices") {
+			all = append(all, call)
+		}
+		return true
+	})
+	return all
+}
+
+// isOf says whether a selector is of a package or variable of that name.
+func isOf(selector *ast.SelectorExpr, name string) bool {
+	of, isName := selector.X.(*ast.Ident)
+	return isName && of.Name == name
+}
+
 // TestTheHubTakesNothingFromAMemberWithoutACause finds whatever deletes in the packages that deliver. Only package removal may delete what
 // a member has.
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
@@ -76,31 +98,49 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	}
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {
-		if !within(f.dir(), "internal/hub/bundle") && !within(f.dir(), "internal/hub/placement") && f.dir() != "internal/hub/removal" {
+		if !within(f.dir(), "internal/hub/bundle") && !within(f.dir(), "internal/hub/placement") {
 			continue
 		}
-		ast.Inspect(f.syntax, func(node ast.Node) bool {
-			call, isCall := node.(*ast.CallExpr)
-			if !isCall {
-				return true
-			}
-			selector, isMethod := call.Fun.(*ast.SelectorExpr)
-			if !isMethod || len(call.Args) < 2 || !slices.Contains([]string{"Delete", "DeleteByUID", "DeleteAllOf", "DeleteCollection"}, selector.Sel.Name) {
-				return true
-			}
-			of, isName := selector.X.(*ast.Ident)
-			if isName && of.Name == "removal" || isName && of.Name == "controllerutil" {
+		for _, call := range deletions(f) {
+			selector := call.Fun.(*ast.SelectorExpr)
+			if isOf(selector, "removal") {
 				found[f.dir()] = true
-				return true
-			}
-			if f.dir() != "internal/hub/removal" && others[f.name] != selector.Sel.Name {
+			} else if others[f.name] != selector.Sel.Name {
 				t.Errorf("%s: %s deletes without a cause: use removal.Delete", f.files.Position(call.Pos()), selector.Sel.Name)
 			}
-			return true
-		})
+		}
 	}
 	if !found["internal/hub/bundle"] || !found["internal/hub/placement"] {
 		t.Errorf("removal.Delete is called in %v only", found)
+	}
+}
+
+// TestTheAgentDeletesOnlyForAReason names all that deletes on a member, and why it may.
+func TestTheAgentDeletesOnlyForAReason(t *testing.T) {
+	reasons := map[string]string{
+		"internal/agent/local/local.go":              "the bootstrap Secret, of a version that was read, after the agent has joined",
+		"internal/deploy/drift/drift.go":             "an object that is set back by force, as its Bundle asks for",
+		"internal/deploy/release/move.go":            "the history of a release that has moved, by UID",
+		"internal/deploy/release/prune_namespace.go": "the namespace that was made for a release, by UID, when the release is removed",
+		"internal/deploy/release/remove.go":          "the history of a release, of which nothing is left or which is kept",
+		"internal/deploy/release/sweep.go":           "an object that carries the mark of a release that is removed, by UID",
+		"internal/deploy/release/uninstallclient.go": "what Helm removes of a release whose BundleDeployment the hub has confirmed to be deleted",
+		"internal/deploy/work/remove.go":             "an object that an AppliedWork owns, by UID, when the hub confirms that the Work, or its manifest, is gone; and the AppliedWork",
+	}
+	for _, f := range goFiles(t) {
+		if !within(f.dir(), "internal/deploy") && !within(f.dir(), "internal/agent") {
+			continue
+		}
+		calls := deletions(f)
+		if len(calls) > 0 && reasons[f.name] == "" {
+			t.Errorf("%s deletes, and no reason for it is listed here", f.files.Position(calls[0].Pos()))
+		}
+		if len(calls) > 0 {
+			delete(reasons, f.name)
+		}
+	}
+	if len(reasons) > 0 {
+		t.Errorf("nothing is deleted any more in %v", slices.Sorted(maps.Keys(reasons)))
 	}
 }
 

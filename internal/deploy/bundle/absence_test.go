@@ -21,6 +21,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -195,4 +196,29 @@ func TestReleaseThatARestoredHubDoesNotKnowIsKeptAndNamed(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAReleaseIsNotTakenBackToAnOlderBundleDeploymentThatTheHubNoLongerHas(t *testing.T) {
+	r := newRig(t)
+	before := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	now := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), configMap("more", "one"))
+	d := &Deployer{Hub: r.hub()}
+	of := &delivery{release: &release.Summary{Name: "web", Namespace: r.target, HubVersion: now.ResourceVersion}}
+	for _, row := range []struct {
+		told *fleet.BundleDeployment
+		said string
+	}{
+		{before, "the hub has generation 2 of its BundleDeployment, and told this agent of generation 1"},
+		{now, ""},
+		// A hub that was restored has nothing newer than what it tells.
+		{func() *fleet.BundleDeployment { is := now.DeepCopy(); is.ResourceVersion = "1"; return is }(), ""},
+	} {
+		if err := d.confirmNewest(t.Context(), of, row.told); (err == nil) != (row.said == "") || err != nil && !strings.Contains(err.Error(), row.said) {
+			t.Errorf("told of version %s: %v", row.told.ResourceVersion, err)
+		}
+	}
+	r.check(r.kube.Delete(t.Context(), now))
+	if err := d.confirmNewest(t.Context(), of, before); err == nil || !strings.Contains(err.Error(), "stays as it is until the hub confirms") {
+		t.Errorf("told of one that is gone: %v", err)
+	}
 }

@@ -9,9 +9,11 @@ import (
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
@@ -91,6 +93,9 @@ func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, ver
 
 // deploy installs or upgrades a release, and reports an operation that takes long.
 func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s observation) error {
+	if err := d.confirmNewest(ctx, of, s.deployment); err != nil {
+		return err
+	}
 	request, err := d.request(ctx, s)
 	if err != nil {
 		return err
@@ -126,6 +131,26 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	}
 	d.Log.Info("release deployed", "deployment", name, "release", made.String())
 	d.setRelease(name, of, &made)
+	return nil
+}
+
+// confirmNewest returns an error if the release was made of a newer BundleDeployment, unless the hub has no newer one, as after it was restored. An agent that has just
+// started may be told an earlier state by an API server that lags behind, and an upgrade to that state removes what was added since.
+func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.BundleDeployment) error {
+	if of.release == nil || !applied.Older(is.ResourceVersion, of.release.HubVersion) {
+		return nil
+	}
+	deployments, err := d.Hub.Deployments()
+	if err != nil {
+		return err
+	}
+	now, err := deployments.Get(ctx, is.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("release %s stays as it is until the hub confirms an older BundleDeployment: %w", of.release, err)
+	}
+	if now.UID != is.UID || now.Generation != is.Generation {
+		return fmt.Errorf("release %s stays as it is: the hub has generation %d of its BundleDeployment, and told this agent of generation %d", of.release, now.Generation, is.Generation)
+	}
 	return nil
 }
 

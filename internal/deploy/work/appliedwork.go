@@ -167,6 +167,11 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 			list = append(list, was)
 		}
 	}
+	if len(before) > 0 {
+		if err := c.confirmPruning(ctx, p.work); err != nil {
+			return err
+		}
+	}
 	for _, one := range appliedWork.Status.AppliedResources {
 		if _, dropped := before[keyOf(one.WorkResourceIdentifier)]; !dropped {
 			continue
@@ -188,6 +193,19 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 		}
 	}
 	return c.writeResources(ctx, appliedWork, list)
+}
+
+// confirmPruning returns an error unless the hub has the Work as it was applied. The cache of an agent that has just started may have one of before an object was
+// added, which would take the object away.
+func (c *Controller) confirmPruning(ctx context.Context, work *placement.Work) error {
+	var now placement.Work
+	if err := c.hubLive.Get(ctx, client.ObjectKeyFromObject(work), &now); err != nil {
+		return fmt.Errorf("keeping what Work %s has no more until the hub confirms it: %w", work.Name, err)
+	}
+	if now.UID != work.UID || now.Generation != work.Generation || now.DeletionTimestamp != nil {
+		return fmt.Errorf("keeping what Work %s has no more: the hub has generation %d of it, and generation %d was applied", work.Name, now.Generation, work.Generation)
+	}
+	return nil
 }
 
 // writeResources writes the list of applied objects, if it changed.

@@ -182,3 +182,21 @@ func TestWatchThatStaysBehindIsBelieved(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAnOlderWorkLacksStays(t *testing.T) {
+	r := newRig(t)
+	work := r.place("work", nil, configMap("one", "a: b"))
+	r.applied(work)
+	before := work.DeepCopy()
+	work = r.place("work", nil, configMap("one", "a: b"), configMap("two", "a: b"))
+	r.applied(work)
+	r.halt()
+	owner := r.owner(work)
+	err := r.agent.pruneAndList(t.Context(), &pass{work: before, manifests: manifestsOf(before), attempts: map[key]attempt{}}, owner)
+	if err == nil || !strings.Contains(err.Error(), "the hub has generation 2 of it, and generation 1 was applied") {
+		t.Errorf("pruning by an older Work ends with %v", err)
+	}
+	r.mustConfigMap("two")
+	r.check(r.agent.pruneAndList(t.Context(), &pass{work: work, manifests: manifestsOf(work), attempts: map[key]attempt{}}, owner))
+	r.mustConfigMap("two")
+}

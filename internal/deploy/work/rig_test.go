@@ -98,14 +98,14 @@ func newRigOn(t *testing.T, name string) *rig {
 	}.Role()
 	r.check(err)
 	role.ObjectMeta = metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}
-	pruneAndList := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}}
 	subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: r.namespace, Name: "member"}
-	r.check(r.Create(context.Background(), pruneAndList))
+	r.check(r.Create(context.Background(), account))
 	r.check(r.Create(context.Background(), role))
 	r.check(r.Create(context.Background(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member"},
 	}))
-	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), pruneAndList, time.Hour)
+	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), account, time.Hour)
 	r.check(err)
 	r.hub = rest.AnonymousClientConfig(cluster.Config)
 	r.hub.BearerToken = bearer
@@ -122,8 +122,8 @@ func newRigOn(t *testing.T, name string) *rig {
 func (r *rig) deliverer(admin *rest.Config) *rest.Config {
 	r.t.Helper()
 	name := "deliver-" + r.name
-	pruneAndList := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
-	r.check(r.Create(context.Background(), pruneAndList))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
+	r.check(r.Create(context.Background(), account))
 	for _, template := range []string{"rbac.yaml", "delivery.yaml"} {
 		role := roleOf(r.t, template)
 		role.ObjectMeta = metav1.ObjectMeta{Name: name + "-" + template}
@@ -133,7 +133,7 @@ func (r *rig) deliverer(admin *rest.Config) *rest.Config {
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: r.namespace, Name: name}},
 		}))
 	}
-	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), pruneAndList, time.Hour)
+	bearer, err := kube.RequestToken(context.Background(), r.SubResource("token"), account, time.Hour)
 	r.check(err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = bearer
