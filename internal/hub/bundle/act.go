@@ -27,8 +27,8 @@ import (
 // act writes what the plan releases and what else changed, and deletes the deployments of Clusters that the Bundle is not for. It returns how many
 // deployments are new. A write that fails is noted at its target, and the others go on.
 func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, err error) {
-	if !o.valid() {
-		return 0, nil
+	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
+		return 0, err
 	}
 	var fresh, changed []int
 	for i, t := range o.targets {
@@ -231,5 +231,6 @@ func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeploy
 			return fmt.Errorf("removing the finalizer of BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
 		}
 	}
+	c.lost.deleting(d.UID)
 	return removal.Delete(ctx, c.Client, d, cause)
 }

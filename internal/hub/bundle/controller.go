@@ -73,6 +73,7 @@ type Controller struct {
 	// editedSecrets are the keys of the Secrets with values that somebody else wrote and that were not compared since.
 	editedSecrets sync.Map
 	contents      contents
+	lost          lost
 	// foreign is a cache of the metadata of objects that the hub did not make: namespaces, and Secrets with the values of Bundles.
 	foreign cache.Cache
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.

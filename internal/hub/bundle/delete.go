@@ -73,6 +73,7 @@ func (c *Controller) forget(key types.NamespacedName) {
 	c.computed.Delete(key)
 	c.bundleWrites.Forget(key)
 	c.contents.setDesired(key, "")
+	c.lost.take(key)
 }
 
 // reportKept says that a Bundle that is being deleted and its deployments are kept, because somebody deletes their whole kind.

@@ -49,6 +49,7 @@ func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.Bund
 	switch {
 	case after == nil:
 		c.deploymentWrites.Forget(client.ObjectKeyFromObject(before))
+		c.lost.deleted(before)
 		enqueueBundleOf(q, before)
 		var bundles fleet.BundleList
 		c.list(ctx, &bundles, client.MatchingFields{indexName: before.Name})
