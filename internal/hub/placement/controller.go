@@ -189,11 +189,15 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	if definition, err := c.inputDefinitionDeleted(ctx, o, d); err != nil || definition != "" {
 		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // envelopes and overrides that went with their definition still count
 	}
-	if early > 0 && d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != "" {
-		return ctrl.Result{RequeueAfter: early}, nil // the selected resources change faster than they are rolled out
+	changed := d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != ""
+	if wait := max(early, c.memory.nextVersion(s.key).Sub(now)); changed && wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the selected resources change faster than they are rolled out
 	}
 	if gone, err := c.isGone(ctx, s, o, d); gone || err != nil {
 		return ctrl.Result{}, err
+	}
+	if changed {
+		c.memory.acted(s.key)
 	}
 	failures := c.act(ctx, s, o, d)
 	next := o.nextReconcile(d, now)

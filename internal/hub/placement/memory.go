@@ -10,6 +10,7 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/retry"
 )
 
 // memory is what the controller remembers of placements and Works besides what the cache shows. All of it can be lost in a restart.
@@ -29,6 +30,9 @@ type placementMemory struct {
 	overridden bool
 	// reported is when its status was last written.
 	reported time.Time
+	// versionAt is when another version of what is selected was last acted on, hasty how many have followed each other without a rest.
+	versionAt time.Time
+	hasty     int
 	// took is how long the last reconcile took.
 	took time.Duration
 	// leftovers is what KubeFleet's hub has left of it, nil if that was not looked for.
@@ -116,6 +120,43 @@ func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
 		next = p.reported.Add(statusPeriod)
 	}
 	return next
+}
+
+const (
+	// patience is how many versions of what is selected may follow each other a statusPeriod apart.
+	patience = 5
+	// rest is for how long nothing may change for the pauses to be forgotten, at least twice the last pause.
+	rest = 10 * time.Second
+	// maxPause is the longest pause.
+	maxPause = 30 * time.Second
+)
+
+// pause is how long to wait after a version that was acted on.
+func (p *placementMemory) pause() time.Duration {
+	return retry.Doubled(statusPeriod, p.hasty-patience+1, maxPause)
+}
+
+// nextVersion is when another version of what is selected may be acted on. An object that changes all the time would otherwise have the Works of all members written each time.
+func (m *memory) nextVersion(key types.NamespacedName) (next time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.placements[key]; p != nil && !p.versionAt.IsZero() {
+		next = p.versionAt.Add(p.pause())
+	}
+	return next
+}
+
+// acted notes that another version of what is selected is acted on.
+func (m *memory) acted(key types.NamespacedName) {
+	now := m.clock.Now()
+	m.update(key, func(p *placementMemory) {
+		if now.Sub(p.versionAt) < max(rest, 2*p.pause()) {
+			p.hasty++
+		} else {
+			p.hasty = 0
+		}
+		p.versionAt = now
+	})
 }
 
 // appliedSince returns when the hub first saw that a Work was applied as it now is.
