@@ -46,7 +46,9 @@ func restricted(spec corev1.PodSpec) (refused []string) {
 		return []string{"there is no securityContext of the Pod, or other containers than one"}
 	}
 	refuse(spec.HostNetwork || spec.HostPID || spec.HostIPC, "it uses namespaces of the host")
-	refuse(len(spec.Volumes) > 0, "it has volumes, which this test does not judge")
+	for _, volume := range spec.Volumes {
+		refuse(volume.EmptyDir == nil, "volume "+volume.Name+" is of a type that this test does not judge")
+	}
 	refuse(pod.RunAsUser != nil || pod.RunAsGroup != nil || pod.FSGroup != nil || len(pod.SupplementalGroups) > 0 || pod.SELinuxOptions != nil, "it names a user, a group or a context of SELinux")
 	refuse(pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "it may run as root")
 	refuse(pod.SeccompProfile == nil || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault, "its seccomp profile is not the runtime's")

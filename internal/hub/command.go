@@ -81,6 +81,7 @@ The charts fleet-crd and fleet install what it needs.`,
 	set.DurationVar(&options.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "how often a leader renews its Lease, and the others look at it")
 	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
 	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&options.StateDir, "state-dir", "", "directory in which a hub notes what may kill it, for the one that is started after it in the same Pod (default: none)")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command
 }

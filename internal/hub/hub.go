@@ -74,6 +74,8 @@ type Options struct {
 	Holder string
 	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
 	MetricsAddress, ProbeAddress string
+	// StateDir is a directory in which a hub notes what may kill it, for the next one in its Pod; empty if there is none.
+	StateDir string
 	// Clock is the machine's; the real one if nil.
 	Clock clock.Clock
 }
@@ -190,7 +192,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error {
-			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content}).Register(ctx, mgr)
+			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}).Register(ctx, mgr)
 		},
 		func() error { return readers.Register(mgr) },
 		func() error { return agents.Register(mgr) },

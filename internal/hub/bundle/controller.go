@@ -63,6 +63,8 @@ type Deps struct {
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
 	// AgentChart returns the Content of that name if the hub can make it, which all Bundles of agents name instead of having resources; else nil.
 	AgentChart func(name string) (*fleet.Content, error)
+	// StateDir is a directory that a hub which is killed leaves to the next one in its Pod; empty if there is none.
+	StateDir string
 }
 
 // Controller reconciles Bundles.
@@ -74,6 +76,7 @@ type Controller struct {
 	editedSecrets sync.Map
 	contents      contents
 	lost          lost
+	journal       *journal
 	// foreign is a cache of the metadata of objects that the hub did not make: namespaces, and Secrets with the values of Bundles.
 	foreign cache.Cache
 	// computed by the key of the Bundle; one reconcile at a time uses an entry.
@@ -113,6 +116,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	var err error
+	if c.journal, err = openJournal(c.StateDir); err != nil {
+		return err
+	}
 	if c.foreign, err = newForeignCache(ctx, mgr); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -196,13 +197,32 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 	if whole.UID != bundle.UID || whole.Generation != bundle.Generation {
 		return nil, errStale
 	}
-	content, problem := pack(whole.Spec.Resources)
+	if why := c.journal.setAside(bundle); why != "" {
+		ctrl.LoggerFrom(ctx).Info("Bundle set aside", "reason", why)
+		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: errors.New(why)})
+		return known, nil
+	}
+	content, problem := pack(whole.Spec.Resources, c.noting(ctx, bundle))
 	if content == nil {
 		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: problem})
 		return known, nil
 	}
 	known.begin(bundle, packed{name: content.Name, sum: content.SHA256Sum, chart: hasChart(whole.Spec.Resources), problem: problem})
 	return known, c.contents.ensure(ctx, key, content)
+}
+
+// noting notes in the journal that a Bundle is being checked. A hub that cannot write its journal goes on without.
+func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
+	note := func(err error) {
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Noting which Bundle is being checked")
+		}
+	}
+	return func() (end func()) {
+		ended, err := c.journal.begin(bundle)
+		note(err)
+		return func() { note(ended()) }
+	}
 }
 
 // loadChart does so for the Bundle of an agent. Of an older version of the hub's there is only the Content, as long as something refers to it.

@@ -25,8 +25,8 @@ const maxUnpacked = 16 << 20
 const maxContent = (1536 - 16) << 10 / 4 * 3
 
 // pack checks the resources of a Bundle and makes their Content. The error says what the author has to change.
-func pack(resources []fleet.BundleResource) (*fleet.Content, error) {
-	if err := checkResources(resources); err != nil {
+func pack(resources []fleet.BundleResource, large begin) (*fleet.Content, error) {
+	if err := checkResources(resources, large); err != nil {
 		return nil, err
 	}
 	content, err := delivery.Pack(resources)
@@ -50,7 +50,7 @@ func hasChart(resources []fleet.BundleResource) bool {
 }
 
 // checkResources finds what no agent could make sense of, before any of them gets it.
-func checkResources(resources []fleet.BundleResource) error {
+func checkResources(resources []fleet.BundleResource, large begin) error {
 	charts := map[string]bool{}
 	names := map[string]bool{}
 	for i, r := range resources {
@@ -73,7 +73,7 @@ func checkResources(resources []fleet.BundleResource) error {
 			return fmt.Errorf("%s: the resources of a Bundle may unpack to %d MiB together: make it several Bundles, or a Helm chart in a repository", r.Name, maxUnpacked>>20)
 		}
 		if err == nil && isYAML(resources[i].Name) && !isTemplate(r.Name, charts) {
-			if err = checkYAML(file); err != nil {
+			if err = checkYAML(file, large); err != nil {
 				err = fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
@@ -114,11 +114,14 @@ const maxTree, largeTree = 1 << 20, 64 << 10
 // oneLarge is held while a large document is checked.
 var oneLarge sync.Mutex
 
+// begin is called before a large document is checked, and what it returns afterwards.
+type begin func() (end func())
+
 // checkYAML parses all documents of a file, one after the other. The error names the line from which on it is wrong.
-func checkYAML(file []byte) error {
+func checkYAML(file []byte, large begin) error {
 	before := 0
 	for document := range documents(file) {
-		if err := checkDocument(document, before); err != nil {
+		if err := checkDocument(document, before, large); err != nil {
 			return err
 		}
 		before += bytes.Count(document, []byte("\n"))
@@ -149,15 +152,16 @@ func documents(file []byte) iter.Seq[[]byte] {
 }
 
 // checkDocument parses a document that comes after so many lines.
-func checkDocument(document []byte, before int) error {
-	if len(document) > maxTree {
+func checkDocument(document []byte, before int, large begin) error {
+	var err error
+	switch {
+	case len(document) > maxTree:
 		return nil
+	case len(document) > largeTree:
+		err = parseLarge(document, large)
+	default:
+		err = parse(document)
 	}
-	if len(document) > largeTree {
-		oneLarge.Lock()
-		defer oneLarge.Unlock()
-	}
-	err := parse(document)
 	if err == nil {
 		return nil
 	}
@@ -171,6 +175,14 @@ func checkDocument(document []byte, before int) error {
 		line = firstBadLine(document, reported)
 	}
 	return fmt.Errorf("invalid YAML: line %d: %s", before+line, message)
+}
+
+// parseLarge parses a large document when no other one is parsed.
+func parseLarge(document []byte, large begin) error {
+	oneLarge.Lock()
+	defer oneLarge.Unlock()
+	defer large()()
+	return parse(document)
 }
 
 // maxSteps is how far from the line that the parser reports the true one is looked for.

@@ -1,0 +1,111 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+)
+
+const (
+	// maxDeaths is how often a hub may end while it checks a Bundle before the Bundle is set aside. Once may be by chance.
+	maxDeaths = 2
+	// maxEntries is how many Bundles a journal keeps.
+	maxEntries = 1000
+)
+
+// journal notes in a file which Bundle is being checked that needs much memory. A hub that is killed, and started again in the same Pod, finds there what killed it.
+type journal struct {
+	// path of the file; none is written if it is empty.
+	path string
+
+	mu      sync.Mutex
+	entries map[types.UID]entry
+}
+
+// entry is a Bundle that a hub began to check and did not end.
+type entry struct {
+	Bundle     string `json:"bundle"`
+	Generation int64  `json:"generation"`
+	Deaths     int    `json:"deaths"`
+	Checking   bool   `json:"checking,omitempty"`
+}
+
+// openJournal reads what a hub before has left in a directory; without one nothing is noted.
+func openJournal(dir string) (*journal, error) {
+	j := &journal{entries: map[types.UID]entry{}}
+	if dir == "" {
+		return j, nil
+	}
+	j.path = filepath.Join(dir, "bundles.json")
+	text, err := os.ReadFile(j.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which Bundles a hub before has checked: %w", err)
+	}
+	if err := json.Unmarshal(text, &j.entries); err != nil {
+		j.entries = map[types.UID]entry{} // the hub was killed while it wrote
+	}
+	for uid, e := range j.entries {
+		if e.Checking {
+			e.Deaths, e.Checking = e.Deaths+1, false
+			j.entries[uid] = e
+		}
+	}
+	return j, j.write()
+}
+
+// setAside says why a Bundle is not checked as it is now; "" if it may be.
+func (j *journal) setAside(bundle *fleet.Bundle) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := j.entries[bundle.UID]
+	if e.Generation != bundle.Generation || e.Deaths < maxDeaths {
+		return ""
+	}
+	return fmt.Sprintf("it is set aside, because a hub ended %d times while it checked it: give the hub more memory and restart it by kubectl rollout restart, or make the YAML of the Bundle smaller", e.Deaths)
+}
+
+// begin notes that a Bundle is being checked, which ends with the function that is returned.
+func (j *journal) begin(bundle *fleet.Bundle) (end func() error, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e := j.entries[bundle.UID]
+	if e.Generation != bundle.Generation {
+		e = entry{Bundle: bundle.Namespace + "/" + bundle.Name, Generation: bundle.Generation}
+	}
+	e.Checking = true
+	if len(j.entries) >= maxEntries {
+		clear(j.entries)
+	}
+	j.entries[bundle.UID] = e
+	return func() error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		delete(j.entries, bundle.UID)
+		return j.write()
+	}, j.write()
+}
+
+func (j *journal) write() error {
+	if j.path == "" {
+		return nil
+	}
+	text, err := json.Marshal(j.entries)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(j.path+".new", text, 0o600); err != nil {
+		return fmt.Errorf("noting which Bundle is being checked: %w", err)
+	}
+	return os.Rename(j.path+".new", j.path)
+}
