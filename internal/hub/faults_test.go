@@ -48,37 +48,64 @@ func (d *disturbed) note(list *[]string, format string, args ...any) {
 }
 
 // guard notes each BundleDeployment that goes, and each object that a Work loses.
-func (d *disturbed) guard(ctx context.Context, objects client.WithWatch, must []string) {
+func (d *disturbed) guard(ctx context.Context, must []string) {
 	for _, list := range []client.ObjectList{&fleet.BundleDeploymentList{}, &placement.WorkList{}} {
-		events, err := objects.Watch(ctx, list)
-		d.check(err)
-		d.t.Cleanup(events.Stop)
-		go func() {
-			for event := range events.ResultChan() {
-				o, isObject := event.Object.(client.Object)
-				if !isObject || !strings.Contains(o.GetName(), d.workspace) {
-					continue
-				}
-				if event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil {
-					d.note(&d.lost, "%T %s/%s", o, o.GetNamespace(), o.GetName())
-				}
-				if work, isWork := o.(*placement.Work); isWork {
-					var has []string
-					for _, m := range work.Spec.Workload.Manifests {
-						var of unstructured.Unstructured
-						if err := json.Unmarshal(m.Raw, &of.Object); err == nil {
-							has = append(has, of.GetKind()+" "+of.GetName())
-						}
-					}
-					for _, name := range must {
-						if !slices.Contains(has, name) {
-							d.note(&d.lost, "%s of Work %s/%s", name, work.Namespace, work.Name)
-						}
-					}
+		d.each(ctx, d.fixture, list, "", func(o client.Object, gone bool) {
+			if !strings.Contains(o.GetName(), d.workspace) {
+				return
+			}
+			if gone {
+				d.note(&d.lost, "%T %s/%s", o, o.GetNamespace(), o.GetName())
+			}
+			work, isWork := o.(*placement.Work)
+			if !isWork {
+				return
+			}
+			var has []string
+			for _, m := range work.Spec.Workload.Manifests {
+				var of unstructured.Unstructured
+				if err := json.Unmarshal(m.Raw, &of.Object); err == nil {
+					has = append(has, of.GetKind()+" "+of.GetName())
 				}
 			}
-		}()
+			for _, name := range must {
+				if !slices.Contains(has, name) {
+					d.note(&d.lost, "%s of Work %s/%s", name, work.Namespace, work.Name)
+				}
+			}
+		})
 	}
+}
+
+// guardMember notes each object that goes on a member.
+func (d *disturbed) guardMember(ctx context.Context, on fixture, namespaces ...string) {
+	for _, namespace := range namespaces {
+		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.ServiceList{}, &corev1.SecretList{}} {
+			d.each(ctx, on, list, namespace, func(o client.Object, gone bool) {
+				if gone && o.GetLabels()["owner"] != "helm" { // the history of a release is short
+					d.note(&d.lost, "%T %s/%s on the member", o, o.GetNamespace(), o.GetName())
+				}
+			})
+		}
+	}
+}
+
+// each calls a function with each object that is there or changes, until the context ends.
+func (d *disturbed) each(ctx context.Context, on fixture, list client.ObjectList, namespace string, do func(o client.Object, gone bool)) {
+	objects, err := client.NewWithWatch(on.cluster.Config, client.Options{Scheme: on.Scheme(), Mapper: on.RESTMapper()})
+	d.check(err)
+	events, err := objects.Watch(ctx, list, client.InNamespace(namespace))
+	d.check(err)
+	go func() {
+		for event := range events.ResultChan() {
+			if o, isObject := event.Object.(client.Object); isObject {
+				do(o, event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil)
+			}
+		}
+		if ctx.Err() == nil {
+			d.note(&d.lost, "sight of %T", list)
+		}
+	}()
 }
 
 // faults are those that the test chooses from.
@@ -124,7 +151,7 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 }
 
 // TestNothingGoesWhateverFails has one to three random faults at a time, of what the hub asks and of what people mistype, and deletes
-// nothing: no BundleDeployment may go, and no Work may lose an object.
+// nothing: no BundleDeployment may go, no Work may lose an object, and the member, whose agent and deployer are real, may lose none.
 func TestNothingGoesWhateverFails(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()
@@ -136,27 +163,28 @@ func TestNothingGoesWhateverFails(t *testing.T) {
 	f.check(f.Create(ctx, author.DeepCopy()))
 	t.Cleanup(func() { _ = f.Delete(ctx, author) })
 
-	shop, m := f.shop(), f.joined("m", "env=prod")
+	shop, e := f.shop(), f.elsewhere("faults-"+f.workspace)
+	record := e.record()
+	f.change(record, func() { metav1.SetMetaDataLabel(&record.ObjectMeta, "env", "prod") })
 	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + f.workspace}}
 	crp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: shop}}
-	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{m.name}}
+	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{f.workspace + "/" + e.name}}
 	f.eventually("the author places", func() error { return tenant.Create(ctx, crp.DeepCopy()) })
 	t.Cleanup(func() { f.dispose(crp) })
-	f.untilOn(crp, m)
-	p := f.place("a", map[string]string{"env": "prod"})
-	group := f.prodGroup()
+	f.eventually("the member has what is placed", func() error { return e.on.get(&corev1.Secret{}, shop, "password") })
+	group, target := f.prodGroup(), e.on.namespace("target-")
 	bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "app-" + f.workspace}}
 	bundle.Spec.Resources = []fleet.BundleResource{{Name: "cm.yaml", Content: "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cm}\n"}}
-	bundle.Spec.Targets = []fleet.BundleTarget{{ClusterGroup: "prod"}}
+	bundle.Spec.Targets, bundle.Spec.DefaultNamespace = []fleet.BundleTarget{{ClusterGroup: "prod"}}, target
 	f.check(f.Create(ctx, bundle))
-	p.deployment(bundle.Name, there)
+	f.eventually("the member has the release", func() error { return e.on.get(&corev1.ConfigMap{}, target, "cm") })
 
 	d := &disturbed{fixture: f}
-	watched, err := client.NewWithWatch(f.cluster.Config, client.Options{Scheme: f.Scheme(), Mapper: f.RESTMapper()})
-	f.check(err)
 	guarded, stop := context.WithCancel(ctx)
-	d.guard(guarded, watched, []string{"ConfigMap settings", "Service web", "Secret password"})
-	faults := d.faults(author, group, bundle)
+	t.Cleanup(stop)
+	d.guard(guarded, []string{"ConfigMap settings", "Service web", "Secret password"})
+	d.guardMember(guarded, e.on, shop, target)
+	faults := append(d.faults(author, group, bundle), fault{"the agent is stopped", e.agent.stop, e.agent.start})
 	for end := time.Now().Add(*faultsFor); time.Now().Before(end); {
 		random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 		together := faults[:1+random.IntN(3)]
@@ -181,7 +209,7 @@ func TestNothingGoesWhateverFails(t *testing.T) {
 		if err != nil || !strings.HasPrefix(value, "in the end") {
 			return fmt.Errorf("the member has %s (%w)", value, err)
 		}
-		return f.get(&fleet.BundleDeployment{}, p.namespace, bundle.Name)
+		return e.on.get(&corev1.ConfigMap{}, target, "cm")
 	})
 	stop()
 	d.mu.Lock()
