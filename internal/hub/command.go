@@ -73,15 +73,20 @@ The charts fleet-crd and fleet install what it needs.`,
 	common := command.PersistentFlags()
 	common.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the hub cluster (default: env KUBECONFIG, else the Pod's service account)")
 	common.StringVar(&options.Namespace, "namespace", os.Getenv("NAMESPACE"), "the hub's system namespace (default: env NAMESPACE)")
-	set := command.Flags()
-	set.BoolVar(&options.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+
-		"that does not notice while its cluster refuses all writes, and may show members as lost for a moment after that")
-	set.DurationVar(&options.Election.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long after the last renewal of its Lease a leader is taken for gone")
-	set.DurationVar(&options.Election.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew its Lease before it ends")
-	set.DurationVar(&options.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "how often a leader renews its Lease, and the others look at it")
-	set.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
-	set.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
-	set.StringVar(&options.StateDir, "state-dir", "", "directory in which a hub notes what may kill it, for the one that is started after it in the same Pod (default: none)")
-	set.BoolVar(&debug, "debug", false, "log more")
+	options.addFlags(command)
+	command.Flags().BoolVar(&debug, "debug", false, "log more")
 	return command
+}
+
+// addFlags adds the flags that set the options but the namespace, which other commands have, too.
+func (o *Options) addFlags(to *cobra.Command) {
+	set := to.Flags()
+	set.BoolVar(&o.LeaderElect, "leader-elect", true, "let one of several replicas work, by a Lease in the system namespace; a hub without "+
+		"that does not notice while its cluster refuses all writes, and may show members as lost for a moment after that")
+	set.DurationVar(&o.Election.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long after the last renewal of its Lease a leader is taken for gone")
+	set.DurationVar(&o.Election.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew its Lease before it ends")
+	set.DurationVar(&o.Election.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "how often a leader renews its Lease, and the others look at it")
+	set.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 switches it off")
+	set.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&o.StateDir, "state-dir", "", "directory in which a hub notes what may kill it, for the one that is started after it in the same Pod (default: none)")
 }
