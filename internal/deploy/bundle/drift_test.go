@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -158,6 +161,57 @@ func TestACorrectionReplacesWhatCannotBeChangedOnlyWithForce(t *testing.T) {
 	r.placeWith("web", set, fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	r.untilData("web", "one")
 	r.until("web", fleet.StateReady)
+}
+
+// deniesUpdates has a policy refuse what the deployer changes of ConfigMaps of a name, as invalid and with a word that is used of fields.
+func (r *rig) deniesUpdates(name string) {
+	r.t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.target + "-" + name}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		ResourceNames: []string{name}, RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		},
+	}}}
+	invalid := metav1.StatusReasonInvalid
+	policy.Spec.Validations = []admissionv1.Validation{{
+		Expression: "object.metadata.namespace != '" + r.target + "' || !request.userInfo.username.startsWith('system:serviceaccount:" + r.agent + "')",
+		Message:    "what is here is immutable", Reason: &invalid,
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	r.create(policy)
+	r.create(binding)
+	r.t.Cleanup(func() {
+		_ = r.kube.Delete(context.Background(), binding) // the cluster goes with the test
+		_ = r.kube.Delete(context.Background(), policy)
+	})
+}
+
+func TestForceReplacesOnlyWhatCannotBeChangedAndMayGo(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	r.placeWith("web", func(spec *fleet.BundleDeploymentSpec) {
+		spec.CorrectDrift = &fleet.CorrectDrift{Enabled: true, Force: true}
+	},
+		fleet.BundleDeploymentOptions{}, configMap("denied", "one"), configMap("kept", "one"))
+	r.until("web", fleet.StateReady)
+	before := r.uids("denied", "kept")
+
+	r.edit("kept", `{"immutable":true,"data":{"key":"by hand"},"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
+	r.until("web", fleet.StateModified, "data cannot be changed, and the object is not replaced, because it has the annotation helm.sh/resource-policy: keep")
+	r.edit("kept", `{"metadata":{"annotations":{"helm.sh/resource-policy":null}}}`)
+	r.untilData("kept", "one")
+
+	r.deniesUpdates("denied")
+	r.eventually("the policy is in force", func() error {
+		r.edit("denied", `{"data":{"key":"`+rand.String(5)+`"}}`)
+		return hasLine(run.lines(), "what is here is immutable")
+	})
+	after := r.uids("denied", "kept")
+	if after[0] != before[0] || after[1] == before[1] {
+		t.Errorf("the UIDs were %v and are %v", before, after)
+	}
 }
 
 func TestACorrectionThatFailsIsKeptInTheHistoryIfThatIsAskedFor(t *testing.T) {

@@ -285,7 +285,7 @@ func (d *Detector) manifests(ctx context.Context, s *Set, keys []Key) (map[Key]*
 	return manifests, nil
 }
 
-// Correct sets back the objects that were changed. With force, an object with a changed immutable field is replaced.
+// Correct sets back the objects that were changed. With force, an object is replaced of which a field cannot be changed.
 func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions, force bool) error {
 	var keys []Key
 	for _, key := range s.keys {
@@ -304,10 +304,7 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 		}
 		_, err = release.Apply(ctx, objects, manifests[key])
 		if err != nil && force {
-			if err := objects.Delete(ctx, key.Name, metav1.DeleteOptions{}); err != nil {
-				return fmt.Errorf("replacing %s, which cannot be set back: %w", key, err)
-			}
-			_, err = release.Apply(ctx, objects, manifests[key])
+			err = d.replace(ctx, s, key, objects, manifests[key], err)
 		}
 		if err != nil {
 			return fmt.Errorf("setting %s back: %w", key, err)

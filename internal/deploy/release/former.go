@@ -18,7 +18,7 @@ func (c *Cluster) Former(s Summary, now []*unstructured.Unstructured) ([]*unstru
 		known[identity(object)] = true
 	}
 	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool {
-		return known[identity(object)] || hasKeepPolicy(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
+		return known[identity(object)] || HasKeepPolicy(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
 	}), nil
 }
 

@@ -93,7 +93,7 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 
 // deleteObject deletes one object, and returns whether the object is still there, and what it waits for.
 func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured) (there bool, why string) {
-	if hasKeepPolicy(object) {
+	if HasKeepPolicy(object) {
 		return false, ""
 	}
 	name := named(s, object)
@@ -117,7 +117,7 @@ func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, 
 		return false, ""
 	case err != nil:
 		return true, unknown(name, err)
-	case hasKeepPolicy(found) || !Belongs(s, found):
+	case HasKeepPolicy(found) || !Belongs(s, found):
 		return false, ""
 	case found.GetDeletionTimestamp() != nil:
 		return true, waitsFor(name, found)
@@ -160,8 +160,8 @@ func unknown(name string, err error) string {
 	return fmt.Sprintf("%s cannot be looked up: %v", name, err)
 }
 
-// hasKeepPolicy says whether an object stays by its own policy.
-func hasKeepPolicy(object *unstructured.Unstructured) bool {
+// HasKeepPolicy says whether an object stays by its own policy.
+func HasKeepPolicy(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
 
