@@ -3,6 +3,7 @@ package bundle
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,42 @@ func TestAnObjectThatIsAnothersByNowStays(t *testing.T) {
 	r.untilRemoved(run, "web")
 	if r.uid(r.target, "taken") == "" {
 		t.Error("what another release has taken was deleted")
+	}
+}
+
+func TestABundleIsDividedWithoutLosingItsClaim(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), file("claim.yaml", claim), configMap("goes", "one"))
+	r.until("web", fleet.StateNotReady) // nobody binds the claim
+	_, before := r.claimed()
+	r.place("data", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TakeOwnership: true}}, file("claim.yaml", claim))
+	r.until("data", fleet.StateNotReady)
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "two"))
+	if r.uid(r.target, "goes") != "" {
+		t.Error("what left the Bundle, and no other one has, is there")
+	}
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.untilRemoved(run, "web")
+	if of, after := r.claimed(); of != "data" || after != before {
+		t.Errorf("the claim was %s, and is %s of release %s", before, after, of)
+	}
+}
+
+func TestWhatSomebodyKeepsOnTheMemberStays(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	const keep = `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), configMap("dropped", "one"), configMap("removed", "one"))
+	r.edit("dropped", keep)
+	r.edit("removed", keep)
+	before := r.uids("dropped", "removed")
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), configMap("removed", "two"))
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.untilRemoved(run, "web")
+	if after := r.uids("dropped", "removed"); !slices.Equal(before, after) || r.uid(r.target, "web") != "" {
+		t.Errorf("the UIDs of what is kept were %v and are %v; that of the other is %q", before, after, r.uid(r.target, "web"))
 	}
 }
 

@@ -132,6 +132,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err := c.takeFields(ctx, acting, last, r); err != nil {
 		return Summary{}, err
 	}
+	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID()}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release

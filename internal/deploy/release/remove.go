@@ -83,7 +83,7 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 	if err != nil || len(history) == 0 || uninstalled(history) {
 		return err
 	}
-	client := &uninstallClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c, release: s.ID()}
+	client := &uninstallClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c, acting: acting, release: s.ID()}
 	configuration.KubeClient = client
 	un := action.NewUninstall(configuration)
 	un.Timeout, un.WaitStrategy, un.KeepHistory = defaultTimeout, kube.HookOnlyStrategy, true

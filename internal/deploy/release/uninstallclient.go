@@ -9,16 +9,18 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // uninstallClient is Helm's client for an uninstall. Objects whose kind is not served do not hold it up; failures are kept, because Helm only logs
 // them; the namespace of the release is left for last, because the history is in it.
 type uninstallClient struct {
 	*kube.Client
-	ctx      context.Context //nolint:containedctx // Helm's interface has none
-	cluster  *Cluster
-	release  ID
-	failures []error
+	ctx context.Context //nolint:containedctx // Helm's interface has none
+	// cluster is asked which kinds there are, acting for objects.
+	cluster, acting *Cluster
+	release         ID
+	failures        []error
 }
 
 // Build implements kube.Interface. Only what is going to be created is validated, and that has to be of a kind that is served.
@@ -63,12 +65,30 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 	return r.Client.Build(bytes.NewReader(encoded.Bytes()), false)
 }
 
-// Delete implements kube.Interface.
+// Delete implements kube.Interface. What somebody keeps by an annotation on the object itself stays, as it does when its chart says so. A hook makes
+// way for the next one of its name all the same.
 func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	if len(resources) == 0 {
-		return &kube.Result{}, nil
+	result, failures := &kube.Result{}, []error(nil)
+	if hooks := resources.Filter(ofHook); len(hooks) > 0 {
+		result, failures = r.Client.Delete(hooks, policy)
 	}
-	deleted, failures := r.Client.Delete(resources, policy)
+	for _, info := range resources {
+		if ofHook(info) {
+			continue
+		}
+		deleted, err := drop(r.ctx, r.acting, r.release, info)
+		if err != nil {
+			failures = append(failures, err)
+		}
+		if deleted {
+			result.Deleted = append(result.Deleted, info)
+		}
+	}
 	r.failures = append(r.failures, failures...)
-	return deleted, failures
+	return result, failures
+}
+
+func ofHook(info *resource.Info) bool {
+	object, is := info.Object.(*unstructured.Unstructured)
+	return is && isHook(object)
 }

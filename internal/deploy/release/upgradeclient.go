@@ -1,0 +1,64 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+)
+
+// upgradeClient has an upgrade delete only what is still the release's. Helm deletes all that the last revision has and the next one has not, by its name.
+type upgradeClient struct {
+	*kube.Client
+	//nolint:containedctx // Helm gives none
+	ctx     context.Context
+	acting  *Cluster
+	release ID
+}
+
+// Update implements kube.Interface.
+func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	result, err := u.Client.Update(originals.Intersect(targets), targets, options...)
+	if err != nil {
+		return result, err
+	}
+	var failures []error
+	for _, dropped := range originals.Difference(targets) {
+		deleted, err := drop(u.ctx, u.acting, u.release, dropped)
+		if err != nil {
+			failures = append(failures, err)
+		}
+		if deleted {
+			result.Deleted = append(result.Deleted, dropped)
+		}
+	}
+	return result, errors.Join(failures...)
+}
+
+// drop deletes an object of a release, unless it is another's by now or kept by an annotation on the object itself.
+func drop(ctx context.Context, acting *Cluster, of ID, info *resource.Info) (deleted bool, err error) {
+	found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("looking whose %s is before it is deleted: %w", info.ObjectName(), err)
+	case HasKeepPolicy(found) || !Belongs(Summary{Name: of.Name, Namespace: of.Namespace}, found):
+		return false, nil
+	}
+	uid, background := found.GetUID(), metav1.DeletePropagationBackground
+	err = clientOf(acting, info).Delete(ctx, info.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("deleting %s: %w", info.ObjectName(), err)
+	}
+	return true, nil
+}
+
+func clientOf(c *Cluster, info *resource.Info) dynamic.ResourceInterface {
+	return c.Dynamic.Resource(info.Mapping.Resource).Namespace(info.Namespace)
+}
