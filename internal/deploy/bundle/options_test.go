@@ -88,6 +88,27 @@ func TestAnAtomicUpgradeThatFailsIsRolledBackAndSaysSo(t *testing.T) {
 	r.until("web", fleet.StateReady)
 }
 
+func TestAnAtomicInstallationThatFailsLeavesWhatRanBeforeItsHistoryWasLost(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	atomic := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Atomic: true, TimeoutSeconds: 3}}
+	r.deploy("web", atomic, configMap("web", "one"))
+	before := r.uids("web")
+	run.stop()
+	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm"}))
+	r.place("web", atomic, configMap("web", "two"), file("never.yaml", never))
+	r.start()
+	r.until("web", fleet.StateErrApplied, "never")
+	if after := r.uids("web"); after[0] != before[0] {
+		t.Errorf("the UID was %s and is %s", before[0], after[0])
+	}
+	r.place("fresh", atomic, configMap("fresh", "one"), file("other.yaml", strings.ReplaceAll(never, "never", "fresh")))
+	r.until("fresh", fleet.StateErrApplied, "uninstalled")
+	if r.uid(r.target, "fresh") != "" {
+		t.Error("what a first installation made is there although it failed")
+	}
+}
+
 func TestForceReplacesWhatOthersAdded(t *testing.T) {
 	r := newRig(t)
 	r.start()

@@ -250,6 +250,9 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	in.Replace = true
 	in.ForceConflicts, in.TakeOwnership = true, h.TakeOwnership
 	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
+	if h.Atomic { // to roll an installation back is to uninstall it, with what ran before its history was lost
+		after.adopts = func() { in.RollbackOnFailure = false }
+	}
 	in.EnableDNS, in.SkipSchemaValidation, in.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	in.PostRenderer, in.PostRenderStrategy = after, action.PostRenderStrategyCombined
 	// The renderer looks at them first.

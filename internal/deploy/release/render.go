@@ -12,7 +12,9 @@ import (
 
 	"helm.sh/helm/v4/pkg/kube"
 	helm "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +36,8 @@ type renderer struct {
 	// cluster has the agent's rights, acting those of the deployment's account.
 	cluster, acting *Cluster
 	request         Request
+	// adopts is called when an object of an installation is there already; nil for an upgrade.
+	adopts func()
 }
 
 // Run implements Helm's post-renderer.
@@ -56,6 +60,13 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 			}
 		}
 	}
+	if r.adopts != nil {
+		if there, err := r.anyThere(objects); err != nil {
+			return nil, err
+		} else if there {
+			r.adopts()
+		}
+	}
 	if err := r.cluster.prepareNamespace(r.ctx, r.acting, r.request, brought); err != nil {
 		return nil, err
 	}
@@ -63,6 +74,26 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 		return nil, err
 	}
 	return encode(objects)
+}
+
+// anyThere says whether any of the objects is on the cluster already.
+func (r *renderer) anyThere(objects []*unstructured.Unstructured) (bool, error) {
+	for _, object := range objects {
+		mapping, served, err := r.cluster.Find(r.ctx, object.GroupVersionKind())
+		if err != nil {
+			return false, err
+		}
+		if !served || object.GetName() == "" {
+			continue
+		}
+		_, err = at(r.acting, mapping, Summary{Namespace: r.request.Namespace}, object).Get(r.ctx, object.GetName(), metav1.GetOptions{})
+		if err == nil {
+			return true, nil
+		} else if !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("looking whether %s is there: %w", named(Summary{Namespace: r.request.Namespace}, object), err)
+		}
+	}
+	return false, nil
 }
 
 // mark marks all objects as the Bundle's, and returns the CustomResourceDefinitions among them, and whether the release brings its namespace.
