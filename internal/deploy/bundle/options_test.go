@@ -109,6 +109,38 @@ func TestAnAtomicInstallationThatFailsLeavesWhatRanBeforeItsHistoryWasLost(t *te
 	}
 }
 
+func TestWhatFailedRevisionsMadeGoesWhenOneSucceeds(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	waits := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{TimeoutSeconds: 1}}
+	inTarget := func(name string) fleet.BundleResource {
+		return file(name+".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", namespace: "+r.target+"}\ndata: {key: one}\n")
+	}
+	for _, name := range []string{"first", "second", "third"} { // more than the history usually keeps
+		r.place("web", waits, configMap("stays", "one"), configMap(name, "one"), file("never.yaml", never))
+		r.eventually(name+" is made", func() error {
+			if r.uid(r.target, name) == "" {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		r.until("web", fleet.StateErrApplied, "never")
+	}
+	before := r.uids("first", "second", "third", "stays")
+	r.deploy("web", waits, inTarget("stays"))
+	r.eventually("what failed revisions made is gone", func() error {
+		for _, name := range []string{"first", "second", "third"} {
+			if r.uid(r.target, name) != "" {
+				return fmt.Errorf("ConfigMap %s is there", name)
+			}
+		}
+		return nil
+	})
+	if after := r.uids("stays"); after[0] != before[3] {
+		t.Errorf("what all have was %s and is %s", before[3], after[0])
+	}
+}
+
 func TestForceReplacesWhatOthersAdded(t *testing.T) {
 	r := newRig(t)
 	r.start()

@@ -125,18 +125,19 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 			return Summary{}, err
 		}
 	}
-	last, fresh, err := recoverHistory(configuration, r.Release)
+	past, err := recoverHistory(configuration, r.Release)
 	if err != nil {
 		return Summary{}, err
 	}
-	if err := c.takeFields(ctx, acting, last, r); err != nil {
+	configuration.Releases.MaxHistory += min(past.failed, maxFailed)
+	if err := c.takeFields(ctx, acting, past.last, r); err != nil {
 		return Summary{}, err
 	}
 	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID()}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
-	if fresh {
+	if past.fresh {
 		made, err = install(ctx, configuration, r, after)
 	} else {
 		made, err = upgrade(ctx, configuration, r, after)
@@ -144,12 +145,16 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, tooLarge(r, err)
 	}
-	return Summary{
+	is := Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed, History: r.Namespace, Deployed: true,
 		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
 		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
 		Agent: r.Agent,
-	}, nil
+	}
+	if past.failed > 0 && !r.Agent {
+		c.sweepFailed(ctx, is, made.Manifest)
+	}
+	return is, nil
 }
 
 // reserveFor reserves the release of a request, and checks that it is the Bundle's or not there. The owner of the agent's own release, which is a
@@ -219,27 +224,39 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 	}
 }
 
-// recoverHistory marks pending revisions as failed, so that Helm goes on, and returns the newest revision that was deployed; nil if none was. A
-// release is fresh, and has to be installed, if none was deployed or the newest is uninstalled.
-func recoverHistory(configuration *action.Configuration, name string) (last *helm.Release, fresh bool, err error) {
+// past is what there is of a release before it is deployed.
+type past struct {
+	// last is the newest revision that was deployed; nil if none was.
+	last *helm.Release
+	// fresh says that the release has to be installed: none was deployed, or the newest is uninstalled.
+	fresh bool
+	// failed is how many revisions have failed.
+	failed int
+}
+
+// recoverHistory marks pending revisions as failed, so that Helm goes on.
+func recoverHistory(configuration *action.Configuration, name string) (past, error) {
 	history, err := revisions(configuration, name)
 	if err != nil || len(history) == 0 {
-		return nil, true, err
+		return past{fresh: true}, err
 	}
-	fresh = uninstalled(history)
+	p := past{fresh: uninstalled(history)}
 	for _, revision := range history {
-		status := revision.Info.Status
-		switch {
+		switch status := revision.Info.Status; {
 		case status == common.StatusDeployed, status == common.StatusSuperseded:
-			last = revision
+			p.last = revision
 		case status.IsPending(), status == common.StatusUninstalling:
+			p.failed++
 			revision.SetStatus(common.StatusFailed, "cut off: the deployer ended before it did; taken up again")
 			if err := configuration.Releases.Update(revision); err != nil {
-				return nil, false, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
+				return past{}, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
 			}
+		case status == common.StatusFailed:
+			p.failed++
 		}
 	}
-	return last, fresh || last == nil, nil
+	p.fresh = p.fresh || p.last == nil
+	return p, nil
 }
 
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
@@ -268,7 +285,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 func upgrade(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {
 	h := r.helm()
 	up := action.NewUpgrade(configuration)
-	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), r.maxHistory(), true
+	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), configuration.Releases.MaxHistory, true
 	// What was changed by hand is set back by a new deployment. To replace is the opposite of server-side apply.
 	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
 	up.TakeOwnership = h.TakeOwnership

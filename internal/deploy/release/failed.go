@@ -1,0 +1,69 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// maxFailed is how many failed revisions are kept in addition to the others until one succeeds: what they made is known from them.
+const maxFailed = 8
+
+// sweepFailed deletes what failed revisions have made and a release that succeeded does not have: Helm compares only with the last revision that was
+// deployed. What cannot be deleted is logged, and goes with the Bundle.
+func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("release", s.String())
+	rest, err := c.ofFailed(ctx, s, manifest)
+	if err == nil {
+		var left Left
+		if left, err = c.deleteObjects(ctx, s, rest); len(left.Blocked) > 0 {
+			log.Info("objects of failed revisions are left", "blocked", left.Blocked)
+		}
+	}
+	if err != nil {
+		log.Info("deleting the objects of failed revisions failing", "reason", err.Error())
+	}
+}
+
+// ofFailed are the objects of earlier revisions that are not in a manifest, in whichever way their namespace is written.
+func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*unstructured.Unstructured, error) {
+	now, err := parse([]byte(manifest))
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest of release %s: %w", s, err)
+	}
+	former, err := c.Former(s, now)
+	if err != nil || len(former) == 0 {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, object := range now {
+		name, err := c.resolved(ctx, s, object)
+		if err != nil {
+			return nil, err
+		}
+		has[name] = true
+	}
+	return slices.DeleteFunc(former, func(object *unstructured.Unstructured) bool {
+		name, err := c.resolved(ctx, s, object)
+		return err != nil || name == "" || has[name]
+	}), nil
+}
+
+// resolved is which object of the cluster a manifest of a release is of; "" if its kind is not served.
+func (c *Cluster) resolved(ctx context.Context, s Summary, object *unstructured.Unstructured) (string, error) {
+	mapping, served, err := c.Find(ctx, object.GroupVersionKind())
+	if err != nil || !served {
+		return "", err
+	}
+	namespace := ""
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if namespace = object.GetNamespace(); namespace == "" {
+			namespace = s.Namespace
+		}
+	}
+	return mapping.Resource.GroupResource().String() + " " + namespace + "/" + object.GetName(), nil
+}
