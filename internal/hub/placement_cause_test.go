@@ -194,7 +194,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	}
 	f.observedOn(b, 6)
 	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
-	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed")
+	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
 	f.observedOn(b, 0) // an edit of something else confirms nothing
 	for _, p := range places {
 		if is := p.deployment("app", there); is.UID != before[p.name] {

@@ -1,0 +1,43 @@
+package bundle
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// losing is a Bundle of a workspace that so many Clusters would lose, of a namespace and with a name made of a number.
+func losing(number int, namespace, name string) observed {
+	o := observed{bundle: &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}}
+	for i := range number {
+		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("member-", i), Name: "app", UID: types.UID(fmt.Sprint(i)),
+			Labels: map[string]string{fleet.LabelClusterNamespace: namespace, fleet.LabelCluster: fmt.Sprintf(name, i)}}}
+		o.leftover = append(o.leftover, leftover{d, removal.NoTarget})
+	}
+	return o
+}
+
+func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
+	for name, row := range map[string]struct {
+		o    observed
+		want string
+	}{
+		"few are taken away":       {losing(5, "clusters", "c%d"), ""},
+		"those of its workspace":   {losing(6, "clusters", "c%d"), "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
+		"those of another one":     {losing(6, "team", "c%d"), ": team/c0, team/c1, team/c2, team/c3, team/c4, team/c5; "},
+		"of many the first ten":    {losing(1000, "clusters", "c%03d"), ": c000, c001, c002, c003, c004, c005, c006, c007, c008, c009 and 990 more; "},
+		"with names that are long": {losing(1000, strings.Repeat("n", 63), strings.Repeat("c", 59)+"%03d"), " and 990 more; "},
+	} {
+		got := row.o.brake()
+		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") || len(got) > kube.MaxMessage/4 {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
