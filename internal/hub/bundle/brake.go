@@ -18,7 +18,7 @@ const maxLosers = 10
 // so that one change of a ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
 func (o observed) brake() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
-	held := before != nil && before.Reason == reasonRemovalHeld // an edit of something else confirms nothing
+	held := before != nil && before.Reason == removal.ReasonHeld // an edit of something else confirms nothing
 	changed := o.bundle.Status.ObservedGeneration != o.bundle.Generation
 	lose, have := len(o.leftover), len(o.leftover)+len(o.targets)
 	if changed && !held || !removal.Many(lose, have) {

@@ -11,6 +11,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // losing is a Bundle of a workspace that so many Clusters would lose, of a namespace and with a name made of a number.
@@ -36,6 +37,11 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 		"with names that are long": {losing(1000, strings.Repeat("n", 63), strings.Repeat("c", 59)+"%03d"), " and 990 more; "},
 	} {
 		got := row.o.brake()
+		conditions := []fleet.Condition{processed(row.o, nil)}
+		message, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: conditions}})
+		if message != got || !strings.HasSuffix(got, value) || (value == "") != (got == "") {
+			t.Errorf("%s: of %s users see %q to be confirmed by %q", name, got, message, value)
+		}
 		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") || len(got) > kube.MaxMessage/4 {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -15,9 +15,6 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// reasonUnfounded: something that was selected is missing, and nothing is known by which it may be removed from members.
-const reasonUnfounded = "RemovalUnfounded"
-
 // maxRemoved is how many of the objects that would be removed a message names.
 const maxRemoved = 10
 
@@ -56,9 +53,9 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed",
 			relabelled, namespace)
 	}
-	reason := reasonUnfounded
+	reason := removal.ReasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
-		reason, message = reasonWithheld, withheld.message
+		reason, message = removal.ReasonWithheld, withheld.message
 	}
 	how := fmt.Sprintf("%s; to have %s removed from members all the same, kubectl annotate --overwrite%s %s=%s",
 		placedStays, namesOf(lost), objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/view"
 )
 
 // asking is a placement from whose selection so many ConfigMaps are missing that nobody can account for.
@@ -56,6 +57,12 @@ func TestAMessageNamesWhatWouldBeRemovedAndStaysBounded(t *testing.T) {
 		"an object that is back is there": {0, "", func(o *observed) { o.selected.Objects = []*unstructured.Unstructured{{}} }, ""},
 	} {
 		got := asking(t, row.missing, row.name, row.change)
+		held := &placement.ClusterResourcePlacement{}
+		held.Status.Conditions = []metav1.Condition{got.as("ClusterResourcePlacementResourceSelected", 1, now)}
+		message, value := view.HeldRemoval(held)
+		if message != got.message || !strings.HasSuffix(message, value) || (value == "") != (message == "") {
+			t.Errorf("%s: of %s users see %q to be confirmed by %q", name, got.message, message, value)
+		}
 		if !strings.Contains(got.message, row.want) || (got.message == "") != (row.want == "") || len(got.message) > kube.MaxMessage {
 			t.Errorf("%s: %d bytes: %s", name, len(got.message), got.message)
 		}

@@ -33,6 +33,16 @@ const (
 	Evicted Cause = "Evicted"
 )
 
+// Reasons of the conditions that ask a user to confirm a removal.
+const (
+	// ReasonHeld is of the condition Processed of a Bundle that many Clusters would lose.
+	ReasonHeld = "RemovalHeld"
+	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was selected is missing without a cause.
+	ReasonUnfounded = "RemovalUnfounded"
+	// ReasonWithheld is of the same condition: the author of the placement may not read something. It asks only if that was placed before.
+	ReasonWithheld = "AuthorMayNotRead"
+)
+
 // Many says whether so many of those that have something are too many to lose it by one change of something else: more than five, and more
 // than a fifth.
 func Many(lose, have int) bool { return lose > 5 && 5*lose > have }
