@@ -25,6 +25,37 @@ func losing(number int, namespace, name string) observed {
 	return o
 }
 
+func TestAWorkspaceSetsItsOwnBrake(t *testing.T) {
+	hubs := brakeSetting{share: 20}
+	for value, want := range map[string]brakeSetting{
+		"":    {20, `; annotation muster/removal-brake of Namespace clusters is "", which is no percentage from 0 to 100, and is ignored`},
+		"0":   {0, ""},
+		"50":  {50, ""},
+		"100": {100, ""},
+		"101": {20, `; annotation muster/removal-brake of Namespace clusters is "101", which is no percentage from 0 to 100, and is ignored`},
+		strings.Repeat("9", 1000): {20, `; annotation muster/removal-brake of Namespace clusters is "99999999999999999999...", ` +
+			"which is no percentage from 0 to 100, and is ignored"},
+	} {
+		namespace := kube.CoreMetadata("Namespace")
+		namespace.Name, namespace.Annotations = "clusters", map[string]string{fleet.AnnotationRemovalBrake: value}
+		if got := hubs.in(namespace); got != want {
+			t.Errorf("%q: %+v", value, got)
+		}
+	}
+	if got := hubs.in(kube.CoreMetadata("Namespace")); got != hubs {
+		t.Errorf("without the annotation: %+v", got)
+	}
+	o := losing(10, "clusters", "c%d")
+	for share, held := range map[int]bool{0: true, 20: true, 99: true, 100: false} {
+		if o.share = share; (o.brake() != "") != held {
+			t.Errorf("with a share of %d ten of ten are held back: %t", share, !held)
+		}
+	}
+	if o.brakeSetting = (brakeSetting{20, "; half is ignored"}); !strings.Contains(o.brake(), " have changed; half is ignored; what is deployed stays") {
+		t.Errorf("of what is ignored it says: %s", o.brake())
+	}
+}
+
 func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 	for name, row := range map[string]struct {
 		o    observed

@@ -59,6 +59,7 @@ type observed struct {
 	mappingProblem error
 	// targets are sorted by workspace and name.
 	targets []target
+	brakeSetting
 	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
 	leftover []leftover
 }

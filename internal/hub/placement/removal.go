@@ -47,7 +47,7 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 	}
 	message := andMore(list(unknown), more)
 	if len(unknown) == 0 {
-		if !removal.Many(relabelled, len(lost)+len(o.selected.Objects)) {
+		if !removal.Many(relabelled, len(lost)+len(o.selected.Objects), c.Config.Current().RemovalShare) {
 			return
 		}
 		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed",
