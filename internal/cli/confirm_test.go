@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -172,4 +173,57 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 	if held.Annotations[fleet.AnnotationConfirmRemoval] != "0cebe578" {
 		t.Errorf("it is not confirmed: %v", held.Annotations)
 	}
+}
+
+// TestTheHubRemovesWhatIsConfirmed has a ClusterGroup of six Clusters select none any more.
+func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "confirming", Name: name} }
+	group := &fleet.ClusterGroup{ObjectMeta: meta("prod"), Spec: fleet.ClusterGroupSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}
+	web := &fleet.Bundle{ObjectMeta: meta("web"), Spec: fleet.BundleSpec{
+		Resources: []fleet.BundleResource{{Name: "cm.yaml", Content: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n"}},
+		Targets:   []fleet.BundleTarget{{ClusterGroup: "prod"}},
+	}}
+	objects := []client.Object{group, web}
+	for i := range 6 {
+		c := &fleet.Cluster{ObjectMeta: meta(fmt.Sprint("c", i)), Spec: fleet.ClusterSpec{ClientID: fmt.Sprint("confirming-", i)}}
+		c.Labels = group.Spec.Selector.MatchLabels
+		objects = append(objects, c)
+	}
+	r.check(client.IgnoreAlreadyExists(r.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "confirming"}})))
+	for _, o := range objects {
+		r.check(r.Create(ctx, o))
+		t.Cleanup(func() { r.check(client.IgnoreNotFound(r.Delete(ctx, o))) })
+	}
+	on := func() int {
+		var all fleet.BundleDeploymentList
+		r.check(r.List(ctx, &all, client.MatchingLabels{fleet.LabelBundleNamespace: "confirming", fleet.LabelBundleName: "web"}))
+		return len(all.Items)
+	}
+	until := func(what string, is func() bool) {
+		t.Helper()
+		testkube.Eventually(t, what, func() error {
+			r.check(r.Get(ctx, client.ObjectKeyFromObject(web), web))
+			if !is() {
+				return fmt.Errorf("it is on %d Clusters and says %v", on(), web.Status.Conditions)
+			}
+			return nil
+		})
+	}
+	until("the Bundle is on all", func() bool { return on() == 6 && web.Status.Summary.DesiredReady == 6 })
+	r.check(r.Get(ctx, client.ObjectKeyFromObject(group), group))
+	group.Spec.Selector.MatchLabels = map[string]string{"env": "production"}
+	r.check(r.Update(ctx, group))
+	until("the removal is held back", func() bool { return heldValue(web) != "" })
+	if on() != 6 {
+		t.Fatalf("the Bundle is on %d Clusters before anybody has confirmed that", on())
+	}
+	admin.says("explain bundles confirming/web", "RemovalHeld", "muster confirm bundles confirming/web")
+	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters that have it would lose it", ": c0, c1, c2, c3, c4, c5; ")
+	if on() != 0 {
+		t.Errorf("the Bundle is still on %d Clusters", on())
+	}
+	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for no confirmation.\n")
 }
