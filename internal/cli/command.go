@@ -50,7 +50,7 @@ It ends with 0 if it did what was asked for, else with 1 and a sentence that say
 	complete(command, "context", hub.contexts)
 	complete(command, "namespace", hub.namespaces)
 	for _, add := range []func(genericiooptions.IOStreams, *access) *cobra.Command{
-		newInit, newJoin, newGet, newExplain, newTree, newDashboard, newDoctor, newSupport, newApprove, newDeny, newRevoke, newLabel, newMove, newLeave, newMigrate, newToken,
+		newInit, newJoin, newGet, newExplain, newTree, newDashboard, newDoctor, newSupport, newApprove, newDeny, newRevoke, newConfirm, newLabel, newMove, newLeave, newMigrate, newToken,
 	} {
 		command.AddCommand(add(streams, hub))
 	}

@@ -53,6 +53,11 @@ func (h *access) namespaces(command *cobra.Command, _ []string, _ string) ([]str
 
 // names are those of all objects of some kinds, without the kinds that the user may not list or the hub does not serve.
 func (h *access) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
+	return h.namesOfThose(ctx, func(client.Object) bool { return true }, namespace, lists...)
+}
+
+// namesOfThose are the names of some of these objects.
+func (h *access) namesOfThose(ctx context.Context, these func(client.Object) bool, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
 	hub, _, err := h.client()
@@ -61,7 +66,11 @@ func (h *access) names(ctx context.Context, namespace client.InNamespace, lists 
 	}
 	var names []string
 	for _, list := range lists {
-		err := view.Each(ctx, hub, list, func(o client.Object) { names = append(names, view.NameOf(o)) }, namespace)
+		err := view.Each(ctx, hub, list, func(o client.Object) {
+			if these(o) {
+				names = append(names, view.NameOf(o))
+			}
+		}, namespace)
 		if err != nil && !apierrors.IsForbidden(err) && !kube.NotServed(err) {
 			return nil, err
 		}

@@ -62,6 +62,11 @@ func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (
 
 // completeNames completes the name of what a command is for.
 func (h *access) completeNames(looked lookedFor) cobra.CompletionFunc {
+	return h.completeThose(looked, func(client.Object) bool { return true })
+}
+
+// completeThose completes the names of those objects that a command can do something about.
+func (h *access) completeThose(looked lookedFor, these func(client.Object) bool) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		among := looked.among
 		if len(args) == 1 {
@@ -76,7 +81,7 @@ func (h *access) completeNames(looked lookedFor) cobra.CompletionFunc {
 		h.answersSoon()
 		var all []string
 		for _, k := range among {
-			names, err := h.names(command.Context(), client.InNamespace(*h.Namespace), k.lists(*h.Namespace)...)
+			names, err := h.namesOfThose(command.Context(), these, client.InNamespace(*h.Namespace), k.lists(*h.Namespace)...)
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}

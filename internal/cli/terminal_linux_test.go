@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -63,5 +65,26 @@ func TestWhatDoctorSaysFitsOnATerminal(t *testing.T) {
 	}
 	if whole := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); !strings.Contains(whole, "the name nobody.invalid cannot be resolved") {
 		t.Errorf("it says:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
+	for typed, agreed := range map[string]bool{"yes\n": true, "y\n": false, "\n": false, "no\n": false, "\x04": false} {
+		shown, terminal := newTerminal(t, 80)
+		if _, err := shown.WriteString(typed); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: &said}}
+		if err := change.ask(t.Context(), "Bundle team/web"); (err == nil) != agreed || !strings.Contains(said.String(), "Type yes to confirm") {
+			t.Errorf("%q: %v, asked by %q", typed, err, &said)
+		}
+	}
+	_, terminal := newTerminal(t, 80)
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: io.Discard}}
+	if err := change.ask(interrupted, "Bundle team/web"); err == nil || err.Error() != "interrupted; nothing is confirmed" {
+		t.Errorf("interrupted: %v", err)
 	}
 }

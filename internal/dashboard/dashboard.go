@@ -109,19 +109,21 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /assets/", cached(http.FileServerFS(assets)))
 	s.door.register(mux)
 	for pattern, show := range map[string]pageFunc{
-		"GET /{$}":                                      s.fleet,
-		"GET /members/{name}":                           s.member,
-		"GET /members/{namespace}/{name}":               s.member,
-		"GET /deliveries":                               s.deliveries,
-		"GET /deliveries/{resource}/{name}":             s.delivery,
-		"GET /deliveries/{resource}/{namespace}/{name}": s.delivery,
-		"GET /registration":                             s.registration,
-		"POST /members/{name}":                          s.decideMember,
-		"POST /members/{namespace}/{name}":              s.decideMember,
-		"POST /requests/{namespace}/{name}":             s.decide,
-		"POST /tokens":                                  s.createToken,
-		"GET /tokens/{namespace}/{name}":                s.token,
-		"GET /live":                                     s.live,
+		"GET /{$}":                                       s.fleet,
+		"GET /members/{name}":                            s.member,
+		"GET /members/{namespace}/{name}":                s.member,
+		"GET /deliveries":                                s.deliveries,
+		"GET /deliveries/{resource}/{name}":              s.delivery,
+		"GET /deliveries/{resource}/{namespace}/{name}":  s.delivery,
+		"GET /registration":                              s.registration,
+		"POST /members/{name}":                           s.decideMember,
+		"POST /members/{namespace}/{name}":               s.decideMember,
+		"POST /deliveries/{resource}/{name}":             s.confirm,
+		"POST /deliveries/{resource}/{namespace}/{name}": s.confirm,
+		"POST /requests/{namespace}/{name}":              s.decide,
+		"POST /tokens":                                   s.createToken,
+		"GET /tokens/{namespace}/{name}":                 s.token,
+		"GET /live":                                      s.live,
 	} {
 		mux.HandleFunc(pattern, s.forVisitors(show))
 	}

@@ -32,6 +32,8 @@ type shownDelivery struct {
 	MoreSelections int
 	Number         *int32
 	Unseen         []string
+	// Held is the removal that the visitor may confirm; nil if there is none.
+	Held *heldRemoval
 }
 
 // partition is a step of the rollout of a Bundle.
@@ -52,20 +54,23 @@ type target struct {
 
 // delivery is the view of one Bundle or placement, which is read as the visitor.
 func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	resource := r.PathValue("resource")
-	if resource != bundles && resource != clusterPlacements && resource != placements {
-		return &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
+	resource, err := deliveredKind(r)
+	if err != nil {
+		return err
 	}
 	live, stale, err := s.follow(r, v, resource)
 	if err != nil {
 		return err
 	}
-	o := kinds[resource].example.DeepCopyObject().(client.Object)
-	if err := v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o); err != nil {
+	o, err := readDelivery(r, v, resource)
+	if err != nil {
 		return err
 	}
 	related, unseen := view.Related(r.Context(), v, o)
 	shown := &shownDelivery{Title: view.Title(o), State: view.State(o), Findings: explain.Of(append([]client.Object{o}, related...)...)}
+	if shown.Held, err = heldFor(r.Context(), v, resource, o); err != nil {
+		return err
+	}
 	for _, err := range unseen {
 		shown.Unseen = append(shown.Unseen, err.Error())
 	}
@@ -80,6 +85,21 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
 	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
+}
+
+// deliveredKind returns the kind of what a request is about, which is a Bundle or a placement.
+func deliveredKind(r *http.Request) (resource string, err error) {
+	resource = r.PathValue("resource")
+	if resource != bundles && resource != clusterPlacements && resource != placements {
+		return "", &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
+	}
+	return resource, nil
+}
+
+// readDelivery reads the Bundle or the placement that a request is about, as the visitor.
+func readDelivery(r *http.Request, v *visitor, resource string) (client.Object, error) {
+	o := kinds[resource].example.DeepCopyObject().(client.Object)
+	return o, v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o)
 }
 
 // atMost are the first of all, and how many more there are.

@@ -22,8 +22,8 @@ var deliveryCauses = []cause{
 	{
 		kinds: ofBundles, reasons: []string{"RemovalHeld"},
 		means:  "A change of something else than the Bundle, such as a ClusterGroup or labels, would take it from many Clusters at once. What is deployed stays as it is.",
-		remedy: "Take that change back; or, if it is meant, run the command in the message.",
-		onHub:  []string{"kubectl -n NAMESPACE get clustergroups,clusters.fleet.cattle.io --show-labels"},
+		remedy: "Take that change back; or, if it is meant, confirm the removal.",
+		onHub:  []string{"kubectl -n NAMESPACE get clustergroups,clusters.fleet.cattle.io --show-labels", "muster confirm bundles NAMESPACE/NAME"},
 	},
 	{
 		kinds: ofBundles, reasons: []string{"ConsentMissing"},
@@ -117,7 +117,7 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{"RemovalUnfounded"},
 		means:  "Something that was placed is not selected any more, and the hub knows of nobody who removed it: it cannot read it, or may not. What is placed stays as it is.",
-		remedy: "See to what the message says of it; if it is to go from members, run the command in the message.",
+		remedy: "See to what the message says of it; if it is to go from members, confirm that by muster confirm placements, with the name of the placement.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"WorkFull"},
@@ -126,8 +126,9 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"AuthorUnknown", "AuthorRightsUnknown", "AuthorMayNotRead"},
-		means:  "The hub reads what is placed with the rights of who wrote the placement, and these do not suffice or are not known.",
-		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it.",
+		means: "The hub reads what is placed with the rights of who wrote the placement, and these do not suffice or are not known.",
+		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it. If what is missing is to go from members, " +
+			"confirm that by muster confirm placements, with the name of the placement.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"PolicyMissing"},

@@ -36,7 +36,7 @@ func TestEveryReasonOfTheHubIsExplained(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, dir := range strings.Fields(`
-		admission agentbundle bundle cluster importer inventory member membership placement record registration renewal served token
+		admission agentbundle bundle cluster importer inventory member membership placement record registration removal renewal served token
 		../agent/deployer ../agent/report ../agent/not_running.go ../agent/decide.go ../deploy/bundle ../deploy/work ../../api`) {
 		reasonsIn(t, filepath.Join("..", "hub", dir), said)
 	}

@@ -91,7 +91,8 @@ func TestAContainerThatIsStartedAgainLeadsAtOnceAndAnotherPodOnlyAfterTheLease(t
 		}
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
-		for _, want := range []string{`muster_hub_members{state="Lost"} `, `muster_hub_requests{state="Pending"} `, `muster_hub_bundles{state="ErrApplied"} `, "muster_hub_placements{"} {
+		for _, want := range []string{`muster_hub_members{state="Lost"} `, `muster_hub_requests{state="Pending"} `, `muster_hub_bundles{state="ErrApplied"} `, "muster_hub_placements{",
+			`muster_hub_removals_held{kind="Bundle"} `} {
 			if err == nil && !strings.Contains(string(text), want) {
 				err = fmt.Errorf("there is no %s", want)
 			}

@@ -194,18 +194,39 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	}
 	f.observedOn(b, 6)
 	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
-	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed")
+	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
 	f.observedOn(b, 0) // an edit of something else confirms nothing
 	for _, p := range places {
 		if is := p.deployment("app", there); is.UID != before[p.name] {
 			t.Errorf("%s has another deployment now", p.name)
 		}
 	}
+	f.brake("half")
+	held = f.untilBundle("app", "Processed", corev1.ConditionFalse, `of Namespace `+f.workspace+` is "half", which is no percentage from 0 to 100, and is ignored`)
 	asked := confirmation.FindStringSubmatch(kube.FindCondition(held.Status.Conditions, fleet.ConditionProcessed).Message)
 	f.change(b, func() { metav1.SetMetaDataAnnotation(&b.ObjectMeta, fleet.AnnotationConfirmRemoval, asked[1]) })
 	for _, p := range places {
 		p.without("app")
 	}
+
+	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "prod" })
+	for _, p := range places {
+		p.deployment("app", there)
+	}
+	f.observedOn(b, 6)
+	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it")
+	f.brake("100")
+	for _, p := range places {
+		p.without("app")
+	}
+}
+
+// brake sets of which percentage of its Clusters a Bundle of the workspace may be taken without being confirmed.
+func (f fixture) brake(share string) {
+	f.t.Helper()
+	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.workspace}}
+	f.change(o, func() { metav1.SetMetaDataAnnotation(&o.ObjectMeta, fleet.AnnotationRemovalBrake, share) })
 }
 
 // TestAGroupThatBecomesInvalidTakesNothingAway misspells an operator.

@@ -58,6 +58,12 @@ muster explain web
 muster explain web --output json
 muster explain web --member-context edge-1
 muster tree clusters/web
+kubectl create -f - <<EOF
+{apiVersion: fleet.cattle.io/v1alpha1, kind: Bundle, metadata: {namespace: clusters, name: web}}
+EOF
+muster explain bundles clusters/web
+muster confirm bundles clusters/web
+muster confirm bundles clusters/web --yes
 muster support-bundle --context edge-1 --file edge-1.tar.gz
 muster support-bundle --context hub
 muster support-bundle --file - | tar tz

@@ -133,7 +133,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&fleet.ClusterGroup{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofGroup)),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))). // not its counts
 		Watches(&fleet.BundleNamespaceMapping{}, controller.SkipInitial(handler.EnqueueRequestsFromMapFunc(c.ofMapping)), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.allMapped))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.onSettings))).
 		WatchesMetadata(&corev1.Namespace{}, controller.SkipInitial(controller.On(c.onMemberNamespace))).
 		WatchesRawSource(source.Kind(c.foreign, client.Object(kube.CoreMetadata("Namespace")), controller.On(c.onWorkspace))).
 		WatchesMetadata(&corev1.Secret{}, controller.On(c.onSecret)).

@@ -24,7 +24,7 @@ import (
 var errStale = errors.New("the cache is behind")
 
 func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
-	o := observed{bundle: bundle}
+	o := observed{bundle: bundle, brakeSetting: c.brakeSetting(ctx, bundle.Namespace)}
 	forged, err := c.forged(ctx, bundle)
 	if err != nil {
 		return o, err

@@ -59,6 +59,7 @@ type observed struct {
 	mappingProblem error
 	// targets are sorted by workspace and name.
 	targets []target
+	brakeSetting
 	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
 	leftover []leftover
 }
@@ -126,10 +127,7 @@ func (t target) needsWrite(released bool) bool {
 
 // entry is the state of a target in the summary, once the plan is carried out.
 func (t target) entry(workspace string, released bool) rollup.Entry {
-	e := rollup.Entry{Name: t.cluster.Name, Deployment: t.deployment}
-	if t.cluster.Namespace != workspace {
-		e.Name = t.cluster.Namespace + "/" + t.cluster.Name
-	}
+	e := rollup.Entry{Name: nameFrom(workspace, t.cluster.Namespace, t.cluster.Name), Deployment: t.deployment}
 	switch {
 	case t.failure != nil:
 		e.State, e.Message = fleet.StateOutOfSync, t.failure.Error()

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -27,7 +28,6 @@ const (
 	reasonProcessed      = "Processed"
 	reasonSomeInvalid    = "InvalidForSomeClusters"
 	reasonInvalidMapping = "InvalidMapping"
-	reasonRemovalHeld    = "RemovalHeld"
 	reasonUnsupported    = "UnsupportedFields"
 	reasonSupported      = "Supported"
 )
@@ -146,7 +146,7 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	case o.problem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
 	case o.brake() != "":
-		return kube.Condition(fleet.ConditionProcessed, false, reasonRemovalHeld, o.brake())
+		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonHeld, o.brake())
 	case o.mappingProblem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
 	case len(invalid) > 0:

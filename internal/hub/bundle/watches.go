@@ -14,6 +14,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/hub/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -200,8 +201,9 @@ func (c *Controller) onMemberNamespace(ctx context.Context, before, after client
 	}
 }
 
-// allMapped returns requests for the Bundles of all mappings, for which the settings may have changed.
-func (c *Controller) allMapped(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+// onSettings returns requests for the Bundles of all mappings, and for those that are held back: the settings may have changed for them.
+func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcile.Request {
+	requests := c.heldBack(ctx)
 	var mappings fleet.BundleNamespaceMappingList
 	c.list(ctx, &mappings)
 	for i := range mappings.Items {
@@ -210,8 +212,24 @@ func (c *Controller) allMapped(ctx context.Context, _ client.Object) (requests [
 	return requests
 }
 
-// onWorkspace enqueues the Bundles of the mappings that open a namespace as it is now and did not before, or the reverse.
+// heldBack returns requests for the Bundles that wait for somebody who confirms a removal.
+func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption) (requests []reconcile.Request) {
+	var bundles fleet.BundleList
+	c.list(ctx, &bundles, options...)
+	for i := range bundles.Items {
+		if kube.ReasonOf(bundles.Items[i].Status.Conditions, fleet.ConditionProcessed) == removal.ReasonHeld {
+			requests = append(requests, controller.Requests(&bundles.Items[i])...)
+		}
+	}
+	return requests
+}
+
+// onWorkspace enqueues the Bundles of the mappings that open a namespace as it is now and did not before, or the reverse, and those that are held back in
+// a namespace whose share of removals is another one now.
 func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
+	if after != nil && before != nil && before.Annotations[fleet.AnnotationRemovalBrake] != after.Annotations[fleet.AnnotationRemovalBrake] {
+		enqueue(q, c.heldBack(ctx, client.InNamespace(after.Name)))
+	}
 	if after == nil || before != nil && !mattersToMappings(before, after) {
 		return
 	}

@@ -1,4 +1,5 @@
-// Package census counts requests and Bundles, for metrics, by the states that muster get shows: who runs the fleet is told what waits for somebody, and what fails.
+// Package census counts requests and Bundles, for metrics, by the states that muster get shows, and the removals that are held back: who runs the fleet is told what
+// waits for somebody, and what fails.
 //
 // It counts what the hub's cache has when it is asked, and writes nothing.
 package census
@@ -13,12 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/view"
 )
 
 var (
 	requestsMetric = prometheus.NewDesc("muster_hub_requests", "ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
 	bundlesMetric  = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"}, nil)
+	heldMetric     = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for somebody who confirms a removal.", []string{"kind"}, nil)
 )
 
 // Census is a collector of Prometheus.
@@ -28,6 +31,7 @@ type Census struct{ client.Reader }
 func (c Census) Describe(into chan<- *prometheus.Desc) {
 	into <- requestsMetric
 	into <- bundlesMetric
+	into <- heldMetric
 }
 
 // Collect implements prometheus.Collector.
@@ -36,6 +40,35 @@ func (c Census) Collect(into chan<- prometheus.Metric) {
 		string(fleet.RegistrationConflict), string(fleet.RegistrationDenied), string(fleet.RegistrationGranted))
 	c.count(into, bundlesMetric, &fleet.BundleList{}, view.StateNew, string(fleet.StateErrApplied), string(fleet.StateWaitApplied), string(fleet.StateModified),
 		string(fleet.StateOutOfSync), string(fleet.StatePending), string(fleet.StateNotReady), string(fleet.StateReady))
+	c.countHeld(into, "Bundle", &fleet.BundleList{})
+	c.countHeld(into, "ClusterResourcePlacement", &placement.ClusterResourcePlacementList{})
+	c.countHeld(into, "ResourcePlacement", &placement.ResourcePlacementList{})
+}
+
+// each does something with each object of a kind.
+func (c Census) each(list client.ObjectList, do func(client.Object)) error {
+	if err := c.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing what is counted: %w", err)
+	}
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		do(o.(client.Object))
+		return nil
+	})
+}
+
+// countHeld counts the objects of a kind that wait for somebody who confirms a removal.
+func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list client.ObjectList) {
+	held := 0
+	err := c.each(list, func(o client.Object) {
+		if _, value := view.HeldRemoval(o); value != "" {
+			held++
+		}
+	})
+	if err != nil {
+		into <- prometheus.NewInvalidMetric(heldMetric, err)
+		return
+	}
+	into <- prometheus.MustNewConstMetric(heldMetric, prometheus.GaugeValue, float64(held), kind)
 }
 
 // count counts objects by state: also the states in which there are none, so that alerts see them end.
@@ -44,15 +77,8 @@ func (c Census) count(into chan<- prometheus.Metric, metric *prometheus.Desc, li
 	for _, state := range states {
 		counts[state] = 0
 	}
-	err := c.List(context.Background(), list, client.UnsafeDisableDeepCopy)
-	if err == nil {
-		err = meta.EachListItem(list, func(o runtime.Object) error {
-			counts[view.State(o.(client.Object))]++
-			return nil
-		})
-	}
-	if err != nil {
-		into <- prometheus.NewInvalidMetric(metric, fmt.Errorf("listing what is counted: %w", err))
+	if err := c.each(list, func(o client.Object) { counts[view.State(o)]++ }); err != nil {
+		into <- prometheus.NewInvalidMetric(metric, err)
 		return
 	}
 	for state, n := range counts {

@@ -54,6 +54,8 @@ type Config struct {
 	Bootstrap Bootstrap
 	// Mappings says what a BundleNamespaceMapping needs to open a namespace.
 	Mappings Mappings
+	// RemovalShare is of how many percent of those that have something it may be taken without being confirmed; 100 turns that off.
+	RemovalShare int
 	// ImportLoopback lets kubeconfigs lead to loopback addresses, which are the hub's own machine.
 	ImportLoopback bool
 	// Missing: there is no ConfigMap, so that these are the defaults, and the hub's address is unknown.
@@ -87,7 +89,7 @@ func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 7 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
 		InventoryNamespace: "fleet-inventory", InventoryClusterSet: "default", ManageAgent: true,
-		PlacementAuthorRights: AuthorRightsEnforce,
+		PlacementAuthorRights: AuthorRightsEnforce, RemovalShare: 20,
 		Registration: Registration{Displacement: DisplaceApproved, RequestLifetime: time.Hour, NewClusterLifetime: 24 * time.Hour,
 			MaxWaitingPerToken: 100, MaxWaitingPerWorkspace: 1000, MaxQueuedPerToken: 10_000, MaxNewClustersPerToken: 2000},
 		Audit: Audit{MaxAge: 90 * 24 * time.Hour, MaxEntries: 1000},
@@ -128,7 +130,8 @@ type wire struct {
 	Placement                      struct {
 		AuthorRights string `json:"authorRights"`
 	} `json:"placement"`
-	Bootstrap Bootstrap `json:"bootstrap"`
+	RemovalBrake wireRemovalBrake `json:"removalBrake"`
+	Bootstrap    Bootstrap        `json:"bootstrap"`
 }
 
 type inventory struct {
@@ -213,12 +216,15 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads what is allowed to authors and requests, and what is kept of the audit.
+// parseBounds reads what is allowed to authors, requests and removals, and what is kept of the audit.
 func (in wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
 		return err
 	}
 	if into.Registration, err = in.Registration.parse(into.Registration); err != nil {
+		return err
+	}
+	if into.RemovalShare, err = in.RemovalBrake.parse(into.RemovalShare); err != nil {
 		return err
 	}
 	into.Audit, err = in.Audit.parse(into.Audit)

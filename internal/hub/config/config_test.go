@@ -47,6 +47,8 @@ func TestParse(t *testing.T) {
 	kept.Audit = Audit{MaxAge: 24 * time.Hour}
 	trusting := Default()
 	trusting.PlacementAuthorRights = AuthorRightsNamespaced
+	unbraked := Default()
+	unbraked.RemovalShare = 100
 	local := Default()
 	local.Bootstrap = Bootstrap{Namespace: "fleet-local", ClusterLabels: map[string]string{"env": "hub"}}
 	local.Mappings.Local = "fleet-local"
@@ -76,6 +78,11 @@ func TestParse(t *testing.T) {
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
 		{name: "whoever writes ClusterResourcePlacements is trusted", want: trusting, text: `{"placement":{"authorRights":"namespaced"}}`},
 		{name: "rights that are none are refused", text: `{"placement":{"authorRights":"some"}}`, problem: `placement.authorRights "some": want enforce, namespaced or ignore`},
+		{name: "removals that nobody confirms", want: unbraked, text: `{"removalBrake":{"share":100}}`},
+		{name: "a brake without a share has the default", want: Default(), text: `{"removalBrake":{}}`},
+		{name: "a share of more than all is refused", text: `{"removalBrake":{"share":101}}`, problem: "removalBrake.share 101: want a percentage from 0 to 100"},
+		{name: "a share below zero is refused", text: `{"removalBrake":{"share":-1}}`, problem: "removalBrake.share -1: want a percentage"},
+		{name: "a share that is no whole number is refused", text: `{"removalBrake":{"share":0.5}}`, problem: "reading key config"},
 		{name: "the local cluster", want: local, text: `{"bootstrap":{"namespace":"fleet-local","clusterLabels":{"env":"hub"},"repo":"ignored"}}`},
 		{name: "upstream's way to have no local cluster", want: Default(), text: `{"bootstrap":{"namespace":"-"}}`},
 		{name: "mappings and loopback", want: mapped, text: `{"bundleNamespaceMappings":"open","bundleNamespaceMappingsToLocal":true,"importLoopback":true}`},

@@ -15,13 +15,13 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/placement/author"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+	"github.com/muster-fleet/muster/internal/hub/removal"
 )
 
 // Reasons of the condition ResourceSelected that come from the rights of the author.
 const (
 	reasonAuthorUnknown = "AuthorUnknown"
 	reasonRightsUnknown = "AuthorRightsUnknown"
-	reasonWithheld      = "AuthorMayNotRead"
 )
 
 // No event tells of granted or revoked rights, or of an API that answers again: they are reviewed after minReview, then after as long as
@@ -115,7 +115,7 @@ func (o observed) withheld() condition {
 	for _, q := range o.selected.Withheld {
 		rights = append(rights, rightOf(q).String())
 	}
-	return condition{metav1.ConditionFalse, reasonWithheld, fmt.Sprintf(
+	return condition{metav1.ConditionFalse, removal.ReasonWithheld, fmt.Sprintf(
 		"left out, because %s, who last changed the spec, may not read it: %s; grant that, or let somebody change the spec who may",
 		o.author, list(rights))}
 }

@@ -11,11 +11,12 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// reasonUnfounded: something that was selected is missing, and nothing is known by which it may be removed from members.
-const reasonUnfounded = "RemovalUnfounded"
+// maxRemoved is how many of the objects that would be removed a message names.
+const maxRemoved = 10
 
 // requireCauses looks at what was selected and is not any more. If an object is gone from the selection and no cause is known by which it
 // may be removed from members, the whole selection is not acted on, until it is back, a cause is found, or somebody confirms the removal.
@@ -46,18 +47,28 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 	}
 	message := andMore(list(unknown), more)
 	if len(unknown) == 0 {
-		if !removal.Many(relabelled, len(lost)+len(o.selected.Objects)) {
+		if !removal.Many(relabelled, len(lost)+len(o.selected.Objects), c.Config.Current().RemovalShare) {
 			return
 		}
 		message = fmt.Sprintf("%d objects are there and unchanged, and would be removed because the labels of their Namespace %s have changed",
 			relabelled, namespace)
 	}
-	reason := reasonUnfounded
+	reason := removal.ReasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
-		reason, message = reasonWithheld, withheld.message
+		reason, message = removal.ReasonWithheld, withheld.message
 	}
-	o.unfounded = condition{metav1.ConditionFalse, reason, fmt.Sprintf("%s%s; to have it removed from members all the same, kubectl annotate --overwrite%s %s=%s",
-		message, placedStays, objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))}
+	how := fmt.Sprintf("%s; to have %s removed from members all the same, kubectl annotate --overwrite%s %s=%s",
+		placedStays, namesOf(lost), objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))
+	o.unfounded = condition{metav1.ConditionFalse, reason, kube.Clip(message, kube.MaxMessage-len(how)-len("...")) + how}
+}
+
+// namesOf names the first of the objects that would be removed from members.
+func namesOf(lost []placement.ResourceIdentifier) string {
+	var names []string
+	for _, was := range lost[:min(maxRemoved, len(lost))] {
+		names = append(names, nameOf(was))
+	}
+	return kube.JoinNames(names, len(lost))
 }
 
 // lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may

@@ -8,6 +8,8 @@ package removal
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,9 +35,31 @@ const (
 	Evicted Cause = "Evicted"
 )
 
-// Many says whether so many of those that have something are too many to lose it by one change of something else: more than five, and more
-// than a fifth.
-func Many(lose, have int) bool { return lose > 5 && 5*lose > have }
+// Reasons of the conditions that ask a user to confirm a removal.
+const (
+	// ReasonHeld is of the condition Processed of a Bundle that many Clusters would lose.
+	ReasonHeld = "RemovalHeld"
+	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was selected is missing without a cause.
+	ReasonUnfounded = "RemovalUnfounded"
+	// ReasonWithheld is of the same condition: the author of the placement may not read something. It asks only if that was placed before.
+	ReasonWithheld = "AuthorMayNotRead"
+)
+
+// fewest may always lose something, whatever their share is.
+const fewest = 5
+
+// Many reports whether so many of those that have something are too many to lose it by one change of something else: more than five, and more
+// than a share of them in percent.
+func Many(lose, have, share int) bool { return lose > fewest && 100*lose > share*have }
+
+// ParseShare reads a share in percent, from 0 to 100, with which nothing is ever too many.
+func ParseShare(text string) (share int, ok bool) {
+	share, err := strconv.Atoi(strings.TrimSpace(text))
+	return share, err == nil && IsShare(share)
+}
+
+// IsShare reports whether a number is a share in percent.
+func IsShare(number int) bool { return number >= 0 && number <= 100 }
 
 var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true}
 

@@ -14,11 +14,26 @@ import (
 
 func TestMany(t *testing.T) {
 	for _, row := range []struct {
-		lose, have int
-		many       bool
-	}{{0, 0, false}, {5, 5, false}, {6, 6, true}, {6, 29, true}, {6, 30, false}, {200, 1000, false}, {201, 1000, true}} {
-		if got := Many(row.lose, row.have); got != row.many {
-			t.Errorf("%d of %d are many: %t", row.lose, row.have, got)
+		lose, have, share int
+		many              bool
+	}{
+		{0, 0, 20, false}, {5, 5, 20, false}, {6, 6, 20, true}, {6, 29, 20, true}, {6, 30, 20, false}, {200, 1000, 20, false}, {201, 1000, 20, true},
+		{5, 5, 0, false}, {6, 1000, 0, true}, {500, 1000, 50, false}, {501, 1000, 50, true}, {1000, 1000, 99, true}, {1000, 1000, 100, false},
+	} {
+		if got := Many(row.lose, row.have, row.share); got != row.many {
+			t.Errorf("%d of %d are many beside a share of %d: %t", row.lose, row.have, row.share, got)
+		}
+	}
+}
+
+func TestAShareIsANumberFromNothingToAll(t *testing.T) {
+	for text, want := range map[string]int{"0": 0, "50": 50, " 7 ": 7, "100": 100, "101": -1, "-1": -1, "": -1, "20%": -1, "1e1": -1, "0.5": -1, "half": -1, "99999999999999999999": -1} {
+		got, ok := ParseShare(text)
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
 }

@@ -1,0 +1,80 @@
+package bundle
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/view"
+)
+
+// losing is a Bundle of a workspace that so many Clusters would lose, of a namespace and with a name made of a number.
+func losing(number int, namespace, name string) observed {
+	o := observed{bundle: &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}}
+	for i := range number {
+		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("member-", i), Name: "app", UID: types.UID(fmt.Sprint(i)),
+			Labels: map[string]string{fleet.LabelClusterNamespace: namespace, fleet.LabelCluster: fmt.Sprintf(name, i)}}}
+		o.leftover = append(o.leftover, leftover{d, removal.NoTarget})
+	}
+	return o
+}
+
+func TestAWorkspaceSetsItsOwnBrake(t *testing.T) {
+	hubs := brakeSetting{share: 20}
+	for value, want := range map[string]brakeSetting{
+		"":    {20, `; annotation muster/removal-brake of Namespace clusters is "", which is no percentage from 0 to 100, and is ignored`},
+		"0":   {0, ""},
+		"50":  {50, ""},
+		"100": {100, ""},
+		"101": {20, `; annotation muster/removal-brake of Namespace clusters is "101", which is no percentage from 0 to 100, and is ignored`},
+		strings.Repeat("9", 1000): {20, `; annotation muster/removal-brake of Namespace clusters is "99999999999999999999...", ` +
+			"which is no percentage from 0 to 100, and is ignored"},
+	} {
+		namespace := kube.CoreMetadata("Namespace")
+		namespace.Name, namespace.Annotations = "clusters", map[string]string{fleet.AnnotationRemovalBrake: value}
+		if got := hubs.in(namespace); got != want {
+			t.Errorf("%q: %+v", value, got)
+		}
+	}
+	if got := hubs.in(kube.CoreMetadata("Namespace")); got != hubs {
+		t.Errorf("without the annotation: %+v", got)
+	}
+	o := losing(10, "clusters", "c%d")
+	for share, held := range map[int]bool{0: true, 20: true, 99: true, 100: false} {
+		if o.share = share; (o.brake() != "") != held {
+			t.Errorf("with a share of %d ten of ten are held back: %t", share, !held)
+		}
+	}
+	if o.brakeSetting = (brakeSetting{20, "; half is ignored"}); !strings.Contains(o.brake(), " have changed; half is ignored; what is deployed stays") {
+		t.Errorf("of what is ignored it says: %s", o.brake())
+	}
+}
+
+func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
+	for name, row := range map[string]struct {
+		o    observed
+		want string
+	}{
+		"few are taken away":       {losing(5, "clusters", "c%d"), ""},
+		"those of its workspace":   {losing(6, "clusters", "c%d"), "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
+		"those of another one":     {losing(6, "team", "c%d"), ": team/c0, team/c1, team/c2, team/c3, team/c4, team/c5; "},
+		"of many the first ten":    {losing(1000, "clusters", "c%03d"), ": c000, c001, c002, c003, c004, c005, c006, c007, c008, c009 and 990 more; "},
+		"with names that are long": {losing(1000, strings.Repeat("n", 63), strings.Repeat("c", 59)+"%03d"), " and 990 more; "},
+	} {
+		got := row.o.brake()
+		conditions := []fleet.Condition{processed(row.o, nil)}
+		message, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: conditions}})
+		if message != got || !strings.HasSuffix(got, value) || (value == "") != (got == "") {
+			t.Errorf("%s: of %s users see %q to be confirmed by %q", name, got, message, value)
+		}
+		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") || len(got) > kube.MaxMessage/4 {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
