@@ -27,8 +27,8 @@ func newConfirm(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "confirm [bundles|placements] NAME",
 		Short: "Confirm a removal that the hub holds back",
 		Long: `confirm has the hub remove from members what it holds back: a Bundle that many Clusters would lose by a change of something else, or objects of a placement that are
-missing without a cause. It prints what would be removed and asks whether to; --yes confirms without asking. If something else would be removed by the time that you
-answer, nothing is confirmed. It takes the right to patch the Bundle or the placement.`,
+missing without a cause. The command prints what would be removed and asks; --yes confirms without asking. If the hub would remove something else by the time that
+you answer, nothing is confirmed. You need the right to patch the Bundle or the placement.`,
 		Example: `  # What is held back, and why?
   muster explain bundles clusters/web
 

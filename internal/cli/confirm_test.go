@@ -218,7 +218,7 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	r.check(r.Update(ctx, group))
 	until("the removal is held back", func() bool { return heldValue(web) != "" })
 	if on() != 6 {
-		t.Fatalf("the Bundle is on %d Clusters before anybody has confirmed that", on())
+		t.Fatalf("the Bundle is on %d Clusters before the removal is confirmed", on())
 	}
 	admin.says("explain bundles confirming/web", "RemovalHeld", "muster confirm bundles confirming/web")
 	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters that have it would lose it", ": c0, c1, c2, c3, c4, c5; ")

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
-// heldRemoval is a removal that the hub holds back until somebody confirms it.
+// heldRemoval is a removal that the hub holds back until a user confirms it.
 type heldRemoval struct {
 	// Path is the page of the Bundle or the placement.
 	Path string

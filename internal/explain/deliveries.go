@@ -117,7 +117,7 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{"RemovalUnfounded"},
 		means:  "Something that was placed is not selected any more, and the hub knows of nobody who removed it: it cannot read it, or may not. What is placed stays as it is.",
-		remedy: "See to what the message says of it; if it is to go from members, confirm that by muster confirm placements, with the name of the placement.",
+		remedy: "See to what the message says of it; if members are to lose it, confirm the removal: muster confirm placements, with the name of the placement.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"WorkFull"},
@@ -127,8 +127,8 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{"AuthorUnknown", "AuthorRightsUnknown", "AuthorMayNotRead"},
 		means: "The hub reads what is placed with the rights of who wrote the placement, and these do not suffice or are not known.",
-		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it. If what is missing is to go from members, " +
-			"confirm that by muster confirm placements, with the name of the placement.",
+		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it. If members are to lose what is missing, " +
+			"confirm the removal: muster confirm placements, with the name of the placement.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"PolicyMissing"},

@@ -212,7 +212,7 @@ func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcil
 	return requests
 }
 
-// heldBack returns requests for the Bundles that wait for somebody who confirms a removal.
+// heldBack returns requests for the Bundles that wait for a user to confirm a removal.
 func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption) (requests []reconcile.Request) {
 	var bundles fleet.BundleList
 	c.list(ctx, &bundles, options...)

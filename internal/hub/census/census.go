@@ -1,5 +1,5 @@
-// Package census counts requests and Bundles, for metrics, by the states that muster get shows, and the removals that are held back: who runs the fleet is told what
-// waits for somebody, and what fails.
+// Package census counts requests and Bundles, for metrics, by the states that muster get shows, and the removals that are held back. Alerts tell an administrator which
+// of them wait for a decision, and which fail.
 //
 // It counts what the hub's cache has when it is asked, and writes nothing.
 package census
@@ -21,7 +21,7 @@ import (
 var (
 	requestsMetric = prometheus.NewDesc("muster_hub_requests", "ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
 	bundlesMetric  = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"}, nil)
-	heldMetric     = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for somebody who confirms a removal.", []string{"kind"}, nil)
+	heldMetric     = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for a user to confirm a removal.", []string{"kind"}, nil)
 )
 
 // Census is a collector of Prometheus.
@@ -56,7 +56,7 @@ func (c Census) each(list client.ObjectList, do func(client.Object)) error {
 	})
 }
 
-// countHeld counts the objects of a kind that wait for somebody who confirms a removal.
+// countHeld counts the objects of a kind that wait for a user to confirm a removal.
 func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list client.ObjectList) {
 	held := 0
 	err := c.each(list, func(o client.Object) {

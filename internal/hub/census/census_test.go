@@ -53,7 +53,7 @@ muster_hub_bundles{state="OutOfSync"} 0
 muster_hub_bundles{state="Pending"} 0
 muster_hub_bundles{state="Ready"} 1
 muster_hub_bundles{state="WaitApplied"} 0
-# HELP muster_hub_removals_held Bundles and placements that wait for somebody who confirms a removal.
+# HELP muster_hub_removals_held Bundles and placements that wait for a user to confirm a removal.
 # TYPE muster_hub_removals_held gauge
 muster_hub_removals_held{kind="Bundle"} 1
 muster_hub_removals_held{kind="ClusterResourcePlacement"} 0

@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 		{name: "keys of other components are ignored", want: Default(), text: `{"gitClientTimeout":"30s"}`},
 		{name: "whoever writes ClusterResourcePlacements is trusted", want: trusting, text: `{"placement":{"authorRights":"namespaced"}}`},
 		{name: "rights that are none are refused", text: `{"placement":{"authorRights":"some"}}`, problem: `placement.authorRights "some": want enforce, namespaced or ignore`},
-		{name: "removals that nobody confirms", want: unbraked, text: `{"removalBrake":{"share":100}}`},
+		{name: "a brake that is off", want: unbraked, text: `{"removalBrake":{"share":100}}`},
 		{name: "a brake without a share has the default", want: Default(), text: `{"removalBrake":{}}`},
 		{name: "a share of more than all is refused", text: `{"removalBrake":{"share":101}}`, problem: "removalBrake.share 101: want a percentage from 0 to 100"},
 		{name: "a share below zero is refused", text: `{"removalBrake":{"share":-1}}`, problem: "removalBrake.share -1: want a percentage"},

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
-// asking is a placement from whose selection so many ConfigMaps are missing that nobody can account for.
+// asking returns the condition of a placement that misses so many ConfigMaps without a cause.
 func asking(t *testing.T, missing int, name string, change func(*observed)) condition {
 	t.Helper()
 	s := ofCRP(&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})

@@ -41,11 +41,11 @@ const (
 	ReasonHeld = "RemovalHeld"
 	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was selected is missing without a cause.
 	ReasonUnfounded = "RemovalUnfounded"
-	// ReasonWithheld is of the same condition: the author of the placement may not read something. It asks only if that was placed before.
+	// ReasonWithheld is of the same condition: the author of the placement may not read something. The condition asks only if that was placed before.
 	ReasonWithheld = "AuthorMayNotRead"
 )
 
-// fewest may always lose something, whatever their share is.
+// fewest is how many may always lose something, whatever their share is.
 const fewest = 5
 
 // Many reports whether so many of those that have something are too many to lose it by one change of something else: more than five, and more
