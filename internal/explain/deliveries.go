@@ -26,6 +26,12 @@ var deliveryCauses = []cause{
 		onHub:  []string{"kubectl -n NAMESPACE get clustergroups,clusters.fleet.cattle.io --show-labels", "muster confirm bundles NAMESPACE/NAME"},
 	},
 	{
+		kinds: ofBundles, reasons: []string{"TakeoverHeld"},
+		means:  "Another hub has deployed the Bundle, and by the rules of this one some Clusters would lose it or get another version. What is deployed stays as it is.",
+		remedy: "Look at what the message names; if it is meant, confirm it, or change the Bundle.",
+		onHub:  []string{"kubectl -n NAMESPACE get bundles.fleet.cattle.io NAME -o yaml", "muster confirm bundles NAMESPACE/NAME"},
+	},
+	{
 		kinds: ofBundles, reasons: []string{"ConsentMissing"},
 		means:  "The Bundle takes something from a namespace whose owner has not agreed to that.",
 		remedy: "Let the owner label it, as the message says.",

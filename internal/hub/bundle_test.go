@@ -390,44 +390,6 @@ targets: [{clusterSelector: {}}]
 	}
 }
 
-// Its agent would take the absence for a removal.
-func TestADeletedDeploymentThatCannotBeWrittenIsHeldBack(t *testing.T) {
-	f := newFixture(t)
-	p := f.place("a", nil)
-	b := f.bundle("app", configMap+`
-targets: [{clusterSelector: {}}]
-`)
-	d := p.deployment("app", there)
-	good := b.Spec.Resources
-	for what, harm := range map[string]func(){
-		"invalid for all Clusters": func() {
-			b.Spec.Resources = []fleet.BundleResource{{Name: "bad.yaml", Content: "a: 1\nb:\n  - c\n d: 2\n"}}
-		},
-		"invalid for this Cluster": func() {
-			b.Spec.Helm = &fleet.HelmOptions{Values: &runtime.RawExtension{Raw: []byte(`{"x":{"zone":"${ .ClusterLabels.zone }"}}`)}}
-		},
-	} {
-		f.change(b, harm)
-		f.untilBundle("app", "Processed", corev1.ConditionFalse, "a")
-		before := d.UID
-		f.check(f.Delete(context.Background(), &d))
-		d = p.deployment("app", func(d fleet.BundleDeployment) error {
-			if d.UID == before || d.Spec.DeploymentID != "" || d.Spec.StagedDeploymentID == "" || d.Labels[fleet.LabelBundleNamespace] != f.workspace {
-				return fmt.Errorf("the Bundle is %s: it is %s, %+v", what, d.UID, d.Spec)
-			}
-			return nil
-		})
-		f.change(b, func() { b.Spec.Resources, b.Spec.Helm = good, nil })
-		d = p.deployment("app", func(d fleet.BundleDeployment) error {
-			if d.Spec.DeploymentID == "" {
-				return errors.New("it is held back")
-			}
-			return nil
-		})
-		f.untilBundle("app", "Processed", corev1.ConditionTrue)
-	}
-}
-
 func TestWavesWaitForEachOther(t *testing.T) {
 	f := newFixture(t)
 	places := []place{f.place("a", nil), f.place("b", nil), f.place("canary", map[string]string{"wave": "canary"})}

@@ -26,7 +26,7 @@ func HeldRemoval(o client.Object) (message, value string) {
 	}
 	switch o := o.(type) {
 	case *fleet.Bundle:
-		if c := kube.FindCondition(o.Status.Conditions, fleet.ConditionProcessed); c != nil && c.Status == corev1.ConditionFalse && c.Reason == removal.ReasonHeld {
+		if c := kube.FindCondition(o.Status.Conditions, fleet.ConditionProcessed); c != nil && c.Status == corev1.ConditionFalse && slices.Contains([]string{removal.ReasonHeld, removal.ReasonTakeover}, c.Reason) {
 			message = c.Message
 		}
 	case *placement.ClusterResourcePlacement:

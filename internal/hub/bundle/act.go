@@ -56,7 +56,7 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		})
 	}
 	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
-	if o.brake() == "" {
+	if o.brake() == "" && o.takeover() == "" {
 		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))
 	}
 	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))

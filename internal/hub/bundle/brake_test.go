@@ -17,6 +17,7 @@ import (
 // losing is a Bundle of a workspace that so many Clusters would lose, of a namespace and with a name made of a number.
 func losing(number int, namespace, name string) observed {
 	o := observed{bundle: &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}}
+	o.bundle.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionProcessed, Reason: reasonProcessed}}
 	for i := range number {
 		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("member-", i), Name: "app", UID: types.UID(fmt.Sprint(i)),
 			Labels: map[string]string{fleet.LabelClusterNamespace: namespace, fleet.LabelCluster: fmt.Sprintf(name, i)}}}
@@ -75,6 +76,55 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 		}
 		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") || len(got) > kube.MaxMessage/4 {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestWhatAnotherHubHasDeliveredIsChangedOnlyByAnEditOrAConfirmation(t *testing.T) {
+	taken := func(reason, has string, observedGeneration int64, gone int) observed {
+		o := losing(gone, "clusters", "gone%d")
+		o.bundle.Generation, o.bundle.Status.ObservedGeneration = 2, observedGeneration
+		o.bundle.Status.Conditions[0].Reason = reason
+		if reason == "" {
+			o.bundle.Status.Conditions = nil
+		}
+		d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: fleet.BundleDeploymentSpec{DeploymentID: has}}
+		wants := &fleet.BundleDeployment{Spec: fleet.BundleDeploymentSpec{DeploymentID: "ours"}}
+		o.targets = []target{{cluster: &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a"}}, desired: wants, deployment: d}}
+		return o
+	}
+	ofAgent := func(o observed) observed {
+		o.bundle.Labels = map[string]string{fleet.LabelAgent: "true"}
+		return o
+	}
+	for name, row := range map[string]struct {
+		o    observed
+		want string
+	}{
+		"seen for the first time":             {taken("", "theirs", 2, 0), "1 would get another version: a; what is deployed"},
+		"whatever the other hub has observed": {taken("", "theirs", 0, 0), "1 would get another version: a; what is deployed"},
+		"with one that would lose it":         {taken("", "theirs", 2, 1), "1 would get another version: a; 1 would lose it: gone0; what is deployed"},
+		"and still not confirmed":             {taken(removal.ReasonTakeover, "theirs", 2, 0), "1 would get another version: a; what is deployed"},
+		"the same by the rules of both":       {taken("", "ours", 2, 0), ""},
+		"held back by the other hub":          {taken("", "", 2, 0), ""},
+		"edited since":                        {taken(removal.ReasonTakeover, "theirs", 1, 0), ""},
+		"processed before":                    {taken(reasonProcessed, "theirs", 2, 1), ""},
+		"of an agent":                         {ofAgent(taken("", "theirs", 2, 0)), ""},
+	} {
+		got := row.o.takeover()
+		if !strings.Contains(got, row.want) || (got == "") != (row.want == "") {
+			t.Errorf("%s: %q", name, got)
+		}
+		if row.want == "" {
+			continue
+		}
+		if decide(row.o).release[0] {
+			t.Errorf("%s: it is released", name)
+		}
+		_, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: []fleet.Condition{processed(row.o, nil)}}})
+		row.o.bundle.Annotations = map[string]string{fleet.AnnotationConfirmRemoval: value}
+		if got := row.o.takeover(); got != "" || !decide(row.o).release[0] {
+			t.Errorf("%s: after it is confirmed by %q: %q", name, value, got)
 		}
 	}
 }

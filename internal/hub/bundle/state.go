@@ -101,10 +101,10 @@ func (t target) blocked() bool { return t.problem != nil || t.desired.Spec.Pause
 
 // decide plans the rollout.
 func decide(o observed) plan {
-	candidates := make([]candidate, len(o.targets))
+	candidates, held := make([]candidate, len(o.targets)), o.takeover() != ""
 	for i, t := range o.targets {
 		candidates[i] = candidate{
-			partition: t.partition, blocked: t.blocked(), exists: t.deployment != nil && t.deployment.Spec.DeploymentID != "",
+			partition: t.partition, blocked: t.blocked() || held && t.changes(), exists: t.deployment != nil && t.deployment.Spec.DeploymentID != "",
 			current: t.problem == nil && t.current(), available: t.available(), pending: t.pending > 0,
 		}
 	}

@@ -99,6 +99,8 @@ func TestDescribe(t *testing.T) {
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app", Generation: 3}}
 	b.Spec.Targets = []fleet.BundleTarget{{}}
 	outdated := func(t *target) { t.desired.Spec.DeploymentID = "s-a:2" }
+	again := b.DeepCopy()
+	again.Status.Conditions = []fleet.Condition{condition("Ready", true, "Ready", ""), condition("Processed", true, "Processed", "")}
 	for _, c := range []struct {
 		name string
 		seen observed
@@ -110,7 +112,7 @@ func TestDescribe(t *testing.T) {
 			Summary:    fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
 			PartitionStatus: []fleet.PartitionStatus{{Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}}},
 		}},
-		{"one was just updated", observed{bundle: b, content: packed{sum: "a"}, targets: []target{targetAt("c1", outdated)}}, fleet.BundleStatus{
+		{"one was just updated", observed{bundle: again, content: packed{sum: "a"}, targets: []target{targetAt("c1", outdated)}}, fleet.BundleStatus{
 			ObservedGeneration: 3, ResourcesSHA256Sum: "a", MaxUnavailable: 1, MaxNew: 50, Unavailable: 1,
 			Conditions: []fleet.Condition{
 				condition("Ready", false, "WaitApplied", "WaitApplied(1) [Cluster c1: the agent has not reported it yet]"), condition("Processed", true, "Processed", ""), supported,

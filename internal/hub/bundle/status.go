@@ -82,8 +82,12 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	after.NewlyCreated = created
 	entries := make([]rollup.Entry, len(o.targets))
 	var invalid []rollup.Entry
+	held := o.takeover() != ""
 	for i, t := range o.targets {
 		entries[i] = t.entry(o.bundle.Namespace, p.release[i] && o.problem == nil)
+		if held && t.changes() {
+			entries[i].Message = "this hub would deploy another version than the one before it, and waits for a user to confirm that"
+		}
 		if t.problem != nil || t.failure != nil {
 			invalid = append(invalid, entries[i])
 		}
@@ -145,6 +149,8 @@ func processed(o observed, invalid []rollup.Entry) fleet.Condition {
 	switch {
 	case o.problem != nil:
 		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
+	case o.takeover() != "":
+		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonTakeover, o.takeover())
 	case o.brake() != "":
 		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonHeld, o.brake())
 	case o.mappingProblem != nil:

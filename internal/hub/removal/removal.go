@@ -35,10 +35,12 @@ const (
 	Evicted Cause = "Evicted"
 )
 
-// Reasons of the conditions that ask a user to confirm a removal.
+// Reasons of the conditions that ask a user to confirm.
 const (
 	// ReasonHeld is of the condition Processed of a Bundle that many Clusters would lose.
 	ReasonHeld = "RemovalHeld"
+	// ReasonTakeover is of the condition Processed of a Bundle that another hub has delivered, and of which this one would change something.
+	ReasonTakeover = "TakeoverHeld"
 	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was selected is missing without a cause.
 	ReasonUnfounded = "RemovalUnfounded"
 	// ReasonWithheld is of the same condition: the author of the placement may not read something. The condition asks only if that was placed before.

@@ -1,0 +1,54 @@
+package bundle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// takeover is why nothing that another hub has delivered is changed or removed before a user confirms it: this hub follows stricter rules, and may fill in a
+// deployment otherwise. "" if there is nothing to confirm. A Bundle is taken over once, when this hub sees it for the first time; to change the
+// Bundle confirms, too.
+func (o observed) takeover() string {
+	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
+	if before != nil && (before.Reason != removal.ReasonTakeover || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
+		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in waves of their own
+		return ""
+	}
+	var changed, gone, all []string
+	for _, t := range o.targets {
+		if t.changes() {
+			changed = append(changed, nameFrom(o.bundle.Namespace, t.cluster.Namespace, t.cluster.Name))
+			all = append(all, string(t.deployment.UID)+" "+t.desired.Spec.DeploymentID)
+		}
+	}
+	for _, one := range o.leftover {
+		labels := one.deployment.Labels
+		gone = append(gone, nameFrom(o.bundle.Namespace, labels[fleet.LabelClusterNamespace], labels[fleet.LabelCluster]))
+		all = append(all, string(one.deployment.UID))
+	}
+	slices.Sort(all)
+	token := naming.Digest([]byte(strings.Join(all, "\n")))[:8]
+	if len(all) == 0 || o.bundle.Annotations[fleet.AnnotationConfirmRemoval] == token {
+		return ""
+	}
+	var would []string
+	for what, names := range map[string][]string{"get another version": changed, "lose it": gone} {
+		if slices.Sort(names); len(names) > 0 {
+			would = append(would, fmt.Sprintf("%d would %s: %s", len(names), what, kube.JoinNames(names[:min(maxLosers, len(names))], len(names))))
+		}
+	}
+	slices.Sort(would)
+	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; what is deployed stays as it is; to have that done, kubectl annotate "+
+		"--overwrite -n %s bundle.fleet.cattle.io %s %s=%s", strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+}
+
+// changes says whether a target would get another version than it has.
+func (t target) changes() bool {
+	return t.problem == nil && t.deployment != nil && t.deployment.Spec.DeploymentID != "" && !t.current()
+}
