@@ -60,7 +60,7 @@ func TestAgentsTakeWhatAClusterAsksOfPods(t *testing.T) {
 		out := c.chart.mustRender(t)
 		_, annotations, spec := out.podOf(t, deployment)
 		env := environment(out.container(t, deployment))
-		if env["A"] != "b" || env["HTTPS_PROXY"] != "http://proxy:3128" || !strings.Contains(env["NO_PROXY"].(string), ".svc") {
+		if env["A"] != "b" || env["HTTPS_PROXY"] != "http://proxy:3128" || !strings.HasPrefix(env["NO_PROXY"].(string), "$(KUBERNETES_SERVICE_HOST),::1,fc00::/7,127.0.0.0/8,") {
 			t.Errorf("%s has the environment %v", deployment, env)
 		}
 		if spec["priorityClassName"] != "high" || annotations["note"] != "x" || annotations["fleet.cattle.io/config-checksum"] == "mine" {

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
@@ -72,6 +74,28 @@ func TestABundleThatActsAsAnAccountHasItsRightsInAllItDoes(t *testing.T) {
 	if r.uid(secrets, "hooked") != "" {
 		t.Error("the hook did what the account may not")
 	}
+}
+
+func TestABundleBesideTheHubActsOnlyAsWhoIsMeantForBundles(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	for _, name := range []string{"fleet-controller", "fleet-controller-bootstrap", "somebody", "team"} {
+		r.account(name, "*")
+	}
+	team := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: r.agent}}
+	r.check(r.kube.Patch(t.Context(), team, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"muster/may-deploy":"true"}}}`))))
+	for _, name := range []string{"fleet-controller", "fleet-controller-bootstrap", "somebody", "team"} {
+		r.place(name, fleet.BundleDeploymentOptions{ServiceAccount: name}, configMap(name, "one"))
+	}
+	r.until("team", fleet.StateReady)
+	for _, name := range []string{"fleet-controller", "fleet-controller-bootstrap", "somebody"} {
+		r.until(name, fleet.StateErrApplied, "which spec.options.serviceAccount names, is not for Bundles", "kubectl -n "+r.agent+" label serviceaccount "+name+" muster/may-deploy=true")
+		if r.uid(r.target, name) != "" {
+			t.Errorf("a Bundle has acted as %s", name)
+		}
+	}
+	r.account("fleet-default", "*")
+	r.deploy("default", fleet.BundleDeploymentOptions{}, configMap("default", "one"))
 }
 
 func TestABundleMayNotActAsTheAgent(t *testing.T) {

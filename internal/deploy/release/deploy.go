@@ -26,6 +26,9 @@ const (
 	defaultHistory = 2
 	// defaultAccount is what deployments act as that name no account, if it exists.
 	defaultAccount = "fleet-default"
+	// hubAccount is that of the hub. In its namespace only accounts with labelMayDeploy may be named.
+	hubAccount     = "fleet-controller"
+	labelMayDeploy = "muster/may-deploy"
 )
 
 // Request is a release to deploy.
@@ -210,8 +213,10 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 			agentAccount, c.AgentNamespace)
 	}
 	wanted := cmp.Or(options.ServiceAccount, defaultAccount)
-	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, wanted, metav1.GetOptions{})
+	found, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, wanted, metav1.GetOptions{})
 	switch {
+	case err == nil && wanted != defaultAccount && found.Labels[labelMayDeploy] != "true":
+		return wanted, c.besideNoHub(ctx, wanted)
 	case err == nil:
 		return wanted, nil
 	case apierrors.IsNotFound(err) && options.ServiceAccount == "":
@@ -222,6 +227,20 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 	default:
 		return "", fmt.Errorf("reading service account %s/%s: %w", c.AgentNamespace, wanted, err)
 	}
+}
+
+// besideNoHub returns an error if the agent's namespace is the hub's, too: the accounts of the hub's charts have rights that no Bundle is meant to have, so that
+// a Bundle may name only those that are labelled for that.
+func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
+	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, hubAccount, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading service account %s/%s: %w", c.AgentNamespace, hubAccount, err)
+	}
+	return fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, is not for Bundles: the hub's own accounts are in this namespace; "+
+		"if it is meant for Bundles, kubectl -n %s label serviceaccount %s %s=true", c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
 }
 
 // past is what there is of a release before it is deployed.
