@@ -37,6 +37,10 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 			more = len(lost) - i
 			break
 		}
+		if o.withholds(was) {
+			unknown = append(unknown, nameOf(was)+" is in an envelope")
+			continue // whether the hub has it says nothing
+		}
 		switch cause, why := causes.Of(ctx, was); cause {
 		case selection.NoCause:
 			unknown = append(unknown, nameOf(was)+": "+clip(why))
@@ -54,10 +58,17 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 	}
 	reason := reasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
-		reason, message = reasonWithheld, withheld.message
+		reason, message = withheld.reason, withheld.message
 	}
 	o.unfounded = condition{metav1.ConditionFalse, reason, fmt.Sprintf("%s%s; to have it removed from members all the same, kubectl annotate --overwrite%s %s=%s",
 		message, placedStays, objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))}
+}
+
+// withholds reports whether an object is left out of an envelope, and so not removed.
+func (o observed) withholds(was placement.ResourceIdentifier) bool {
+	return slices.ContainsFunc(o.resources.Withheld, func(w selection.WithheldObject) bool {
+		return w.Group == was.Group && w.Kind == was.Kind && w.Namespace == was.Namespace && w.Name == was.Name
+	})
 }
 
 // lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may
