@@ -15,6 +15,7 @@ import (
 
 // unwrap replaces envelopes by what they hold and their authors may write on the hub.
 func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
+	policies := c.policies(ctx)
 	mayWrap := func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error) {
 		if !countsAuthor(c.Config.Current().PlacementAuthorRights, envelope.GetNamespace()) {
 			return "", "", nil
@@ -26,7 +27,7 @@ func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 			object: argument(envelope.GetKind(), types.NamespacedName{Namespace: envelope.GetNamespace(), Name: envelope.GetName()}),
 			author: by, hasAuthor: known, refused: reasonEnvelopeRefused,
 		}
-		refused, err := c.reviewWriting(ctx, w, func() ([]author.Right, error) { return author.ToCreate(resource, wrapped), nil })
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]author.Right, error) { return author.ToCreate(resource, wrapped), nil })
 		return refused.reason, refused.message, err
 	}
 	o.resources, err = c.selector.Unwrap(o.selected.Objects, mayWrap)

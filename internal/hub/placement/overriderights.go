@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,10 +35,15 @@ type written struct {
 // refusal is why something that a user wrote does not count; the zero refusal if it does.
 type refusal struct{ reason, message string }
 
+// policies returns what keeps authors from being believed, which is asked once at most.
+func (c *Controller) policies(ctx context.Context) func() (missing string, err error) {
+	return sync.OnceValues(func() (string, error) { return c.Policies.Authors(ctx) })
+}
+
 // reviewWriting says whether the author of an override or an envelope may do on the hub what it does on members. The rights are only
 // computed if they matter.
-func (c *Controller) reviewWriting(ctx context.Context, w written, rights func() ([]author.Right, error)) (refusal, error) {
-	missing, err := c.Policies.Authors(ctx)
+func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error), rights func() ([]author.Right, error)) (refusal, error) {
+	missing, err := policies()
 	switch {
 	case err != nil:
 		return refusal{}, author.Unanswered(err)
@@ -64,6 +70,7 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, rights func()
 // reviewOverrides returns the overrides that count, with what keeps them from being applied. Members keep what they have of an override
 // whose author is not known, or has lost a right; an override that was never permitted is ignored and named.
 func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *observed) (override.Set, error) {
+	policies := c.policies(ctx)
 	return all.Review(func(of override.Override) (override.Standing, error) {
 		if !countsAuthor(c.Config.Current().PlacementAuthorRights, of.Namespace) {
 			return override.Standing{}, nil
@@ -74,7 +81,7 @@ func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *o
 			kind = "ResourceOverride"
 		}
 		w := written{name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor, refused: reasonOverrideRefused}
-		refused, err := c.reviewWriting(ctx, w, func() ([]author.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]author.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
 		var unanswered *author.UnansweredError
 		switch {
 		case errors.As(err, &unanswered):

@@ -2,6 +2,7 @@ package author
 
 import (
 	"context"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,24 +41,29 @@ func ToDelete(resource schema.GroupVersionResource, o *unstructured.Unstructured
 	return []Right{{Verb: "delete", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
+// grantingGroups are the API groups with Roles and bindings. OpenShift has a second one, behind which are those of RBAC.
+var grantingGroups = []string{rbacv1.GroupName, "authorization.openshift.io"}
+
 // toGrant returns the rights without which Kubernetes refuses to users that they write a Role, or bind one, that has more rights than they
 // have. Users who have these rights themselves need no escalate and bind there; here they do.
 func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
-	if resource.Group != rbacv1.GroupName {
+	if !slices.Contains(grantingGroups, resource.Group) {
 		return nil
 	}
 	switch o.GetKind() {
-	case kindRole, kindClusterRole:
-		return []Right{{Verb: "escalate", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}}
+	case kindRole:
+		return []Right{{Verb: "escalate", Resource: rbacv1.SchemeGroupVersion.WithResource(roles), Namespace: o.GetNamespace(), Name: o.GetName()}}
+	case kindClusterRole:
+		return []Right{{Verb: "escalate", Resource: rbacv1.SchemeGroupVersion.WithResource(clusterRoles), Name: o.GetName()}}
 	case kindRoleBinding, kindClusterRoleBinding:
-		return toBind(resource, o, anyRole)
+		return toBind(o, anyRole)
 	}
 	return nil
 }
 
 // toBind returns the right to bind the role that a binding refers to, or else all roles that it could refer to.
-func toBind(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
-	bind := Right{Verb: "bind", Resource: resource.GroupVersion().WithResource(clusterRoles), Namespace: o.GetNamespace()}
+func toBind(o *unstructured.Unstructured, anyRole bool) []Right {
+	bind := Right{Verb: "bind", Resource: rbacv1.SchemeGroupVersion.WithResource(clusterRoles), Namespace: o.GetNamespace()}
 	kind, _, kindErr := unstructured.NestedString(o.Object, "roleRef", "kind")
 	name, _, nameErr := unstructured.NestedString(o.Object, "roleRef", "name")
 	if kindErr == nil && nameErr == nil && name != "" && !anyRole {

@@ -31,6 +31,8 @@ func TestAWrappedObjectTakesTheRightsToWriteIt(t *testing.T) {
 			"create clusterroles.rbac.authorization.k8s.io cluster-wide; update clusterroles.rbac.authorization.k8s.io cluster-wide; escalate clusterroles.rbac.authorization.k8s.io all"},
 		{"a RoleBinding", "{kind: RoleBinding, metadata: {name: b, namespace: shop}, roleRef: {kind: ClusterRole, name: cluster-admin}}", of(rbac, "rolebindings"),
 			"create rolebindings.rbac.authorization.k8s.io in namespace shop; update rolebindings.rbac.authorization.k8s.io in namespace shop; bind clusterroles.rbac.authorization.k8s.io cluster-admin in namespace shop"},
+		{"a RoleBinding of OpenShift", "{kind: RoleBinding, metadata: {name: b, namespace: shop}, roleRef: {name: cluster-admin}}", of("authorization.openshift.io", "rolebindings"),
+			"create rolebindings.authorization.openshift.io in namespace shop; update rolebindings.authorization.openshift.io in namespace shop; bind clusterroles.rbac.authorization.k8s.io in namespace shop; bind roles.rbac.authorization.k8s.io in namespace shop"},
 		{"a kind named as one of RBAC", "{kind: Role, metadata: {name: b, namespace: shop}}", of("example.com", "roles"),
 			"create roles.example.com in namespace shop; update roles.example.com in namespace shop"},
 	} {
