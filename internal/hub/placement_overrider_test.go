@@ -137,7 +137,7 @@ func TestAnOverrideWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	all := n.may.Rules
 	n.may.Rules = all[:1]
 	f.check(f.Update(context.Background(), n.may))
-	f.restartHub() // else it is asked again after a minute
+	f.restartHub() // an answer is good for a minute
 	f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted", "may not update configmaps settings in namespace "+shop)
 	f.untilOverridden(crp, metav1.ConditionFalse, "OverrideNotPermitted", "what is placed stays as it is")
 	before := f.works(crp)[0]
@@ -188,7 +188,7 @@ func fourKinds(namespace string, annotations map[string]string) []client.Object 
 	}
 }
 
-// change returns a patch of the spec of an override, or of the data of an envelope.
+// changeOf returns a patch of the spec of an override, or of the data of an envelope.
 func changeOf(o client.Object) string {
 	switch o.(type) {
 	case *placement.ResourceEnvelope, *placement.ClusterResourceEnvelope:
@@ -197,7 +197,7 @@ func changeOf(o client.Object) string {
 	return `"spec":{"placement":{"name":"any"}}`
 }
 
-func TestNobodyWritesDownSomebodyElseAsTheAuthorOfAnOverrideOrAnEnvelope(t *testing.T) {
+func TestOnlyTheUserOfARequestBecomesTheAuthorOfAnOverrideOrAnEnvelope(t *testing.T) {
 	f := newFixture(t)
 	shop := f.shop()
 	all := rbacv1.PolicyRule{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}}
@@ -236,7 +236,7 @@ func TestNobodyWritesDownSomebodyElseAsTheAuthorOfAnOverrideOrAnEnvelope(t *test
 	}
 }
 
-// TestAnOverrideWithoutAnAuthorChangesNothing has an override that is older than the policy which writes authors down.
+// TestAnOverrideWithoutAnAuthorChangesNothing has an override that is older than the policy which records authors.
 func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	f := newAlone(t, "")
 	shop, m := f.shop(), f.joined("unwritten", "env=prod")
@@ -260,7 +260,7 @@ func (f fixture) withoutMutatingPolicy() {
 	f.t.Helper()
 	f.t.Cleanup(func() { f.cluster.InstallTemplate(f.t, "fleet/templates/admission-placement.yaml") })
 	f.check(f.Delete(context.Background(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster-placement-author"}}))
-	f.eventually("nobody is written down any more", func() error {
+	f.eventually("the cluster records no author any more", func() error {
 		o := fourKinds("default", nil)[0]
 		if err := f.Create(context.Background(), o, client.DryRunAll); err != nil || o.GetAnnotations()["muster/author"] != "" {
 			return fmt.Errorf("%v, %w", o.GetAnnotations(), err)

@@ -99,7 +99,7 @@ func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	all := n.may.Rules
 	n.may.Rules = all[:1]
 	f.check(f.Update(context.Background(), n.may))
-	f.restartHub() // else it is asked again after a minute
+	f.restartHub() // an answer is good for a minute
 	f.untilWithheld(crp, "EnvelopeNotPermitted", "ConfigMap "+shop+"/fine is left out: ResourceEnvelope "+shop+"/own: "+n.name+", who last changed it, may not create configmaps")
 	f.untilWithheld(crp, "EnvelopeNotPermitted", "what is placed stays as it is")
 	if works := f.works(crp); len(works) != 1 || works[0].Generation != before.Generation {
@@ -117,7 +117,7 @@ func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	})
 }
 
-// TestAnEnvelopeWithoutAnAuthorIsNotPlaced has an envelope that is older than the policy which writes authors down.
+// TestAnEnvelopeWithoutAnAuthorIsNotPlaced has an envelope that is older than the policy which records authors.
 func TestAnEnvelopeWithoutAnAuthorIsNotPlaced(t *testing.T) {
 	f := newAlone(t, "")
 	shop, m := f.shop(), f.joined("unsigned", "env=prod")

@@ -61,7 +61,8 @@ const (
 	ConditionResourceSelected = "ResourceSelected"
 	// ConditionRolloutStarted says whether the member was asked for the resources as they are now.
 	ConditionRolloutStarted = "RolloutStarted"
-	// ConditionOverridden says whether the overrides for the member could be applied to its resources; true if there are none.
+	// ConditionOverridden says whether the overrides for the member could be applied to its resources; true if there are none. On the
+	// placement it is also False, without an effect on later conditions, while overrides are ignored because of the rights of their authors.
 	ConditionOverridden = "Overridden"
 	// ConditionWorkSynchronized says whether the Works of the member are written.
 	ConditionWorkSynchronized = "WorkSynchronized"

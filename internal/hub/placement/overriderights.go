@@ -35,7 +35,7 @@ type written struct {
 // refusal is why something that a user wrote does not count; the zero refusal if it does.
 type refusal struct{ reason, message string }
 
-// policies returns what keeps authors from being believed, which is asked once at most.
+// policies returns a function that checks the admission policies, once at most, and returns why authors cannot be believed.
 func (c *Controller) policies(ctx context.Context) func() (missing string, err error) {
 	return sync.OnceValues(func() (string, error) { return c.Policies.Authors(ctx) })
 }

@@ -41,7 +41,7 @@ func ToDelete(resource schema.GroupVersionResource, o *unstructured.Unstructured
 	return []Right{{Verb: "delete", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// grantingGroups are the API groups with Roles and bindings. OpenShift has a second one, behind which are those of RBAC.
+// grantingGroups are the API groups with Roles and bindings. OpenShift makes Roles and bindings of RBAC out of those in its own group.
 var grantingGroups = []string{rbacv1.GroupName, "authorization.openshift.io"}
 
 // toGrant returns the rights without which Kubernetes refuses to users that they write a Role, or bind one, that has more rights than they

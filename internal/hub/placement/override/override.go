@@ -30,7 +30,7 @@ type Override struct {
 	placement  *placement.PlacementRef
 	selectors  []placement.ResourceSelector
 	policy     *placement.OverridePolicy
-	// Author is the user whose rights count for what the override changes; nobody's do if there is no author.
+	// Author is the user whose rights count for what the override changes, if HasAuthor.
 	Author    author.Author
 	HasAuthor bool
 }

@@ -44,7 +44,7 @@ type WithheldObject struct {
 }
 
 // MayWrap says why an object in an envelope is left out because of the rights of the envelope's author, an empty reason if it is not; an
-// error if that is not known. The resource is that of the object.
+// error if that is not known. The resource belongs to the kind of the object.
 type MayWrap func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error)
 
 // objectID identifies an object in whichever version.
