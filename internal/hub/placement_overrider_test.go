@@ -250,6 +250,11 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	}
 	f.patch(ro, `{"metadata":{"annotations":{"muster/author":"`+admin+`","muster/author-groups":"system:masters\nsystem:authenticated"}}}`)
 	f.untilSetting(crp, map[*registered]string{m: "2"}, "data", "a")
+	f.patch(ro, `{"metadata":{"annotations":null},"spec":{"policy":{"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":[]},"overrideType":"Delete"}]}}}`)
+	f.untilOverridden(crp, metav1.ConditionFalse, "AuthorUnknown", "what is placed stays as it is")
+	if got := f.setting(crp, m, "data", "a"); got != "2" {
+		t.Errorf("without an author the member has %q", got)
+	}
 	for _, o := range fourKinds(shop, map[string]string{"muster/author": "forged"}) {
 		f.refused(fmt.Sprintf("forging the author of a %T", o), f.Create(context.Background(), o, client.DryRunAll))
 	}

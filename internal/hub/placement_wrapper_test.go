@@ -137,4 +137,10 @@ func TestAnEnvelopeWithoutAnAuthorIsNotPlaced(t *testing.T) {
 		}
 		return nil
 	})
+	before := f.works(crp)[0]
+	f.patch(e, `{"metadata":{"annotations":null},"data":{"fine":{"data":{"a":"2"}}}}`)
+	f.untilWithheld(crp, "AuthorUnknown", "what is placed stays as it is")
+	if works := f.works(crp); len(works) != 1 || works[0].Generation != before.Generation {
+		t.Errorf("the Works are changed: %+v", works)
+	}
 }
