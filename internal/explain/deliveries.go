@@ -132,9 +132,21 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"AuthorUnknown", "AuthorRightsUnknown", "AuthorMayNotRead"},
-		means: "The hub reads what is placed with the rights of who wrote the placement, and these do not suffice or are not known.",
-		remedy: "Give the author the right to read what is selected, or have somebody write the placement again who has it. If members are to lose what is missing, " +
-			"confirm the removal: muster confirm placements, with the name of the placement.",
+		means: "The hub reads what is placed with the rights of the author of the placement, and counts overrides and envelopes with the rights of theirs. These rights do not suffice or are not known.",
+		remedy: "Give the author that the message names the right, or have a user who has it write the placement, the override or the envelope again. If members are to lose what is " +
+			"missing, confirm the removal: muster confirm placements, with the name of the placement.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"OverrideNotPermitted"},
+		means:  "The author of an override may not make the same change on the hub. The override is ignored; members on which it was applied before keep what they have.",
+		remedy: "Give the author the right that the message names, have a user who has it change the override, or delete the override.",
+		onHub:  []string{"kubectl get clusterresourceoverrides,resourceoverrides -A"},
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"EnvelopeNotPermitted"},
+		means:  "The author of an envelope may not create and update on the hub what the envelope holds. The object is left out; if it was placed before, what is placed stays as it is.",
+		remedy: "Give the author the right that the message names, have a user who has it change the envelope, or take the object out of the envelope.",
+		onHub:  []string{"kubectl get clusterresourceenvelopes,resourceenvelopes -A"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"PolicyMissing"},

@@ -43,7 +43,7 @@ func HeldRemoval(o client.Object) (message, value string) {
 
 func heldOfPlacement(kind string, conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, kind+placement.ConditionResourceSelected)
-	if c == nil || c.Status != metav1.ConditionFalse || !slices.Contains([]string{removal.ReasonUnfounded, removal.ReasonWithheld}, c.Reason) {
+	if c == nil || c.Status != metav1.ConditionFalse || !slices.Contains([]string{removal.ReasonUnfounded, removal.ReasonWithheld, removal.ReasonRefused}, c.Reason) {
 		return ""
 	}
 	return c.Message

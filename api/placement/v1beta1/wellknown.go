@@ -15,6 +15,8 @@ const (
 	// AnnotationClusterOverrides and AnnotationOverrides on a Work identify the ClusterResourceOverrides and ResourceOverrides that changed it.
 	AnnotationClusterOverrides = "kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash"
 	AnnotationOverrides        = "kubernetes-fleet.io/parent-resource-override-snapshot-hash"
+	// AnnotationOverriddenBy on a Work has a digest of each override that changed it, with spaces between them. A Muster addition.
+	AnnotationOverriddenBy = "muster/overridden-by"
 	// AnnotationEvicted on a Work is the UID of the eviction that removes it: it is not written again before it is gone. A Muster addition.
 	AnnotationEvicted = "muster/evicted-by"
 	// AnnotationRemoved on a Work, "true", says that the hub deletes it: its agent removes at once what it applied. Of a Work that the hub placed and
@@ -57,7 +59,8 @@ const (
 	ConditionResourceSelected = "ResourceSelected"
 	// ConditionRolloutStarted says whether the member was asked for the resources as they are now.
 	ConditionRolloutStarted = "RolloutStarted"
-	// ConditionOverridden says whether the overrides for the member could be applied to its resources; true if there are none.
+	// ConditionOverridden says whether the overrides for the member could be applied to its resources; true if there are none. On the
+	// placement it is also False, without an effect on later conditions, while overrides are ignored because of the rights of their authors.
 	ConditionOverridden = "Overridden"
 	// ConditionWorkSynchronized says whether the Works of the member are written.
 	ConditionWorkSynchronized = "WorkSynchronized"

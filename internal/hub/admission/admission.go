@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -27,7 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// PlacementAuthor is the name of the policies that record the author of a placement, and of their bindings.
+// PlacementAuthor is the name of the policies that record the authors of placements, overrides and envelopes, and of their bindings.
 const PlacementAuthor = "muster-placement-author"
 
 // validating are the validating policies of the chart, whose bindings have the same name.
@@ -139,7 +140,7 @@ func (c *Checker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Authors returns the problem of the policies that record the author of a placement, or "" if the author can be believed.
+// Authors returns the problem of the policies that record authors, or "" if the authors can be believed.
 func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +155,7 @@ func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	before := c.problem
 	c.problem, c.until = "", now.Add(effectLife)
 	if !effective {
-		c.problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who wrote a placement: "+
+		c.problem = fmt.Sprintf("the admission policy %s has no effect, so that nobody knows who wrote a placement, an override or an envelope: "+
 			"bring it back with helm upgrade of the chart fleet (Kubernetes 1.30 or newer)", PlacementAuthor)
 		c.until = now.Add(absenceLife)
 	}
@@ -168,17 +169,29 @@ func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	return c.problem, nil
 }
 
-// refusesForgery says whether the policy prevents a placement with a forged author.
+// refusesForgery reports whether the policy prevents objects with a forged author: a placement, an override and an envelope.
 func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
-	forgery := &placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{
-		Namespace: c.Namespace, Name: "muster-admission-check", Annotations: map[string]string{author.AnnotationName: forged},
+	of := metav1.ObjectMeta{Namespace: c.Namespace, Name: "muster-admission-check"}
+	selectors := []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}
+	rp := &placement.ResourcePlacement{ObjectMeta: of, Spec: placement.PlacementSpec{ResourceSelectors: selectors}}
+	ro := &placement.ResourceOverride{ObjectMeta: of, Spec: placement.ResourceOverrideSpec{
+		ResourceSelectors: selectors, Policy: &placement.OverridePolicy{OverrideRules: []placement.OverrideRule{{OverrideType: placement.OverrideDelete}}},
 	}}
-	forgery.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}
-	err := c.Client.Create(ctx, forgery, client.DryRunAll, kube.FieldOwner)
-	if err != nil && strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", PlacementAuthor)) {
-		return true, nil
+	envelope := &placement.ResourceEnvelope{ObjectMeta: of, Data: map[string]placement.Manifest{"none": {RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none"}}`),
+	}}}}
+	for _, forgery := range []client.Object{rp, ro, envelope} {
+		forgery.SetAnnotations(map[string]string{author.AnnotationName: forged})
+		err := c.Client.Create(ctx, forgery, client.DryRunAll, kube.FieldOwner)
+		switch {
+		case forgery != rp && kube.NotServed(err), err != nil && strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", PlacementAuthor)):
+		case err != nil:
+			return false, err
+		case forgery.GetAnnotations()[author.AnnotationName] == forged:
+			return false, nil
+		}
 	}
-	return err == nil && forgery.Annotations[author.AnnotationName] != forged, err
+	return true, nil
 }
 
 // warn logs a problem, and records it as an Event on the hub's ConfigMap.

@@ -79,6 +79,12 @@ func TestAPolicyIsBelievedInWhenAForgeryFails(t *testing.T) {
 		{"the author is taken off", func(o client.Object) error { o.SetAnnotations(nil); return nil }, false, false},
 		{"the policy refuses it", forbidden("ValidatingAdmissionPolicy 'muster-placement-author' with binding 'muster-placement-author' denied request: no"), false, false},
 		{"it passes", func(client.Object) error { return nil }, true, false},
+		{"the policy of an older chart refuses placements only", func(o client.Object) error {
+			if _, is := o.(*placement.ResourcePlacement); is {
+				o.SetAnnotations(nil)
+			}
+			return nil
+		}, true, false},
 		{"another policy refuses it", forbidden("ValidatingAdmissionPolicy 'other' with binding 'other' denied request: no"), false, true},
 		{"the hub may not try", forbidden("no right"), false, true},
 	} {
@@ -109,10 +115,10 @@ func TestAPolicyIsLookedForAgainAndAnnouncedOnce(t *testing.T) {
 	expect(0, true, 1, 1)
 	expect(absenceLife, true, 2, 1)
 	answer = refused
-	expect(absenceLife, false, 3, 1)
-	expect(effectLife-1, false, 3, 1)
+	expect(absenceLife, false, 5, 1) // a placement, an override and an envelope are refused
+	expect(effectLife-1, false, 5, 1)
 	answer = passes
-	expect(1, true, 4, 2)
+	expect(1, true, 6, 2)
 }
 
 func TestAPolicyThatIsGoneIsNamedAtTheStart(t *testing.T) {

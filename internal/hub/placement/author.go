@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/admission"
@@ -32,7 +33,12 @@ const placedStays = "; what is placed stays as it is"
 
 // readsAsAuthor says whether the rights of the author count for what a placement selects, beside those of the hub.
 func readsAsAuthor(setting string, s genericPlacement) bool {
-	return setting == config.AuthorRightsEnforce || setting == config.AuthorRightsNamespaced && s.key.Namespace != ""
+	return countsAuthor(setting, s.key.Namespace)
+}
+
+// countsAuthor reports whether the rights of the author count for an object in a namespace, or in none.
+func countsAuthor(setting, namespace string) bool {
+	return setting == config.AuthorRightsEnforce || setting == config.AuthorRightsNamespaced && namespace != ""
 }
 
 // selectResources resolves the selectors of a placement with the rights of its author.
@@ -80,9 +86,14 @@ func annotateCommand(s genericPlacement) string {
 
 // objectOf is the placement as an argument of kubectl.
 func objectOf(s genericPlacement) string {
-	object := fmt.Sprintf(" %s %s", strings.ToLower(s.kind), s.key.Name)
-	if s.key.Namespace != "" {
-		object = " -n " + s.key.Namespace + object
+	return argument(s.kind, s.key)
+}
+
+// argument is an object as an argument of kubectl.
+func argument(kind string, key types.NamespacedName) string {
+	object := fmt.Sprintf(" %s %s", strings.ToLower(kind), key.Name)
+	if key.Namespace != "" {
+		object = " -n " + key.Namespace + object
 	}
 	return object
 }
@@ -106,34 +117,43 @@ func (o observed) selectionProblem() condition {
 	return o.unfounded
 }
 
-// withheld says what is left out because the author may not read it; the zero condition if nothing is.
+// withheld says what is left out because an author may not read or write it; the zero condition if nothing is.
 func (o observed) withheld() condition {
+	objects := o.withheldObjects()
 	if len(o.selected.Withheld) == 0 {
-		return condition{}
+		return objects
 	}
 	var rights []string
 	for _, q := range o.selected.Withheld {
 		rights = append(rights, rightOf(q).String())
 	}
-	return condition{metav1.ConditionFalse, removal.ReasonWithheld, fmt.Sprintf(
+	unread := condition{metav1.ConditionFalse, removal.ReasonWithheld, fmt.Sprintf(
 		"left out, because %s, who last changed the spec, may not read it: %s; grant that, or let somebody change the spec who may",
 		o.author, list(rights))}
+	if objects != (condition{}) {
+		unread.message += "; " + objects.message
+	}
+	return unread
 }
 
 // nextReview is when the rights of the author, or the causes that were missing, have to be reviewed again; zero if there is nothing to
 // review.
 func (o observed) nextReview(now time.Time) time.Time {
+	selects := o.rightsProblem == (condition{}) && len(o.selected.Withheld)+len(o.resources.Withheld) == 0
+	overrides := !o.overridesHeld && len(o.ignored) == 0
 	switch {
-	case o.rightsProblem == (condition{}) && o.author == "" && o.unfounded == (condition{}):
+	case o.unfounded != (condition{}):
+		return now.Add(time.Minute) // all of the placement waits
+	case selects && overrides && o.author == "" && !o.reviewed:
 		return time.Time{}
-	case o.rightsProblem == (condition{}) && len(o.selected.Withheld) == 0 && o.unfounded == (condition{}):
+	case selects && overrides:
 		return now.Add(maxReview)
 	}
-	wait := minReview
-	if o.unfounded != (condition{}) {
-		return now.Add(time.Minute) // all of the placement waits
+	wait, kind := minReview, placement.ConditionResourceSelected
+	if selects {
+		kind = placement.ConditionOverridden
 	}
-	if before := meta.FindStatusCondition(o.before.Conditions, o.kind+placement.ConditionResourceSelected); before != nil {
+	if before := meta.FindStatusCondition(o.before.Conditions, o.kind+kind); before != nil && before.Status != metav1.ConditionTrue {
 		wait = min(max(now.Sub(before.LastTransitionTime.Time), minReview), maxReview)
 	}
 	return now.Add(wait)

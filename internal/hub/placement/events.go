@@ -147,7 +147,7 @@ func (c *Controller) optedIn(workspace string) metav1.Object {
 
 // onOverride reconciles the placements for which an override makes a difference, or made one.
 func (c *Controller) onOverride(ctx context.Context, before, after client.Object, q controller.Queue) {
-	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() {
+	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && ofOverride(before).SameAuthor(ofOverride(after)) {
 		return
 	}
 	for _, object := range []client.Object{before, after} {

@@ -29,7 +29,7 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	if err = c.selectResources(ctx, s, &o); err != nil {
 		return o, err
 	}
-	if o.resources, err = c.selector.Unwrap(o.selected.Objects); err != nil {
+	if err = c.unwrap(ctx, &o); err != nil {
 		return o, err
 	}
 	o.home, o.otherHomes = homes(s.key, current)
@@ -40,7 +40,7 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 		return o, err
 	}
 	c.requireCauses(ctx, s, &o)
-	if o.overrides, err = c.overrides(ctx, o); err != nil {
+	if o.overrides, err = c.overrides(ctx, &o); err != nil {
 		return o, err
 	}
 	c.memory.update(s.key, func(p *placementMemory) { p.overridden = len(o.overrides) > 0 })

@@ -1,9 +1,11 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,12 +25,13 @@ type overridden struct {
 	// desired has no manifests: they would be as many copies of what is selected as there are members. complete makes those of one member.
 	desired desiredWorks
 	at      home
-	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps what it has.
-	problem string
+	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps what it has. reason is the reason of the
+	// condition that says so.
+	problem, reason string
 }
 
-// overrides returns the overrides that are for a placement and select something of it.
-func (c *Controller) overrides(ctx context.Context, o observed) (override.Set, error) {
+// overrides returns the overrides that are for a placement, select something of it, and count.
+func (c *Controller) overrides(ctx context.Context, o *observed) (override.Set, error) {
 	var clusterwide placement.ClusterResourceOverrideList
 	if err := c.Client.List(ctx, &clusterwide, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ClusterResourceOverrides: %w", err)
@@ -44,7 +47,7 @@ func (c *Controller) overrides(ctx context.Context, o observed) (override.Set, e
 	for i := range namespaced.Items {
 		all = append(all, override.OfNamespace(&namespaced.Items[i]))
 	}
-	return override.Choose(all, o.key, o.resources.Objects), nil
+	return c.reviewOverrides(ctx, override.Choose(all, o.key, o.resources.Objects), o)
 }
 
 // override returns, by member namespace, what members get that is not as what the others get. Members that get the same share it.
@@ -68,7 +71,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 		}
 		if _, known := shared[key]; !known {
 			if tooMany(len(shared)+1, bytes) {
-				shared[key] = overridden{Resolved: resolved, desired: plain, problem: fmt.Sprintf(
+				shared[key] = overridden{Resolved: resolved, desired: plain, reason: reasonNotOverridden, problem: fmt.Sprintf(
 					"overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
 						"have them select less by a placement of its own", bytes>>10, len(shared))}
 			} else {
@@ -81,10 +84,11 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 }
 
 func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at home) overridden {
-	result := overridden{Resolved: resolved, desired: desired, at: at}
+	result := overridden{Resolved: resolved, desired: desired, at: at, reason: cmp.Or(resolved.Reason, reasonNotOverridden)}
 	result.desired.overrides = map[string]string{}
 	for key, hash := range map[string]string{
 		placement.AnnotationClusterOverrides: resolved.ClusterHash, placement.AnnotationOverrides: resolved.NamespacedHash,
+		placement.AnnotationOverriddenBy: strings.Join(resolved.IDs, " "),
 	} {
 		if hash != "" {
 			result.desired.overrides[key] = hash
@@ -145,7 +149,7 @@ func (d decision) desiredFor(namespace string) desiredWorks {
 func (d decision) overriddenCondition(namespace string) condition {
 	switch result, changed := d.overridden[namespace]; {
 	case result.problem != "":
-		return condition{metav1.ConditionFalse, reasonNotOverridden, result.problem}
+		return condition{metav1.ConditionFalse, result.reason, result.problem}
 	case !changed || !result.Any():
 		return condition{metav1.ConditionTrue, reasonNoOverride, ""}
 	}

@@ -38,6 +38,10 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 			more = len(lost) - i
 			break
 		}
+		if o.withholds(was) {
+			unknown = append(unknown, nameOf(was)+" is in an envelope")
+			continue // whether the hub has it says nothing
+		}
 		switch cause, why := causes.Of(ctx, was); cause {
 		case selection.NoCause:
 			unknown = append(unknown, nameOf(was)+": "+clip(why))
@@ -55,7 +59,7 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 	}
 	reason := removal.ReasonUnfounded
 	if withheld := o.withheld(); withheld != (condition{}) {
-		reason, message = removal.ReasonWithheld, withheld.message
+		reason, message = withheld.reason, withheld.message
 	}
 	how := fmt.Sprintf("%s; to have %s removed from members all the same, kubectl annotate --overwrite%s %s=%s",
 		placedStays, namesOf(lost), objectOf(s), placement.AnnotationConfirmRemoval, o.confirmation(lost))
@@ -69,6 +73,13 @@ func namesOf(lost []placement.ResourceIdentifier) string {
 		names = append(names, nameOf(was))
 	}
 	return kube.JoinNames(names, len(lost))
+}
+
+// withholds reports whether an object is left out of an envelope, and so not removed.
+func (o observed) withholds(was placement.ResourceIdentifier) bool {
+	return slices.ContainsFunc(o.resources.Withheld, func(w selection.WithheldObject) bool {
+		return w.Group == was.Group && w.Kind == was.Kind && w.Namespace == was.Namespace && w.Name == was.Name
+	})
 }
 
 // lost returns what was selected and is not any more: by the status, and by the Works, because the status does not list everything and may

@@ -122,6 +122,9 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 			c = summarizeRollout(d, members)
 		}
 		reached = c.status == metav1.ConditionTrue
+		if ignored := o.ignoredOverrides(); reached && stage == placement.ConditionOverridden && ignored != (condition{}) {
+			c, after.Message = ignored, cmp.Or(after.Message, ignored.message) // the later stages are reached without the override
+		}
 		if set(o.kind+stage, c); after.Message == "" && (!reached || stage == placement.ConditionDiffReported) {
 			after.Message = c.message
 		}

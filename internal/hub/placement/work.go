@@ -256,6 +256,7 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 	for _, key := range overrideAnnotations {
 		delete(annotations, key)
 	}
+	delete(annotations, placement.AnnotationOverriddenBy)
 	delete(annotations, cachedObjects)
 	delete(annotations, placement.AnnotationRemoved) // the hub ended before it deleted the Work, and wants it again
 	maps.Copy(annotations, want.Annotations)

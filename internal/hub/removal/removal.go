@@ -45,6 +45,8 @@ const (
 	ReasonUnfounded = "RemovalUnfounded"
 	// ReasonWithheld is of the same condition: the author of the placement may not read something. The condition asks only if that was placed before.
 	ReasonWithheld = "AuthorMayNotRead"
+	// ReasonRefused is of the same condition: the author of an envelope may not do on the hub what the envelope does on members. As above.
+	ReasonRefused = "EnvelopeNotPermitted"
 )
 
 // fewest is how many may always lose something, whatever their share is.

@@ -1,4 +1,5 @@
-// Package author says what the author of a placement, who last changed its spec, may read on the hub.
+// Package author says what the author of a placement may read on the hub, and what the author of an override or an envelope may write
+// there. The author of an object is the user who last changed its spec or data.
 //
 // An admission policy of the hub's chart records the author in annotations; this package reads these and asks the API server by
 // SubjectAccessReviews, and writes nothing. Its invariant: a question that could not be asked is an error, and never "no".
@@ -22,7 +23,7 @@ const (
 	userAnonymous        = "system:anonymous"
 )
 
-// Author is who last changed the spec of a placement.
+// Author is the user who last changed the spec of a placement or an override, or the data of an envelope.
 type Author struct {
 	// Name is his user name.
 	Name string
@@ -30,7 +31,7 @@ type Author struct {
 	groups string
 }
 
-// Of returns the author of a placement with these annotations, and whether one is known.
+// Of returns the author of an object with these annotations, and whether one is known.
 func Of(annotations map[string]string) (Author, bool) {
 	a := Author{Name: annotations[AnnotationName], groups: annotations[AnnotationGroups]}
 	if a.groups == "" { // a user has set the annotation of the name alone

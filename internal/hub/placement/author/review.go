@@ -26,15 +26,20 @@ const (
 	anything = "*"
 )
 
-// Right is a right to read: one object if it has a name, or else all objects of a resource, in a namespace or everywhere.
+// Right is a right to one object if it has a name, or else to all objects of a resource, in a namespace or everywhere.
 type Right struct {
+	// Verb is what the right allows; empty is the right to read: get with a name, list without.
+	Verb            string
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
 }
 
-// verb is that of the request.
+// verb returns the verb of the request.
 func (r Right) verb() string {
-	if r.Name != "" {
+	switch {
+	case r.Verb != "":
+		return r.Verb
+	case r.Name != "":
 		return "get"
 	}
 	return "list"
@@ -58,6 +63,9 @@ func (r Right) String() string {
 // UnansweredError says that the rights of an author are unknown, because the API server could not be asked, or one of its authorizers did
 // not answer.
 type UnansweredError struct{ cause error }
+
+// Unanswered returns the error that the rights of an author are unknown for a cause.
+func Unanswered(cause error) *UnansweredError { return &UnansweredError{cause} }
 
 // Error implements error.
 func (e *UnansweredError) Error() string { return e.cause.Error() }
@@ -92,10 +100,17 @@ func NewReviewer(c client.Client, clock clock.PassiveClock) *Reviewer {
 	return &Reviewer{client: c, clock: clock, answers: map[question]answer{}}
 }
 
-// Allows says whether an author has a right. The first question is whether the author may do everything, which is one for all resources.
-func (r *Reviewer) Allows(ctx context.Context, author Author, right Right) (bool, error) {
+// AllowsEverything reports whether an author may do everything, which is one question for all resources. An unanswered question is a no:
+// the next question is answered, or fails in the same way.
+func (r *Reviewer) AllowsEverything(ctx context.Context, author Author) bool {
 	everything := question{author: author, verb: anything, resource: schema.GroupResource{Group: anything, Resource: anything}}
-	if allowed, _ := r.ask(ctx, everything); allowed {
+	allowed, err := r.ask(ctx, everything)
+	return err == nil && allowed
+}
+
+// Allows says whether an author has a right. The first question is whether the author may do everything.
+func (r *Reviewer) Allows(ctx context.Context, author Author, right Right) (bool, error) {
+	if r.AllowsEverything(ctx, author) {
 		return true, nil
 	} // whatever kept it from being answered keeps the next question, unless an authorizer that does answer allows it
 	asked := question{author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name}

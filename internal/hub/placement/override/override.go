@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -29,19 +30,24 @@ type Override struct {
 	placement  *placement.PlacementRef
 	selectors  []placement.ResourceSelector
 	policy     *placement.OverridePolicy
+	// Author is the user whose rights count for what the override changes, if HasAuthor.
+	Author    author.Author
+	HasAuthor bool
 }
 
 // OfCluster returns the Override of a ClusterResourceOverride.
 func OfCluster(o *placement.ClusterResourceOverride) Override {
+	by, known := author.Of(o.Annotations)
 	return Override{NamespacedName: types.NamespacedName{Name: o.Name}, generation: o.Generation, placement: o.Spec.Placement,
-		selectors: o.Spec.ClusterResourceSelectors, policy: o.Spec.Policy}
+		selectors: o.Spec.ClusterResourceSelectors, policy: o.Spec.Policy, Author: by, HasAuthor: known}
 }
 
 // OfNamespace returns the Override of a ResourceOverride.
 func OfNamespace(o *placement.ResourceOverride) Override {
 	key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	by, known := author.Of(o.Annotations)
 	return Override{NamespacedName: key, generation: o.Generation, placement: o.Spec.Placement, selectors: o.Spec.ResourceSelectors,
-		policy: o.Spec.Policy}
+		policy: o.Spec.Policy, Author: by, HasAuthor: known}
 }
 
 // String names the override for people.
@@ -50,6 +56,14 @@ func (o Override) String() string {
 		return "ClusterResourceOverride " + o.Name
 	}
 	return "ResourceOverride " + o.NamespacedName.String()
+}
+
+// ID identifies the override, in whichever version, among those that changed a Work.
+func (o Override) ID() string { return shortHash(o.String()) }
+
+// SameAuthor reports whether two versions of an override have the same author.
+func (o Override) SameAuthor(other Override) bool {
+	return o.Author == other.Author && o.HasAuthor == other.HasAuthor
 }
 
 // version is the name of the override with the number of changes of its spec, which tools expect.
@@ -92,6 +106,8 @@ type compiled struct {
 	// problem is why it can never be applied.
 	problem string
 	hash    string
+	// standing says whether it counts.
+	standing Standing
 }
 
 // Choose returns the overrides that are for a placement and select something of it.
@@ -124,9 +140,11 @@ type Resolved struct {
 	Namespaced []placement.NamespacedName
 	// ClusterHash and NamespacedHash identify their contents; empty if there are none.
 	ClusterHash, NamespacedHash string
-	// Problem is why they cannot be applied.
-	Problem string
-	steps   []step
+	// IDs identify the overrides.
+	IDs []string
+	// Problem is why they cannot be applied, Reason the reason of the condition that says so; empty if the rules are the reason.
+	Problem, Reason string
+	steps           []step
 }
 
 // step is one rule for one member.
@@ -161,10 +179,14 @@ func (s Set) Resolve(m Member) Resolved {
 		switch {
 		case !applies && o.problem == "":
 			continue
-		case o.Namespace == "":
+		case o.standing.Reason != "" && r.Problem == "":
+			r.Reason, r.Problem = o.standing.Reason, o.standing.Message
+		}
+		r.IDs = append(r.IDs, o.ID())
+		if o.Namespace == "" {
 			r.Cluster = append(r.Cluster, o.version())
 			fmt.Fprintln(&cluster, o.Name, o.hash)
-		default:
+		} else {
 			r.Namespaced = append(r.Namespaced, placement.NamespacedName{Namespace: o.Namespace, Name: o.version()})
 			fmt.Fprintln(&namespaced, o.NamespacedName, o.hash)
 		}

@@ -32,7 +32,20 @@ type Resources struct {
 	Envelopes map[placement.ResourceIdentifier]placement.EnvelopeIdentifier
 	// Refused are the manifests in envelopes that cannot be placed. The time of their conditions is not set.
 	Refused []placement.FailedPlacement
+	// Withheld are the objects in envelopes that are left out because of the rights of the envelopes' authors.
+	Withheld []WithheldObject
 }
+
+// WithheldObject is an object that is left out of what is placed.
+type WithheldObject struct {
+	placement.ResourceIdentifier
+	// Reason is the reason of the condition that says so, Message why the object is left out.
+	Reason, Message string
+}
+
+// MayWrap says why an object in an envelope is left out because of the rights of the envelope's author, an empty reason if it is not; an
+// error if that is not known. The resource belongs to the kind of the object.
+type MayWrap func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error)
 
 // objectID identifies an object in whichever version.
 type objectID struct {
@@ -45,8 +58,8 @@ func idOf(o *unstructured.Unstructured) objectID {
 }
 
 // Unwrap replaces envelopes by their content. An envelope cannot reach further than its own kind: a ResourceEnvelope may wrap only what is in its
-// namespace, and what the fleet needs for itself is refused.
-func (s *Selector) Unwrap(objects []*unstructured.Unstructured) (Resources, error) {
+// namespace, and what the fleet needs for itself is refused. A nil mayWrap allows everything else.
+func (s *Selector) Unwrap(objects []*unstructured.Unstructured, mayWrap MayWrap) (Resources, error) {
 	if !slices.ContainsFunc(objects, isEnvelope) {
 		return Resources{Objects: objects}, nil
 	}
@@ -63,7 +76,7 @@ func (s *Selector) Unwrap(objects []*unstructured.Unstructured) (Resources, erro
 			continue
 		}
 		unwrapped[idOf(envelope)] = true
-		if err := s.unwrap(envelope, placed, &c); err != nil {
+		if err := s.unwrap(envelope, mayWrap, placed, &c); err != nil {
 			return Resources{}, err
 		}
 	}
@@ -80,7 +93,7 @@ func isEnvelopeKind(kind schema.GroupKind) bool {
 }
 
 // unwrap adds the content of one envelope, in the order of the names that its author gave.
-func (s *Selector) unwrap(envelope *unstructured.Unstructured, placed map[objectID]bool, c *Resources) error {
+func (s *Selector) unwrap(envelope *unstructured.Unstructured, mayWrap MayWrap, placed map[objectID]bool, c *Resources) error {
 	from := placement.EnvelopeIdentifier{Name: envelope.GetName(), Namespace: envelope.GetNamespace(), Type: envelope.GetKind()}
 	data, _, err := unstructured.NestedMap(envelope.Object, "data")
 	if err != nil {
@@ -96,6 +109,18 @@ func (s *Selector) unwrap(envelope *unstructured.Unstructured, placed map[object
 		resource := identify(wrapped)
 		if problem == "" && placed[idOf(wrapped)] {
 			problem = "the placement has this object already: leave one of them out"
+		}
+		if problem == "" && mayWrap != nil {
+			kind, err := s.ResourceOf(wrapped.GroupVersionKind())
+			if err != nil {
+				return err
+			}
+			if reason, message, err := mayWrap(envelope, wrapped, kind); err != nil {
+				return err
+			} else if reason != "" {
+				c.Withheld = append(c.Withheld, WithheldObject{resource, reason, message})
+				continue
+			}
 		}
 		if problem == "" {
 			placed[idOf(wrapped)] = true

@@ -54,7 +54,7 @@ func TestWhatIsWrappedIsPlacedInsteadOfItsEnvelopeOrRefused(t *testing.T) {
 		{"an envelope in an envelope", inApp, "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: c, namespace: app}}", "objects of the fleet itself"},
 		{"a name that no object can have", inApp, "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + strings.Repeat("x", 1000) + ", namespace: app}}", "longer than Kubernetes allows"},
 	} {
-		got, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{object(t, strings.Replace(c.envelope, "%", c.manifest, 1))})
+		got, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{object(t, strings.Replace(c.envelope, "%", c.manifest, 1))}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestEnvelopesAndWhatIsSelectedBesideThemArePlacedOnce(t *testing.T) {
 		object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: app}}"), object(t, configMap("plain", "")),
 		wrap("one", "{b: "+configMap("b", ", uid: u, resourceVersion: '1', ownerReferences: [{kind: X}]")+", a: {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: app}, stringData: {p: s3cret}}}"),
 		wrap("two", "{again: "+configMap("b", "")+", plain: "+configMap("plain", "")+"}"),
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,15 +123,54 @@ func (broken) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error
 
 func TestNothingIsTakenForPlaceableWhileTheHubCannotSayWhatItIs(t *testing.T) {
 	envelope := object(t, strings.Replace(inApp, "%", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}}", 1))
-	if _, err := (&Selector{Mapper: broken{}}).Unwrap([]*unstructured.Unstructured{envelope}); err == nil {
+	if _, err := (&Selector{Mapper: broken{}}).Unwrap([]*unstructured.Unstructured{envelope}, nil); err == nil {
 		t.Error("the manifest is placed")
 	}
 }
 
 func TestWithoutEnvelopesNothingIsCopied(t *testing.T) {
 	objects := []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: app}}")}
-	got, err := (&Selector{Mapper: broken{}}).Unwrap(objects)
+	got, err := (&Selector{Mapper: broken{}}).Unwrap(objects, nil)
 	if err != nil || &got.Objects[0] != &objects[0] {
 		t.Errorf("it is %v, %v", got, err)
+	}
+}
+
+// TestWhatAnAuthorMayNotWrapIsLeftOutAndTheRestIsPlaced has a reviewer that refuses Secrets.
+func TestWhatAnAuthorMayNotWrapIsLeftOutAndTheRestIsPlaced(t *testing.T) {
+	envelope := object(t, `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceEnvelope
+metadata: {name: e, namespace: app, annotations: {muster/author: eve}}
+data:
+  a: {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: app}}
+  b: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}}
+  c: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: app}}
+  d: {apiVersion: v1, kind: Secret, metadata: {name: elsewhere, namespace: kube-system}}
+`)
+	var asked []string
+	mayWrap := func(from, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error) {
+		asked = append(asked, from.GetAnnotations()["muster/author"]+" "+resource.GroupResource().String())
+		if wrapped.GetKind() == "Secret" {
+			return "Refused", "no Secrets", nil
+		}
+		return "", "", nil
+	}
+	got, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{envelope}, mayWrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"eve secrets", "eve configmaps", "eve *.example.com"}, asked); diff != "" {
+		t.Errorf("asked is (-want +got):\n%s", diff)
+	}
+	withheld := []WithheldObject{{placement.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "app", Name: "s"}, "Refused", "no Secrets"}}
+	if diff := cmp.Diff(withheld, got.Withheld); diff != "" || len(got.Objects) != 2 || len(got.Refused) != 1 {
+		t.Errorf("%d objects are placed, %d refused; withheld (-want +got):\n%s", len(got.Objects), len(got.Refused), diff)
+	}
+	unknown := errors.New("the server is busy")
+	if _, err := (&Selector{Mapper: served()}).Unwrap([]*unstructured.Unstructured{envelope}, func(_, _ *unstructured.Unstructured, _ schema.GroupVersionResource) (reason, message string, err error) {
+		return "", "", unknown
+	}); !errors.Is(err, unknown) {
+		t.Errorf("if the rights are unknown: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -60,6 +61,17 @@ type invalid string
 func (i invalid) Error() string { return string(i) }
 
 func invalidf(format string, args ...any) error { return invalid(fmt.Sprintf(format, args...)) }
+
+// ResourceOf returns the resource of a kind; of a kind that the hub does not serve the one that stands for all of its group.
+func (s *Selector) ResourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	mapping, err := s.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return author.UnknownResource(kind), nil
+	} else if err != nil {
+		return schema.GroupVersionResource{}, fmt.Errorf("looking up %s: %w", kind, err)
+	}
+	return mapping.Resource, nil
+}
 
 // resolver resolves the selectors of one placement once.
 type resolver struct {

@@ -1,0 +1,53 @@
+package placement
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// unwrap replaces envelopes by what they hold and their authors may write on the hub.
+func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
+	policies := c.policies(ctx)
+	mayWrap := func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error) {
+		if !countsAuthor(c.Config.Current().PlacementAuthorRights, envelope.GetNamespace()) {
+			return "", "", nil
+		}
+		o.reviewed = true
+		by, known := author.Of(envelope.GetAnnotations())
+		w := written{
+			name:   kube.Name(envelope.GetKind(), envelope.GetNamespace(), envelope.GetName()),
+			object: argument(envelope.GetKind(), types.NamespacedName{Namespace: envelope.GetNamespace(), Name: envelope.GetName()}),
+			author: by, hasAuthor: known, refused: removal.ReasonRefused,
+		}
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]author.Right, error) { return author.ToCreate(resource, wrapped), nil })
+		return refused.reason, refused.message, err
+	}
+	o.resources, err = c.selector.Unwrap(o.selected.Objects, mayWrap)
+	var unanswered *author.UnansweredError
+	if errors.As(err, &unanswered) {
+		o.setRightsError(err)
+		return nil
+	}
+	return err
+}
+
+// withheldObjects is the condition that names what is left out of envelopes; the zero condition if nothing is.
+func (o observed) withheldObjects() condition {
+	if len(o.resources.Withheld) == 0 {
+		return condition{}
+	}
+	var messages []string
+	for _, w := range o.resources.Withheld {
+		messages = append(messages, nameOf(w.ResourceIdentifier)+" is left out: "+w.Message)
+	}
+	return condition{metav1.ConditionFalse, o.resources.Withheld[0].Reason, list(messages)}
+}

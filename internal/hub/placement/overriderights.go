@@ -1,0 +1,125 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/admission"
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/override"
+)
+
+// reasonOverrideRefused is of an override whose author could not do on the hub what it does on members.
+const reasonOverrideRefused = "OverrideNotPermitted"
+
+// written is an override or an envelope, of which its author's rights count.
+type written struct {
+	// name is what people call it, object what kubectl does.
+	name, object string
+	author       author.Author
+	hasAuthor    bool
+	// refused is the reason if the author lacks a right.
+	refused string
+}
+
+// refusal is why something that a user wrote does not count; the zero refusal if it does.
+type refusal struct{ reason, message string }
+
+// policies returns a function that checks the admission policies, once at most, and returns why authors cannot be believed.
+func (c *Controller) policies(ctx context.Context) func() (missing string, err error) {
+	return sync.OnceValues(func() (string, error) { return c.Policies.Authors(ctx) })
+}
+
+// reviewWriting says whether the author of an override or an envelope may do on the hub what it does on members. The rights are only
+// computed if they matter.
+func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error), rights func() ([]author.Right, error)) (refusal, error) {
+	missing, err := policies()
+	switch {
+	case err != nil:
+		return refusal{}, author.Unanswered(err)
+	case missing != "":
+		return refusal{admission.ReasonMissing, fmt.Sprintf("%s: %s", w.name, missing)}, nil
+	case !w.hasAuthor:
+		return refusal{reasonAuthorUnknown, fmt.Sprintf("the author of %s is unknown: a user who may make its changes on the hub becomes its author by "+
+			"kubectl annotate%s %s=NAME, with their user name as kubectl auth whoami shows it", w.name, w.object, author.AnnotationName)}, nil
+	case c.reviewer.AllowsEverything(ctx, w.author):
+		return refusal{}, nil
+	}
+	needed, err := rights()
+	if err != nil {
+		return refusal{}, err
+	}
+	lacks, err := c.reviewer.Missing(ctx, w.author, needed)
+	if err != nil || lacks == nil {
+		return refusal{}, err
+	}
+	return refusal{w.refused, fmt.Sprintf("%s: %s, who last changed it, may not %s on the hub: grant them that right, or have a user who has it change the %s",
+		w.name, w.author.Name, lacks, strings.Fields(w.name)[0])}, nil
+}
+
+// reviewOverrides returns the overrides that count, with what keeps them from being applied. Members keep what they have of an override
+// whose author is not known, or has lost a right; an override that was never permitted is ignored and named.
+func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *observed) (override.Set, error) {
+	policies := c.policies(ctx)
+	return all.Review(func(of override.Override) (override.Standing, error) {
+		if !countsAuthor(c.Config.Current().PlacementAuthorRights, of.Namespace) {
+			return override.Standing{}, nil
+		}
+		o.reviewed = true
+		kind := "ClusterResourceOverride"
+		if of.Namespace != "" {
+			kind = "ResourceOverride"
+		}
+		w := written{name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor, refused: reasonOverrideRefused}
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]author.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
+		var unanswered *author.UnansweredError
+		switch {
+		case errors.As(err, &unanswered):
+			o.rightsErr = err
+			o.overridesHeld = true
+			return override.Standing{Reason: reasonRightsUnknown, Message: fmt.Sprintf("%s: %v%s", of, err, placedStays)}, nil
+		case err != nil:
+			return override.Standing{}, err
+		case refused == refusal{}:
+			return override.Standing{}, nil
+		case refused.reason == reasonOverrideRefused && !o.changedBy(of):
+			o.ignored = append(o.ignored, refused.message)
+			return override.Standing{Ignored: true}, nil
+		}
+		o.overridesHeld = true
+		return override.Standing{Reason: refused.reason, Message: refused.message + placedStays}, nil
+	})
+}
+
+// changedBy reports whether an override may have changed a Work that a member has.
+func (o observed) changedBy(of override.Override) bool {
+	kind := placement.AnnotationClusterOverrides
+	if of.Namespace != "" {
+		kind = placement.AnnotationOverrides
+	}
+	id := of.ID()
+	for _, current := range o.current {
+		for _, work := range current.works {
+			ids, listed := work.Annotations[placement.AnnotationOverriddenBy]
+			if work.Annotations[kind] != "" && (!listed || slices.Contains(strings.Fields(ids), id)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ignoredOverrides is the condition that names the overrides that are ignored; the zero condition if there are none.
+func (o observed) ignoredOverrides() condition {
+	if len(o.ignored) == 0 {
+		return condition{}
+	}
+	return condition{metav1.ConditionFalse, reasonOverrideRefused, "ignored: " + list(o.ignored)}
+}
