@@ -21,9 +21,6 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// agentBundle is how the names of the Bundles begin by which upstream's agents are managed: removing one would remove who removes it.
-const agentBundle = "fleet-agent"
-
 // reasonedError is an error with the reason for a condition.
 type reasonedError struct {
 	reason string

@@ -129,6 +129,17 @@ func TestWhatSomebodyKeepsOnTheMemberStays(t *testing.T) {
 	}
 }
 
+func TestABundleThatIsOnlyNamedLikeAnAgentsIsRemoved(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	r.deploy("fleet-agent-monitoring", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	r.check(r.kube.Delete(t.Context(), r.get("fleet-agent-monitoring")))
+	r.untilRemoved(run, "fleet-agent-monitoring")
+	if r.uid(r.target, "web") != "" {
+		t.Error("what it brought is there")
+	}
+}
+
 func TestHookObjectsGoWithTheirBundle(t *testing.T) {
 	r := newRig(t)
 	run := r.start()

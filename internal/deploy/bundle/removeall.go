@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
@@ -80,7 +79,7 @@ func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 		}
 		r := &removal{name: name, release: summary}
 		all = append(all, r)
-		if summary.KeepResources || strings.HasPrefix(name, agentBundle) {
+		if summary.KeepResources || d.managesAgent(name, summary) {
 			continue
 		}
 		if r.objects, err = servedObjects(ctx, d.Cluster, d.detector, summary); err != nil {

@@ -75,7 +75,7 @@ func TestAMemberThatLeavesIsEmptiedOfItsReleases(t *testing.T) {
 	held := file("held.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [example.com/hold]\ndata: {key: one}\n")
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), kept, held)
 	r.place("db", fleet.BundleDeploymentOptions{KeepResources: true}, configMap("db", "one"))
-	r.place("fleet-agent-mine", fleet.BundleDeploymentOptions{}, configMap("agent", "one"))
+	r.place("fleet-agent-mine", fleet.BundleDeploymentOptions{DefaultNamespace: r.agent}, configMap("agent", "one"))
 	for _, name := range []string{"web", "db", "fleet-agent-mine"} {
 		r.until(name, fleet.StateReady)
 	}
@@ -94,10 +94,13 @@ func TestAMemberThatLeavesIsEmptiedOfItsReleases(t *testing.T) {
 	r.eventually("one that begins anew knows it too", func() error { return second.says(fmt.Sprintf(blocked, r.target)) })
 	r.edit("held", `{"metadata":{"finalizers":null}}`)
 	r.eventually("it is over", second.over)
-	for _, name := range []string{"kept", "db", "agent"} {
+	for _, name := range []string{"kept", "db"} {
 		if _, err := r.data(name); err != nil {
 			t.Errorf("what stays is gone: %v", err)
 		}
+	}
+	if r.uid(r.agent, "agent") == "" {
+		t.Error("the agent is gone")
 	}
 	histories := &corev1.SecretList{}
 	r.check(r.kube.List(t.Context(), histories, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm"}))

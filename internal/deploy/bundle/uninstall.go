@@ -15,6 +15,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
+// agentBundle is how the names of the Bundles begin by which upstream's agents are managed.
+const agentBundle = "fleet-agent"
+
+// managesAgent says whether a release is that of a Bundle by which upstream's agent is managed, which is in the agent's namespace: to remove the release would be to
+// remove who removes it.
+func (d *Deployer) managesAgent(name string, s release.Summary) bool {
+	return strings.HasPrefix(name, agentBundle) && s.Namespace == d.Cluster.AgentNamespace
+}
+
 // prune removes the release of a deleted BundleDeployment. A removal that takes long is a problem that the agent reports: there is no status.
 func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 	err := d.removeRelease(ctx, name, of)
@@ -63,7 +72,7 @@ func (d *Deployer) uninstall(ctx context.Context, name string, of release.Summar
 	switch {
 	case of.Agent:
 		return release.Left{}, d.Cluster.Disown(of, owner)
-	case strings.HasPrefix(name, agentBundle):
+	case d.managesAgent(name, of):
 		return release.Left{}, d.Cluster.Forget(ctx, of, owner)
 	}
 	return d.Cluster.Remove(ctx, of, owner)

@@ -136,7 +136,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err := c.takeFields(ctx, acting, past.last, r); err != nil {
 		return Summary{}, err
 	}
-	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID()}
+	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, releases: past.namesOf(r.ID())}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
@@ -251,6 +251,16 @@ type past struct {
 	fresh bool
 	// failed is how many revisions have failed.
 	failed int
+	// former is the name that the objects bear of a release that was renamed and not deployed since.
+	former string
+}
+
+// namesOf are the release and what it was before it was renamed.
+func (p past) namesOf(release ID) []ID {
+	if p.former == "" {
+		return []ID{release}
+	}
+	return []ID{release, {Namespace: release.Namespace, Name: p.former}}
 }
 
 // recoverHistory marks pending revisions as failed, so that Helm goes on.
@@ -261,6 +271,11 @@ func recoverHistory(configuration *action.Configuration, name string) (past, err
 	}
 	p := past{fresh: uninstalled(history)}
 	for _, revision := range history {
+		if name := revision.Labels[labelRenamed]; name != "" {
+			p.former = name
+		} else if revision.Info.Status == common.StatusDeployed || revision.Info.Status == common.StatusSuperseded {
+			p.former = ""
+		}
 		switch status := revision.Info.Status; {
 		case status == common.StatusDeployed, status == common.StatusSuperseded:
 			p.last = revision

@@ -123,8 +123,8 @@ func (r revision) as(to ID, version int) (*corev1.Secret, error) {
 		data = map[string][]byte{"release": rewritten}
 		labels["name"], labels["version"] = to.Name, strconv.Itoa(version)
 	}
-	if to.Name != r.Name {
-		labels[labelRenamed] = "true"
+	if to.Name != r.Name && labels[labelRenamed] == "" {
+		labels[labelRenamed] = r.Name
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

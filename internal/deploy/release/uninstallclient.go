@@ -76,7 +76,7 @@ func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.Dele
 		if ofHook(info) {
 			continue
 		}
-		deleted, err := drop(r.ctx, r.acting, r.release, info)
+		deleted, err := drop(r.ctx, r.acting, []ID{r.release}, info)
 		if err != nil {
 			failures = append(failures, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +17,10 @@ import (
 type upgradeClient struct {
 	*kube.Client
 	//nolint:containedctx // Helm gives none
-	ctx     context.Context
-	acting  *Cluster
-	release ID
+	ctx    context.Context
+	acting *Cluster
+	// releases are the release, and those whose names its objects may bear still.
+	releases []ID
 }
 
 // Update implements kube.Interface.
@@ -29,7 +31,7 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 	}
 	var failures []error
 	for _, dropped := range originals.Difference(targets) {
-		deleted, err := drop(u.ctx, u.acting, u.release, dropped)
+		deleted, err := drop(u.ctx, u.acting, u.releases, dropped)
 		if err != nil {
 			failures = append(failures, err)
 		}
@@ -40,15 +42,15 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 	return result, errors.Join(failures...)
 }
 
-// drop deletes an object of a release, unless it is another's by now or kept by an annotation on the object itself.
-func drop(ctx context.Context, acting *Cluster, of ID, info *resource.Info) (deleted bool, err error) {
+// drop deletes an object of one of the releases, unless it is another's by now or kept by an annotation on the object itself.
+func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info) (deleted bool, err error) {
 	found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("looking whose %s is before it is deleted: %w", info.ObjectName(), err)
-	case HasKeepPolicy(found) || !Belongs(Summary{Name: of.Name, Namespace: of.Namespace}, found):
+	case HasKeepPolicy(found) || !slices.ContainsFunc(of, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
 		return false, nil
 	}
 	uid, background := found.GetUID(), metav1.DeletePropagationBackground
