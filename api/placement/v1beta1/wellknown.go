@@ -17,6 +17,8 @@ const (
 	AnnotationOverrides        = "kubernetes-fleet.io/parent-resource-override-snapshot-hash"
 	// AnnotationOverriddenBy on a Work has a digest of each override that changed it, with spaces between them. A Muster addition.
 	AnnotationOverriddenBy = "muster/overridden-by"
+	// AnnotationEnvelopes on a Work names the envelopes that its objects come from, one in a line, as in "ResourceEnvelope.placement.kubernetes-fleet.io shop/web". A Muster addition.
+	AnnotationEnvelopes = "muster/envelopes"
 	// AnnotationEvicted on a Work is the UID of the eviction that removes it: it is not written again before it is gone. A Muster addition.
 	AnnotationEvicted = "muster/evicted-by"
 	// AnnotationRemoved on a Work, "true", says that the hub deletes it: its agent removes at once what it applied. Of a Work that the hub placed and

@@ -101,8 +101,36 @@ func (o observed) lost() (lost []placement.ResourceIdentifier) {
 			lost = append(lost, parseIdentity(id))
 		}
 	}
+	for id := range o.wrappedIn() {
+		if !known[id] {
+			lost = append(lost, parseIdentity(id))
+		}
+	}
 	slices.SortFunc(lost, func(a, b placement.ResourceIdentifier) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	return lost
+}
+
+// wrappedIn are the envelopes that objects in Works come from. An envelope that is missing takes its objects away only if there is a cause for it, too.
+func (o observed) wrappedIn() map[string]bool {
+	all := map[string]bool{}
+	for _, current := range o.current {
+		for _, work := range current.works {
+			for id := range strings.Lines(work.Annotations[placement.AnnotationEnvelopes]) {
+				all[strings.TrimSpace(id)] = true
+			}
+		}
+	}
+	return all
+}
+
+// envelopes has the envelope of each object that comes from one.
+func (o observed) envelopes() map[string]string {
+	all := make(map[string]string, len(o.resources.Envelopes))
+	for of, from := range o.resources.Envelopes {
+		version := metav1.GroupVersion{Group: of.Group, Version: of.Version}.String()
+		all[identity(of.Kind, version, of.Namespace, of.Name)] = identity(from.Type, placement.GroupVersion.String(), from.Namespace, from.Name)
+	}
+	return all
 }
 
 // confirmation is what the annotation says to have just these objects removed, and once.

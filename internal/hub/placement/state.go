@@ -188,7 +188,7 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 func (o observed) desiredWorks() desiredWorks {
 	d := desiredWorks{
 		parts: o.parts, hash: hashParts(o.parts), index: o.before.ObservedResourceIndex,
-		applyStrategy: o.spec.Strategy.ApplyStrategy, deleteStrategy: o.spec.Strategy.DeleteStrategy,
+		applyStrategy: o.spec.Strategy.ApplyStrategy, deleteStrategy: o.spec.Strategy.DeleteStrategy, envelopes: o.envelopes(),
 	}
 	if d.hash != o.before.ResourceHash {
 		next := 0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"unique"
 
@@ -47,6 +48,8 @@ type desiredWorks struct {
 	deleteStrategy *placement.DeleteStrategy
 	// overrides are the annotations that identify what was changed for the member.
 	overrides map[string]string
+	// envelopes has the identity of the envelope of each object that comes from one, by the object's identity.
+	envelopes map[string]string
 }
 
 // home says in which part the Work of each object is that has one, by the object's identity.
@@ -211,11 +214,28 @@ func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement
 			DeleteStrategy: d.deleteStrategy},
 	}
 	maps.Copy(work.Annotations, d.overrides)
+	if from := d.envelopesOf(i); len(from) > 0 {
+		work.Annotations[placement.AnnotationEnvelopes] = strings.Join(from, "\n")
+	}
 	maps.Copy(work.Labels, delivery.RecipientLabels(to.name, to.epoch))
 	if of.Namespace != "" {
 		work.Labels[placement.LabelParentNamespace] = of.Namespace
 	}
 	return work
+}
+
+// maxEnvelopes is how many envelopes a Work names.
+const maxEnvelopes = 100
+
+// envelopesOf names the envelopes of the objects of a part.
+func (d desiredWorks) envelopesOf(i int) []string {
+	from := map[string]bool{}
+	for _, id := range d.parts[i].objects {
+		if envelope := d.envelopes[id]; envelope != "" && len(from) < maxEnvelopes {
+			from[envelope] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(from))
 }
 
 // parentOf returns the placement of a Work. A member may change the labels of its Works, but not their names: labels count only if a placement of
@@ -257,6 +277,7 @@ func replacement(have, want *placement.Work) ([]byte, error) {
 		delete(annotations, key)
 	}
 	delete(annotations, placement.AnnotationOverriddenBy)
+	delete(annotations, placement.AnnotationEnvelopes)
 	delete(annotations, cachedObjects)
 	delete(annotations, placement.AnnotationRemoved) // the hub ended before it deleted the Work, and wants it again
 	maps.Copy(annotations, want.Annotations)
