@@ -44,13 +44,15 @@ you answer, nothing is confirmed. You need the right to patch the Bundle or the 
 	return command
 }
 
-// heldValue returns the value that confirms the removal that an object waits for; empty if it waits for none.
+// heldValue returns the value that confirms the removal that an object waits for; empty if it waits
+// for none.
 func heldValue(o client.Object) string {
 	_, value := view.HeldRemoval(o)
 	return value
 }
 
-// confirm prints what the hub holds back, asks whether to remove it, and waits until the hub removes it.
+// confirm prints what the hub holds back, asks whether to remove it, and waits until the hub
+// removes it.
 func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Object, yes bool) error {
 	message, value := view.HeldRemoval(o)
 	if value == "" {
@@ -68,7 +70,8 @@ func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Objec
 	return c.follow(ctx, hub, o, "confirmed", func(o client.Object, gone bool) (bool, error) { return gone || heldValue(o) == "", nil })
 }
 
-// confirmValue confirms the removal that a value stands for, if the object that was found still waits for it.
+// confirmValue confirms the removal that a value stands for, if the object that was found still
+// waits for it.
 func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.Object, value string) error {
 	uid := o.GetUID()
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -91,7 +94,8 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 	return nil
 }
 
-// ask asks on the terminal whether to remove what was printed, and returns an error unless the user agrees.
+// ask asks on the terminal whether to remove what was printed, and returns an error unless the user
+// agrees.
 func (c *changer) ask(ctx context.Context, title string) error {
 	if file, ok := c.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return fmt.Errorf("%s waits for a confirmation, and the input is no terminal: --yes confirms what is printed above", title)

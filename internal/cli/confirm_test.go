@@ -23,7 +23,8 @@ import (
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
-// askFor has a Bundle say that a value confirms a removal, or that it was processed if there is none.
+// askFor has a Bundle say that a value confirms a removal, or that it was processed if there is
+// none.
 func askFor(b *fleet.Bundle, value string) {
 	c := fleet.Condition{Type: fleet.ConditionProcessed, Status: corev1.ConditionTrue, Reason: "Processed"}
 	if value != "" {

@@ -99,7 +99,8 @@ func TestAClusterJoinsInOneLine(t *testing.T) {
 	admin.refused("join --context cli-edge --hub-context cli-fleet --member --name other", "Secret default/hub-kubeconfig-secret on cluster cli-edge is somebody else's")
 }
 
-// importedBefore leaves what stays of an agent that a hub has installed by a kubeconfig when its namespace is deleted before it was a release of Helm.
+// importedBefore leaves what stays of an agent that a hub has installed by a kubeconfig when its
+// namespace is deleted before it was a release of Helm.
 func importedBefore(t *testing.T, cluster testkube.Cluster) {
 	t.Helper()
 	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}}

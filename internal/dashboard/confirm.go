@@ -22,7 +22,8 @@ type heldRemoval struct {
 	Value string
 }
 
-// heldFor returns the removal that a Bundle or a placement waits for, if the visitor may confirm it; else nil.
+// heldFor returns the removal that a Bundle or a placement waits for, if the visitor may confirm
+// it; else nil.
 func heldFor(ctx context.Context, v *visitor, resource string, o client.Object) (*heldRemoval, error) {
 	_, value := view.HeldRemoval(o)
 	if value == "" {
@@ -40,7 +41,8 @@ func deliveryPath(resource string, o client.Object) string {
 	return deliveriesPath + "/" + resource + "/" + view.NameOf(o)
 }
 
-// confirm confirms the removal that the visitor has seen, if the Bundle or the placement still waits for it.
+// confirm confirms the removal that the visitor has seen, if the Bundle or the placement still
+// waits for it.
 func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) error {
 	resource, err := deliveredKind(r)
 	if err != nil {

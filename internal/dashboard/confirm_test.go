@@ -16,7 +16,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// held makes a Bundle that waits for a user to confirm a removal by a value, or for nothing if the value is empty.
+// held makes a Bundle that waits for a user to confirm a removal by a value, or for nothing if the
+// value is empty.
 func (r rig) held(workspace, name, value string) *fleet.Bundle {
 	r.t.Helper()
 	b := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: workspace, Name: name}}

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
-// TestADeletedDeploymentThatCannotBeWrittenIsHeldBack deletes what is missing then: its agent would take the absence for a removal.
+// TestADeletedDeploymentThatCannotBeWrittenIsHeldBack deletes what is missing then: its agent would
+// take the absence for a removal.
 func TestADeletedDeploymentThatCannotBeWrittenIsHeldBack(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("a", nil)

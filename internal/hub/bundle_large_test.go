@@ -12,7 +12,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// TestABundleThatHasKilledTwoHubsIsSetAside leaves what two hubs that were killed would leave in their Pod.
+// TestABundleThatHasKilledTwoHubsIsSetAside leaves what two hubs that were killed would leave in
+// their Pod.
 func TestABundleThatHasKilledTwoHubsIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	f := newAlone(t, "", "--state-dir="+dir)

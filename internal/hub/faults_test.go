@@ -150,8 +150,9 @@ func (d *disturbed) faults(author *rbacv1.ClusterRoleBinding, group *fleet.Clust
 	}
 }
 
-// TestNothingGoesWhateverFails has one to three random faults at a time, of what the hub asks and of what people mistype, and deletes
-// nothing: no BundleDeployment may go, no Work may lose an object, and the member, whose agent and deployer are real, may lose none.
+// TestNothingGoesWhateverFails has one to three random faults at a time, of what the hub asks and
+// of what people mistype, and deletes nothing: no BundleDeployment may go, no Work may lose an
+// object, and the member, whose agent and deployer are real, may lose none.
 func TestNothingGoesWhateverFails(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()

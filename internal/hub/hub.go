@@ -74,7 +74,8 @@ type Options struct {
 	Holder string
 	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
 	MetricsAddress, ProbeAddress string
-	// StateDir is a directory in which a hub notes what may kill it, for the next one in its Pod; empty if there is none.
+	// StateDir is a directory in which a hub notes what may kill it, for the next one in its Pod;
+	// empty if there is none.
 	StateDir string
 	// Clock is the machine's; the real one if nil.
 	Clock clock.Clock

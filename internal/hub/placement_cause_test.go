@@ -222,7 +222,8 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	}
 }
 
-// brake sets of which percentage of its Clusters a Bundle of the workspace may be taken without being confirmed.
+// brake sets of which percentage of its Clusters a Bundle of the workspace may be taken without
+// being confirmed.
 func (f fixture) brake(share string) {
 	f.t.Helper()
 	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.workspace}}

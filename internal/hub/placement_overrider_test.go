@@ -18,7 +18,8 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// overrider is a tenant who may write overrides and envelopes in one namespace, and update its ConfigMaps.
+// overrider is a tenant who may write overrides and envelopes in one namespace, and update its
+// ConfigMaps.
 type overrider struct {
 	fixture
 	namespace, name string
@@ -83,8 +84,8 @@ policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatch
 `
 )
 
-// TestATenantsOverrideDoesOnMembersOnlyWhatTheTenantMayDoOnTheHub lets a tenant try to lift a quota and to have rights, by overrides of what a
-// platform team places.
+// TestATenantsOverrideDoesOnMembersOnlyWhatTheTenantMayDoOnTheHub lets a tenant try to lift a quota
+// and to have rights, by overrides of what a platform team places.
 func TestATenantsOverrideDoesOnMembersOnlyWhatTheTenantMayDoOnTheHub(t *testing.T) {
 	f := newFixture(t)
 	shop, m := f.guarded(), f.joined("overrider", "env=prod")
@@ -123,7 +124,8 @@ func TestATenantsOverrideDoesOnMembersOnlyWhatTheTenantMayDoOnTheHub(t *testing.
 	f.untilOverridden(crp, metav1.ConditionTrue, "OverriddenSucceeded", "")
 }
 
-// TestAnOverrideWhoseAuthorLosesTheRightTakesNothingAway takes the right to update ConfigMaps away from the author, and gives it back.
+// TestAnOverrideWhoseAuthorLosesTheRightTakesNothingAway takes the right to update ConfigMaps away
+// from the author, and gives it back.
 func TestAnOverrideWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	f := newAlone(t, "")
 	shop, m := f.shop(), f.joined("loses", "env=prod")
@@ -236,7 +238,8 @@ func TestOnlyTheUserOfARequestBecomesTheAuthorOfAnOverrideOrAnEnvelope(t *testin
 	}
 }
 
-// TestAnOverrideWithoutAnAuthorChangesNothing has an override that is older than the policy which records authors.
+// TestAnOverrideWithoutAnAuthorChangesNothing has an override that is older than the policy which
+// records authors.
 func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	f := newAlone(t, "")
 	shop, m := f.shop(), f.joined("unwritten", "env=prod")
@@ -260,7 +263,8 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	}
 }
 
-// withoutMutatingPolicy makes the cluster one that does not serve MutatingAdmissionPolicies, until the test ends.
+// withoutMutatingPolicy makes the cluster one that does not serve MutatingAdmissionPolicies, until
+// the test ends.
 func (f fixture) withoutMutatingPolicy() {
 	f.t.Helper()
 	f.t.Cleanup(func() { f.cluster.InstallTemplate(f.t, "fleet/templates/admission-placement.yaml") })

@@ -41,7 +41,8 @@ func (f fixture) podsOf(crp *placement.ClusterResourcePlacement, quota string) s
 	return "-"
 }
 
-// TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub lets a tenant try to have rights, a quota and an object of a foreign kind on members.
+// TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub lets a tenant try to have rights, a
+// quota and an object of a foreign kind on members.
 func TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub(t *testing.T) {
 	f := newFixture(t)
 	shop, m := f.shop(), f.joined("wrapper", "env=prod")
@@ -83,7 +84,8 @@ func TestATenantsEnvelopeHoldsOnlyWhatTheTenantMayWriteOnTheHub(t *testing.T) {
 	}
 }
 
-// TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway takes the right to create ConfigMaps away from the author, and gives it back.
+// TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway takes the right to create ConfigMaps away
+// from the author, and gives it back.
 func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	f := newAlone(t, "")
 	shop, m := f.shop(), f.joined("unwraps", "env=prod")
@@ -117,7 +119,8 @@ func TestAnEnvelopeWhoseAuthorLosesTheRightTakesNothingAway(t *testing.T) {
 	})
 }
 
-// TestAnEnvelopeWithoutAnAuthorIsNotPlaced has an envelope that is older than the policy which records authors.
+// TestAnEnvelopeWithoutAnAuthorIsNotPlaced has an envelope that is older than the policy which
+// records authors.
 func TestAnEnvelopeWithoutAnAuthorIsNotPlaced(t *testing.T) {
 	f := newAlone(t, "")
 	shop, m := f.shop(), f.joined("unsigned", "env=prod")

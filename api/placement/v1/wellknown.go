@@ -17,9 +17,11 @@ const (
 	// AnnotationClusterOverrides and AnnotationOverrides on a Work identify the ClusterResourceOverrides and ResourceOverrides that changed it.
 	AnnotationClusterOverrides = "kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash"
 	AnnotationOverrides        = "kubernetes-fleet.io/parent-resource-override-snapshot-hash"
-	// AnnotationOverriddenBy on a Work has a digest of each override that changed it, with spaces between them. A Muster addition.
+	// AnnotationOverriddenBy on a Work has a digest of each override that changed it, with spaces
+	// between them. A Muster addition.
 	AnnotationOverriddenBy = "muster/overridden-by"
-	// AnnotationEnvelopes on a Work names the envelopes that its objects come from, one in a line, as in "ResourceEnvelope.placement.kubernetes-fleet.io shop/web". A Muster addition.
+	// AnnotationEnvelopes on a Work names the envelopes that its objects come from, one in a line,
+	// as in "ResourceEnvelope.placement.kubernetes-fleet.io shop/web". A Muster addition.
 	AnnotationEnvelopes = "muster/envelopes"
 	// AnnotationEvicted on a Work is the UID of the eviction that removes it: it is not written again before it is gone. A Muster addition.
 	AnnotationEvicted = "muster/evicted-by"
@@ -63,8 +65,9 @@ const (
 	ConditionResourceSelected = "ResourceSelected"
 	// ConditionRolloutStarted says whether the member was asked for the resources as they are now.
 	ConditionRolloutStarted = "RolloutStarted"
-	// ConditionOverridden says whether the overrides for the member could be applied to its resources; true if there are none. On the
-	// placement it is also False, without an effect on later conditions, while overrides are ignored because of the rights of their authors.
+	// ConditionOverridden says whether the overrides for the member could be applied to its
+	// resources; true if there are none. On the placement it is also False, without an effect on
+	// later conditions, while overrides are ignored because of the rights of their authors.
 	ConditionOverridden = "Overridden"
 	// ConditionWorkSynchronized says whether the Works of the member are written.
 	ConditionWorkSynchronized = "WorkSynchronized"

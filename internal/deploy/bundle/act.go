@@ -131,8 +131,10 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	return nil
 }
 
-// confirmNewest returns an error if the release was made of a newer BundleDeployment, unless the hub has no newer one, as after it was restored. An agent that has just
-// started may be told an earlier state by an API server that lags behind, and an upgrade to that state removes what was added since.
+// confirmNewest returns an error if the release was made of a newer BundleDeployment, unless the
+// hub has no newer one, as after it was restored. An agent that has just started may be told an
+// earlier state by an API server that lags behind, and an upgrade to that state removes what was
+// added since.
 func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.BundleDeployment) error {
 	if of.release == nil || !applied.Older(is.ResourceVersion, of.release.HubVersion) {
 		return nil

@@ -163,7 +163,8 @@ func TestACorrectionReplacesWhatCannotBeChangedOnlyWithForce(t *testing.T) {
 	r.until("web", fleet.StateReady)
 }
 
-// deniesUpdates has a policy refuse what the deployer changes of ConfigMaps of a name, as invalid and with a word that is used of fields.
+// deniesUpdates has a policy refuse what the deployer changes of ConfigMaps of a name, as invalid
+// and with a word that is used of fields.
 func (r *rig) deniesUpdates(name string) {
 	r.t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.target + "-" + name}}

@@ -18,8 +18,8 @@ import (
 // agentBundle is how the names of the Bundles begin by which upstream's agents are managed.
 const agentBundle = "fleet-agent"
 
-// managesAgent says whether a release is that of a Bundle by which upstream's agent is managed, which is in the agent's namespace: to remove the release would be to
-// remove who removes it.
+// managesAgent says whether a release is that of a Bundle by which upstream's agent is managed,
+// which is in the agent's namespace: to remove the release would be to remove who removes it.
 func (d *Deployer) managesAgent(name string, s release.Summary) bool {
 	return strings.HasPrefix(name, agentBundle) && s.Namespace == d.Cluster.AgentNamespace
 }

@@ -285,7 +285,8 @@ func (d *Detector) manifests(ctx context.Context, s *Set, keys []Key) (map[Key]*
 	return manifests, nil
 }
 
-// Correct sets back the objects that were changed. With force, an object is replaced of which a field cannot be changed.
+// Correct sets back the objects that were changed. With force, an object is replaced of which a
+// field cannot be changed.
 func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions, force bool) error {
 	var keys []Key
 	for _, key := range s.keys {

@@ -31,8 +31,9 @@ var holdData = []schema.GroupKind{
 // unchangeable is how the API server says that a field keeps its value as long as the object lives.
 var unchangeable = regexp.MustCompile(`immutable|may not change|may not be changed|cannot change|updates to .+ forbidden|may not change fields other than`)
 
-// immutable returns the fields because of which an apply was refused, if each of them keeps its value as long as the object lives. Any other refusal, such as one of a policy, a
-// webhook or a quota, says nothing of the object, and would keep it from coming back.
+// immutable returns the fields because of which an apply was refused, if each of them keeps its
+// value as long as the object lives. Any other refusal, such as one of a policy, a webhook or a
+// quota, says nothing of the object, and would keep it from coming back.
 func immutable(err error) []string {
 	var refused apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &refused) || refused.Status().Details == nil {
@@ -71,8 +72,8 @@ func whyKept(s release.Summary, found, manifest *unstructured.Unstructured) stri
 	return ""
 }
 
-// replace deletes an object that cannot be set back, and creates it as it should be. The object has to be the release's, hold no data, and be
-// sure to come back.
+// replace deletes an object that cannot be set back, and creates it as it should be. The object has
+// to be the release's, hold no data, and be sure to come back.
 func (d *Detector) replace(ctx context.Context, s *Set, key Key, objects dynamic.ResourceInterface, manifest *unstructured.Unstructured, refused error) error {
 	fields := strings.Join(immutable(refused), ", ")
 	if fields == "" {

@@ -26,7 +26,8 @@ const (
 	defaultHistory = 2
 	// defaultAccount is what deployments act as that name no account, if it exists.
 	defaultAccount = "fleet-default"
-	// hubAccount is that of the hub. In its namespace only accounts with labelMayDeploy may be named.
+	// hubAccount is that of the hub. In its namespace only accounts with labelMayDeploy may be
+	// named.
 	hubAccount     = "fleet-controller"
 	labelMayDeploy = "muster/may-deploy"
 )
@@ -229,8 +230,9 @@ func (c *Cluster) actsAs(ctx context.Context, options fleet.BundleDeploymentOpti
 	}
 }
 
-// besideNoHub returns an error if the agent's namespace is the hub's, too: the accounts of the hub's charts have rights that no Bundle is meant to have, so that
-// a Bundle may name only those that are labelled for that.
+// besideNoHub returns an error if the agent's namespace is the hub's, too: the accounts of the
+// hub's charts have rights that no Bundle is meant to have, so that a Bundle may name only those
+// that are labelled for that.
 func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 	_, err := c.Kube.CoreV1().ServiceAccounts(c.AgentNamespace).Get(ctx, hubAccount, metav1.GetOptions{})
 	switch {
@@ -247,11 +249,13 @@ func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 type past struct {
 	// last is the newest revision that was deployed; nil if none was.
 	last *helm.Release
-	// fresh says that the release has to be installed: none was deployed, or the newest is uninstalled.
+	// fresh says that the release has to be installed: none was deployed, or the newest is
+	// uninstalled.
 	fresh bool
 	// failed is how many revisions have failed.
 	failed int
-	// former is the name that the objects bear of a release that was renamed and not deployed since.
+	// former is the name that the objects bear of a release that was renamed and not deployed
+	// since.
 	former string
 }
 

@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// maxFailed is how many failed revisions are kept in addition to the others until one succeeds: what they made is known from them.
+// maxFailed is how many failed revisions are kept in addition to the others until one succeeds:
+// what they made is known from them.
 const maxFailed = 8
 
-// sweepFailed deletes what failed revisions have made and a release that succeeded does not have: Helm compares only with the last revision that was
-// deployed. What cannot be deleted is logged, and goes with the Bundle.
+// sweepFailed deletes what failed revisions have made and a release that succeeded does not have:
+// Helm compares only with the last revision that was deployed. What cannot be deleted is logged,
+// and goes with the Bundle.
 func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("release", s.String())
 	rest, err := c.ofFailed(ctx, s, manifest)
@@ -29,7 +31,8 @@ func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	}
 }
 
-// ofFailed are the objects of earlier revisions that are not in a manifest, in whichever way their namespace is written.
+// ofFailed are the objects of earlier revisions that are not in a manifest, in whichever way their
+// namespace is written.
 func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*unstructured.Unstructured, error) {
 	now, err := parse([]byte(manifest))
 	if err != nil {
@@ -53,7 +56,8 @@ func (c *Cluster) ofFailed(ctx context.Context, s Summary, manifest string) ([]*
 	}), nil
 }
 
-// resolved is which object of the cluster a manifest of a release is of; "" if its kind is not served.
+// resolved is which object of the cluster a manifest of a release is of; "" if its kind is not
+// served.
 func (c *Cluster) resolved(ctx context.Context, s Summary, object *unstructured.Unstructured) (string, error) {
 	mapping, served, err := c.Find(ctx, object.GroupVersionKind())
 	if err != nil || !served {

@@ -15,7 +15,8 @@ import (
 const (
 	labelHubVersion  = "muster/hub-version"
 	labelHubRestored = "muster/hub-restored"
-	// labelRenamed is the release name that the objects of the revision bear until the release is deployed again.
+	// labelRenamed is the release name that the objects of the revision bear until the release is
+	// deployed again.
 	labelRenamed = "muster/renamed"
 	// noLabel makes Helm remove a label in an upgrade.
 	noLabel = "null"

@@ -65,8 +65,9 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 	return r.Client.Build(bytes.NewReader(encoded.Bytes()), false)
 }
 
-// Delete implements kube.Interface. What somebody keeps by an annotation on the object itself stays, as it does when its chart says so. A hook makes
-// way for the next one of its name all the same.
+// Delete implements kube.Interface. What somebody keeps by an annotation on the object itself
+// stays, as it does when its chart says so. A hook makes way for the next one of its name all the
+// same.
 func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	result, failures := &kube.Result{}, []error(nil)
 	if hooks := resources.Filter(ofHook); len(hooks) > 0 {

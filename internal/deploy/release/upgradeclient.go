@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// upgradeClient has an upgrade delete only what is still the release's. Helm deletes all that the last revision has and the next one has not, by its name.
+// upgradeClient has an upgrade delete only what is still the release's. Helm deletes all that the
+// last revision has and the next one has not, by its name.
 type upgradeClient struct {
 	*kube.Client
 	//nolint:containedctx // Helm gives none
@@ -42,7 +43,8 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 	return result, errors.Join(failures...)
 }
 
-// drop deletes an object of one of the releases, unless it is another's by now or kept by an annotation on the object itself.
+// drop deletes an object of one of the releases, unless it is another's by now or kept by an
+// annotation on the object itself.
 func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info) (deleted bool, err error) {
 	found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})
 	switch {

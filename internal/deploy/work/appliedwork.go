@@ -195,8 +195,9 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 	return c.writeResources(ctx, appliedWork, list)
 }
 
-// confirmPruning returns an error unless the hub has the Work as it was applied. The cache of an agent that has just started may have one of before an object was
-// added, which would take the object away.
+// confirmPruning returns an error unless the hub has the Work as it was applied. The cache of an
+// agent that has just started may have one of before an object was added, which would take the
+// object away.
 func (c *Controller) confirmPruning(ctx context.Context, work *placement.Work) error {
 	var now placement.Work
 	if err := c.hubLive.Get(ctx, client.ObjectKeyFromObject(work), &now); err != nil {

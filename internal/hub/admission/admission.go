@@ -28,7 +28,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// PlacementAuthor is the name of the policies that record the authors of placements, overrides and envelopes, and of their bindings.
+// PlacementAuthor is the name of the policies that record the authors of placements, overrides and
+// envelopes, and of their bindings.
 const PlacementAuthor = "muster-placement-author"
 
 // validating are the validating policies of the chart, whose bindings have the same name.
@@ -140,7 +141,8 @@ func (c *Checker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Authors returns the problem of the policies that record authors, or "" if the authors can be believed.
+// Authors returns the problem of the policies that record authors, or "" if the authors can be
+// believed.
 func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +171,8 @@ func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	return c.problem, nil
 }
 
-// refusesForgery reports whether the policy prevents objects with a forged author: a placement, an override and an envelope.
+// refusesForgery reports whether the policy prevents objects with a forged author: a placement, an
+// override and an envelope.
 func (c *Checker) refusesForgery(ctx context.Context) (bool, error) {
 	of := metav1.ObjectMeta{Namespace: c.Namespace, Name: "muster-admission-check"}
 	selectors := []placement.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "none"}}

@@ -1,7 +1,9 @@
-// Package agentchart renders the chart fleet-agent for the clusters on which the hub itself installs the agent.
+// Package agentchart renders the chart fleet-agent for the clusters on which the hub itself
+// installs the agent.
 //
-// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here but its namespace and what Helm marks the objects of a release with,
-// and nothing removed but what makes an object a hook of Helm.
+// Its invariant: the agent has one manifest in this project, the chart; nothing is added to it here
+// but its namespace and what Helm marks the objects of a release with, and nothing removed but what
+// makes an object a hook of Helm.
 package agentchart
 
 import (
@@ -75,8 +77,9 @@ func Render(values Values) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// mark makes an object one of the release that the chart is installed as: Helm can then go on with it, even after the agent's namespace was deleted and only what has
-// none is left. A hook is of no release, as with Helm itself.
+// mark makes an object one of the release that the chart is installed as: Helm can then go on with
+// it, even after the agent's namespace was deleted and only what has none is left. A hook is of no
+// release, as with Helm itself.
 func mark(object *unstructured.Unstructured, namespace string) {
 	annotations, labels := object.GetAnnotations(), object.GetLabels()
 	if _, isHook := annotations[hook]; isHook {

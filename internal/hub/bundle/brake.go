@@ -45,15 +45,16 @@ func (o observed) brake() string {
 		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
 }
 
-// brakeSetting is the share of the Clusters that have a Bundle which may lose it without being confirmed.
+// brakeSetting is the share of the Clusters that have a Bundle which may lose it without being
+// confirmed.
 type brakeSetting struct {
 	share int
 	// shareIgnored says why the share that the workspace asks for is ignored; empty if it is not.
 	shareIgnored string
 }
 
-// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to mappings it is an annotation of the Namespace, which tenants
-// cannot usually write.
+// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to mappings
+// it is an annotation of the Namespace, which tenants cannot usually write.
 func (c *Controller) brakeSetting(ctx context.Context, workspace string) brakeSetting {
 	namespace := kube.CoreMetadata("Namespace")
 	setting := brakeSetting{share: c.Config.Current().RemovalShare}

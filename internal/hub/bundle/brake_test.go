@@ -14,7 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/view"
 )
 
-// losing is a Bundle of a workspace that so many Clusters would lose, of a namespace and with a name made of a number.
+// losing is a Bundle of a workspace that so many Clusters would lose, of a namespace and with a
+// name made of a number.
 func losing(number int, namespace, name string) observed {
 	o := observed{bundle: &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "app"}}}
 	o.bundle.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionProcessed, Reason: reasonProcessed}}

@@ -63,7 +63,8 @@ type Deps struct {
 	IsAgents func(context.Context, *fleet.Bundle) (bool, error)
 	// AgentChart returns the Content of that name if the hub can make it, which all Bundles of agents name instead of having resources; else nil.
 	AgentChart func(name string) (*fleet.Content, error)
-	// StateDir is a directory that a hub which is killed leaves to the next one in its Pod; empty if there is none.
+	// StateDir is a directory that a hub which is killed leaves to the next one in its Pod; empty
+	// if there is none.
 	StateDir string
 }
 

@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// maxDeaths is how often a hub may end while it checks a Bundle before the Bundle is set aside. Once may be by chance.
+	// maxDeaths is how often a hub may end while it checks a Bundle before the Bundle is set aside.
+	// Once may be by chance.
 	maxDeaths = 2
 	// maxEntries is how many Bundles a journal keeps.
 	maxEntries = 1000
 )
 
-// journal notes in a file which Bundle is being checked that needs much memory. A hub that is killed, and started again in the same Pod, finds there what killed it.
+// journal notes in a file which Bundle is being checked that needs much memory. A hub that is
+// killed, and started again in the same Pod, finds there what killed it.
 type journal struct {
 	// path of the file; none is written if it is empty.
 	path string

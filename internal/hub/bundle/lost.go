@@ -17,7 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// lost are the BundleDeployments that somebody else than the hub has deleted, until their Bundle is reconciled.
+// lost are the BundleDeployments that somebody else than the hub has deleted, until their Bundle is
+// reconciled.
 type lost struct {
 	mu       sync.Mutex
 	byBundle map[types.NamespacedName][]*fleet.BundleDeployment
@@ -58,8 +59,9 @@ func (l *lost) take(bundle types.NamespacedName) []*fleet.BundleDeployment {
 	return all
 }
 
-// replaceLost creates deployments again that somebody has deleted and that cannot be written as the Bundle wants them at the moment. They say that they are held back: their
-// agents would take the absence of the objects for a removal.
+// replaceLost creates deployments again that somebody has deleted and that cannot be written as the
+// Bundle wants them at the moment. They say that they are held back: their agents would take the
+// absence of the objects for a removal.
 func (c *Controller) replaceLost(ctx context.Context, o observed) error {
 	key := client.ObjectKeyFromObject(o.bundle)
 	var failures []error
@@ -97,7 +99,8 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 	return nil
 }
 
-// keeps says whether a Cluster is to keep what a deployment brought that was deleted, although the Bundle cannot be delivered to it now.
+// keeps says whether a Cluster is to keep what a deployment brought that was deleted, although the
+// Bundle cannot be delivered to it now.
 func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool {
 	if !deliverable(cluster) || membership.DeliveryNamespace(cluster) != d.Namespace {
 		return false

@@ -211,7 +211,8 @@ func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool
 	return known, c.contents.ensure(ctx, key, content)
 }
 
-// noting notes in the journal that a Bundle is being checked. A hub that cannot write its journal goes on without.
+// noting notes in the journal that a Bundle is being checked. A hub that cannot write its journal
+// goes on without.
 func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
 	note := func(err error) {
 		if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// takeover is why nothing that another hub has delivered is changed or removed before a user confirms it: this hub follows stricter rules, and may fill in a
-// deployment otherwise. "" if there is nothing to confirm. A Bundle is taken over once, when this hub sees it for the first time; to change the
-// Bundle confirms, too.
+// takeover is why nothing that another hub has delivered is changed or removed before a user
+// confirms it: this hub follows stricter rules, and may fill in a deployment otherwise. "" if there
+// is nothing to confirm. A Bundle is taken over once, when this hub sees it for the first time; to
+// change the Bundle confirms, too.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	if before != nil && (before.Reason != removal.ReasonTakeover || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||

@@ -201,7 +201,8 @@ func (c *Controller) onMemberNamespace(ctx context.Context, before, after client
 	}
 }
 
-// onSettings returns requests for the Bundles of all mappings, and for those that are held back: the settings may have changed for them.
+// onSettings returns requests for the Bundles of all mappings, and for those that are held back:
+// the settings may have changed for them.
 func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcile.Request {
 	requests := c.heldBack(ctx)
 	var mappings fleet.BundleNamespaceMappingList
@@ -224,8 +225,9 @@ func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption)
 	return requests
 }
 
-// onWorkspace enqueues the Bundles of the mappings that open a namespace as it is now and did not before, or the reverse, and those that are held back in
-// a namespace whose share of removals is another one now.
+// onWorkspace enqueues the Bundles of the mappings that open a namespace as it is now and did not
+// before, or the reverse, and those that are held back in a namespace whose share of removals is
+// another one now.
 func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
 	if after != nil && before != nil && before.Annotations[fleet.AnnotationRemovalBrake] != after.Annotations[fleet.AnnotationRemovalBrake] {
 		enqueue(q, c.heldBack(ctx, client.InNamespace(after.Name)))

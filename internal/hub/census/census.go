@@ -1,5 +1,6 @@
-// Package census counts requests and Bundles, for metrics, by the states that muster get shows, and the removals that are held back. Alerts tell an administrator which
-// of them wait for a decision, and which fail.
+// Package census counts requests and Bundles, for metrics, by the states that muster get shows, and
+// the removals that are held back. Alerts tell an administrator which of them wait for a decision,
+// and which fail.
 //
 // It counts what the hub's cache has when it is asked, and writes nothing.
 package census

@@ -54,7 +54,8 @@ type Config struct {
 	Bootstrap Bootstrap
 	// Mappings says what a BundleNamespaceMapping needs to open a namespace.
 	Mappings Mappings
-	// RemovalShare is of how many percent of those that have something it may be taken without being confirmed; 100 turns that off.
+	// RemovalShare is of how many percent of those that have something it may be taken without
+	// being confirmed; 100 turns that off.
 	RemovalShare int
 	// ImportLoopback lets kubeconfigs lead to loopback addresses, which are the hub's own machine.
 	ImportLoopback bool
@@ -216,7 +217,8 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads what is allowed to authors, requests and removals, and what is kept of the audit.
+// parseBounds reads what is allowed to authors, requests and removals, and what is kept of the
+// audit.
 func (in wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
 		return err

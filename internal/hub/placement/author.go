@@ -36,7 +36,8 @@ func readsAsAuthor(setting string, s genericPlacement) bool {
 	return countsAuthor(setting, s.key.Namespace)
 }
 
-// countsAuthor reports whether the rights of the author count for an object in a namespace, or in none.
+// countsAuthor reports whether the rights of the author count for an object in a namespace, or in
+// none.
 func countsAuthor(setting, namespace string) bool {
 	return setting == config.AuthorRightsEnforce || setting == config.AuthorRightsNamespaced && namespace != ""
 }
@@ -117,7 +118,8 @@ func (o observed) selectionProblem() condition {
 	return o.unfounded
 }
 
-// withheld says what is left out because an author may not read or write it; the zero condition if nothing is.
+// withheld says what is left out because an author may not read or write it; the zero condition if
+// nothing is.
 func (o observed) withheld() condition {
 	objects := o.withheldObjects()
 	if len(o.selected.Withheld) == 0 {

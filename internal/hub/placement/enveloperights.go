@@ -40,7 +40,8 @@ func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 	return err
 }
 
-// withheldObjects is the condition that names what is left out of envelopes; the zero condition if nothing is.
+// withheldObjects is the condition that names what is left out of envelopes; the zero condition if
+// nothing is.
 func (o observed) withheldObjects() condition {
 	if len(o.resources.Withheld) == 0 {
 		return condition{}

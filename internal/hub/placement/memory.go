@@ -30,7 +30,8 @@ type placementMemory struct {
 	overridden bool
 	// reported is when its status was last written.
 	reported time.Time
-	// versionAt is when another version of what is selected was last acted on, hasty how many have followed each other without a rest.
+	// versionAt is when another version of what is selected was last acted on, hasty how many have
+	// followed each other without a rest.
 	versionAt time.Time
 	hasty     int
 	// took is how long the last reconcile took.
@@ -125,7 +126,8 @@ func (m *memory) nextReport(key types.NamespacedName) (next time.Time) {
 const (
 	// patience is how many versions of what is selected may follow each other a statusPeriod apart.
 	patience = 5
-	// rest is for how long nothing may change for the pauses to be forgotten, at least twice the last pause.
+	// rest is for how long nothing may change for the pauses to be forgotten, at least twice the
+	// last pause.
 	rest = 10 * time.Second
 	// maxPause is the longest pause.
 	maxPause = 30 * time.Second
@@ -136,7 +138,8 @@ func (p *placementMemory) pause() time.Duration {
 	return retry.Doubled(statusPeriod, p.hasty-patience+1, maxPause)
 }
 
-// nextVersion is when another version of what is selected may be acted on. An object that changes all the time would otherwise have the Works of all members written each time.
+// nextVersion is when another version of what is selected may be acted on. An object that changes
+// all the time would otherwise have the Works of all members written each time.
 func (m *memory) nextVersion(key types.NamespacedName) (next time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 )
 
-// reasonOverrideRefused is of an override whose author could not do on the hub what it does on members.
+// reasonOverrideRefused is of an override whose author could not do on the hub what it does on
+// members.
 const reasonOverrideRefused = "OverrideNotPermitted"
 
 // written is an override or an envelope, of which its author's rights count.
@@ -32,13 +33,14 @@ type written struct {
 // refusal is why something that a user wrote does not count; the zero refusal if it does.
 type refusal struct{ reason, message string }
 
-// policies returns a function that checks the admission policies, once at most, and returns why authors cannot be believed.
+// policies returns a function that checks the admission policies, once at most, and returns why
+// authors cannot be believed.
 func (c *Controller) policies(ctx context.Context) func() (missing string, err error) {
 	return sync.OnceValues(func() (string, error) { return c.Policies.Authors(ctx) })
 }
 
-// reviewWriting says whether the author of an override or an envelope may do on the hub what it does on members. The rights are only
-// computed if they matter.
+// reviewWriting says whether the author of an override or an envelope may do on the hub what it
+// does on members. The rights are only computed if they matter.
 func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error), rights func() ([]author.Right, error)) (refusal, error) {
 	missing, err := policies()
 	switch {
@@ -64,8 +66,9 @@ func (c *Controller) reviewWriting(ctx context.Context, w written, policies func
 		w.name, w.author.Name, lacks, strings.Fields(w.name)[0])}, nil
 }
 
-// reviewOverrides returns the overrides that count, with what keeps them from being applied. Members keep what they have of an override
-// whose author is not known, or has lost a right; an override that was never permitted is ignored and named.
+// reviewOverrides returns the overrides that count, with what keeps them from being applied.
+// Members keep what they have of an override whose author is not known, or has lost a right; an
+// override that was never permitted is ignored and named.
 func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *observed) (override.Set, error) {
 	policies := c.policies(ctx)
 	return all.Review(func(of override.Override) (override.Standing, error) {
@@ -116,7 +119,8 @@ func (o observed) changedBy(of override.Override) bool {
 	return false
 }
 
-// ignoredOverrides is the condition that names the overrides that are ignored; the zero condition if there are none.
+// ignoredOverrides is the condition that names the overrides that are ignored; the zero condition
+// if there are none.
 func (o observed) ignoredOverrides() condition {
 	if len(o.ignored) == 0 {
 		return condition{}

@@ -27,7 +27,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/removal"
 )
 
-// reviewing is a controller on a hub that answers reviews in one way, and whose policies have an effect, or have none, or cannot be tried.
+// reviewing is a controller on a hub that answers reviews in one way, and whose policies have an
+// effect, or have none, or cannot be tried.
 func reviewing(answer authorizationv1.SubjectAccessReviewStatus, policies string) *Controller {
 	clock := clocktesting.NewFakePassiveClock(now)
 	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {

@@ -25,8 +25,8 @@ type overridden struct {
 	// desired has no manifests: they would be as many copies of what is selected as there are members. complete makes those of one member.
 	desired desiredWorks
 	at      home
-	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps what it has. reason is the reason of the
-	// condition that says so.
+	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps
+	// what it has. reason is the reason of the condition that says so.
 	problem, reason string
 }
 

@@ -110,7 +110,8 @@ func (o observed) lost() (lost []placement.ResourceIdentifier) {
 	return lost
 }
 
-// wrappedIn are the envelopes that objects in Works come from. An envelope that is missing takes its objects away only if there is a cause for it, too.
+// wrappedIn are the envelopes that objects in Works come from. An envelope that is missing takes
+// its objects away only if there is a cause for it, too.
 func (o observed) wrappedIn() map[string]bool {
 	all := map[string]bool{}
 	for _, current := range o.current {

@@ -72,7 +72,8 @@ func TestAMessageNamesWhatWouldBeRemovedAndStaysBounded(t *testing.T) {
 	}
 }
 
-// TestAnEnvelopeThatCannotBeReadTakesNothingAway is for a hub that ended before the status of the placement listed the envelope: only the Work names it.
+// TestAnEnvelopeThatCannotBeReadTakesNothingAway is for a hub that ended before the status of the
+// placement listed the envelope: only the Work names it.
 func TestAnEnvelopeThatCannotBeReadTakesNothingAway(t *testing.T) {
 	const hook = "ValidatingWebhookConfiguration"
 	s := ofCRP(&placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})

@@ -50,8 +50,9 @@ type observed struct {
 	// be removed.
 	unfounded condition
 	overrides override.Set
-	// reviewed: the rights of a user count for what an override changes or an envelope holds. overridesHeld: an override that counts cannot
-	// be applied because of the rights of its author. ignored says of each override that does not count why.
+	// reviewed: the rights of a user count for what an override changes or an envelope holds.
+	// overridesHeld: an override that counts cannot be applied because of the rights of its author.
+	// ignored says of each override that does not count why.
 	reviewed, overridesHeld bool
 	ignored                 []string
 	// current are the Works of each member namespace, and reported what the member's agent reports of them.

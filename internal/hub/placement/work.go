@@ -48,7 +48,8 @@ type desiredWorks struct {
 	deleteStrategy *placement.DeleteStrategy
 	// overrides are the annotations that identify what was changed for the member.
 	overrides map[string]string
-	// envelopes has the identity of the envelope of each object that comes from one, by the object's identity.
+	// envelopes has the identity of the envelope of each object that comes from one, by the
+	// object's identity.
 	envelopes map[string]string
 }
 

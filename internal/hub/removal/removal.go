@@ -39,21 +39,25 @@ const (
 const (
 	// ReasonHeld is of the condition Processed of a Bundle that many Clusters would lose.
 	ReasonHeld = "RemovalHeld"
-	// ReasonTakeover is of the condition Processed of a Bundle that another hub has delivered, and of which this one would change something.
+	// ReasonTakeover is of the condition Processed of a Bundle that another hub has delivered, and
+	// of which this one would change something.
 	ReasonTakeover = "TakeoverHeld"
-	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was selected is missing without a cause.
+	// ReasonUnfounded is of the condition ResourceSelected of a placement: something that was
+	// selected is missing without a cause.
 	ReasonUnfounded = "RemovalUnfounded"
-	// ReasonWithheld is of the same condition: the author of the placement may not read something. The condition asks only if that was placed before.
+	// ReasonWithheld is of the same condition: the author of the placement may not read something.
+	// The condition asks only if that was placed before.
 	ReasonWithheld = "AuthorMayNotRead"
-	// ReasonRefused is of the same condition: the author of an envelope may not do on the hub what the envelope does on members. As above.
+	// ReasonRefused is of the same condition: the author of an envelope may not do on the hub what
+	// the envelope does on members. As above.
 	ReasonRefused = "EnvelopeNotPermitted"
 )
 
 // fewest is how many may always lose something, whatever their share is.
 const fewest = 5
 
-// Many reports whether so many of those that have something are too many to lose it by one change of something else: more than five, and more
-// than a share of them in percent.
+// Many reports whether so many of those that have something are too many to lose it by one change
+// of something else: more than five, and more than a share of them in percent.
 func Many(lose, have, share int) bool { return lose > fewest && 100*lose > share*have }
 
 // ParseShare reads a share in percent, from 0 to 100, with which nothing is ever too many.

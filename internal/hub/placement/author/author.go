@@ -1,8 +1,10 @@
-// Package author says what the author of a placement may read on the hub, and what the author of an override or an envelope may write
-// there. The author of an object is the user who last changed its spec or data.
+// Package author says what the author of a placement may read on the hub, and what the author of an
+// override or an envelope may write there. The author of an object is the user who last changed its
+// spec or data.
 //
-// An admission policy of the hub's chart records the author in annotations; this package reads these and asks the API server by
-// SubjectAccessReviews, and writes nothing. Its invariant: a question that could not be asked is an error, and never "no".
+// An admission policy of the hub's chart records the author in annotations; this package reads
+// these and asks the API server by SubjectAccessReviews, and writes nothing. Its invariant: a
+// question that could not be asked is an error, and never "no".
 package author
 
 import "strings"
@@ -23,7 +25,8 @@ const (
 	userAnonymous        = "system:anonymous"
 )
 
-// Author is the user who last changed the spec of a placement or an override, or the data of an envelope.
+// Author is the user who last changed the spec of a placement or an override, or the data of an
+// envelope.
 type Author struct {
 	// Name is his user name.
 	Name string

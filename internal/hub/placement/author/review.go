@@ -26,7 +26,8 @@ const (
 	anything = "*"
 )
 
-// Right is a right to one object if it has a name, or else to all objects of a resource, in a namespace or everywhere.
+// Right is a right to one object if it has a name, or else to all objects of a resource, in a
+// namespace or everywhere.
 type Right struct {
 	// Verb is what the right allows; empty is the right to read: get with a name, list without.
 	Verb            string
@@ -100,15 +101,17 @@ func NewReviewer(c client.Client, clock clock.PassiveClock) *Reviewer {
 	return &Reviewer{client: c, clock: clock, answers: map[question]answer{}}
 }
 
-// AllowsEverything reports whether an author may do everything, which is one question for all resources. An unanswered question is a no:
-// the next question is answered, or fails in the same way.
+// AllowsEverything reports whether an author may do everything, which is one question for all
+// resources. An unanswered question is a no: the next question is answered, or fails in the same
+// way.
 func (r *Reviewer) AllowsEverything(ctx context.Context, author Author) bool {
 	everything := question{author: author, verb: anything, resource: schema.GroupResource{Group: anything, Resource: anything}}
 	allowed, err := r.ask(ctx, everything)
 	return err == nil && allowed
 }
 
-// Allows says whether an author has a right. The first question is whether the author may do everything.
+// Allows says whether an author has a right. The first question is whether the author may do
+// everything.
 func (r *Reviewer) Allows(ctx context.Context, author Author, right Right) (bool, error) {
 	if r.AllowsEverything(ctx, author) {
 		return true, nil

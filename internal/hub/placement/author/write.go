@@ -16,21 +16,23 @@ const (
 	roles, clusterRoles                     = "roles", "clusterroles"
 )
 
-// UnknownResource stands for a kind that the hub does not serve: it takes the right to all resources of the group, because discovery
-// cannot tell which resource is meant.
+// UnknownResource stands for a kind that the hub does not serve: it takes the right to all
+// resources of the group, because discovery cannot tell which resource is meant.
 func UnknownResource(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return kind.GroupVersion().WithResource(anything)
 }
 
-// ToCreate returns the rights that an object takes which may be there already: to create and to update it. They are rights to all objects
-// of the resource in the namespace, so that an envelope of many objects takes few.
+// ToCreate returns the rights that an object takes which may be there already: to create and to
+// update it. They are rights to all objects of the resource in the namespace, so that an envelope
+// of many objects takes few.
 func ToCreate(resource schema.GroupVersionResource, o *unstructured.Unstructured) []Right {
 	return append([]Right{
 		{Verb: "create", Resource: resource, Namespace: o.GetNamespace()}, {Verb: "update", Resource: resource, Namespace: o.GetNamespace()},
 	}, toGrant(resource, o, false)...)
 }
 
-// ToPatch returns the rights that a patch of an object takes. anyRole says that the patch may change the role that a binding refers to.
+// ToPatch returns the rights that a patch of an object takes. anyRole says that the patch may
+// change the role that a binding refers to.
 func ToPatch(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
 	update := Right{Verb: "update", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}
 	return append([]Right{update}, toGrant(resource, o, anyRole)...)
@@ -41,11 +43,13 @@ func ToDelete(resource schema.GroupVersionResource, o *unstructured.Unstructured
 	return []Right{{Verb: "delete", Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// grantingGroups are the API groups with Roles and bindings. OpenShift makes Roles and bindings of RBAC out of those in its own group.
+// grantingGroups are the API groups with Roles and bindings. OpenShift makes Roles and bindings of
+// RBAC out of those in its own group.
 var grantingGroups = []string{rbacv1.GroupName, "authorization.openshift.io"}
 
-// toGrant returns the rights without which Kubernetes refuses to users that they write a Role, or bind one, that has more rights than they
-// have. Users who have these rights themselves need no escalate and bind there; here they do.
+// toGrant returns the rights without which Kubernetes refuses to users that they write a Role, or
+// bind one, that has more rights than they have. Users who have these rights themselves need no
+// escalate and bind there; here they do.
 func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured, anyRole bool) []Right {
 	if !slices.Contains(grantingGroups, resource.Group) {
 		return nil
@@ -61,7 +65,8 @@ func toGrant(resource schema.GroupVersionResource, o *unstructured.Unstructured,
 	return nil
 }
 
-// toBind returns the right to bind the role that a binding refers to, or else all roles that it could refer to.
+// toBind returns the right to bind the role that a binding refers to, or else all roles that it
+// could refer to.
 func toBind(o *unstructured.Unstructured, anyRole bool) []Right {
 	bind := Right{Verb: "bind", Resource: rbacv1.SchemeGroupVersion.WithResource(clusterRoles), Namespace: o.GetNamespace()}
 	kind, _, kindErr := unstructured.NestedString(o.Object, "roleRef", "kind")
@@ -84,8 +89,8 @@ func toBind(o *unstructured.Unstructured, anyRole bool) []Right {
 	return all
 }
 
-// Missing returns the first of some rights that an author does not have; nil if the author has all of them. The right to all objects of a
-// resource answers for each of them.
+// Missing returns the first of some rights that an author does not have; nil if the author has all
+// of them. The right to all objects of a resource answers for each of them.
 func (r *Reviewer) Missing(ctx context.Context, author Author, rights []Right) (*Right, error) {
 	for i := range rights {
 		ofAll := rights[i]

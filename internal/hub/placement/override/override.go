@@ -142,7 +142,8 @@ type Resolved struct {
 	ClusterHash, NamespacedHash string
 	// IDs identify the overrides.
 	IDs []string
-	// Problem is why they cannot be applied, Reason the reason of the condition that says so; empty if the rules are the reason.
+	// Problem is why they cannot be applied, Reason the reason of the condition that says so; empty
+	// if the rules are the reason.
 	Problem, Reason string
 	steps           []step
 }

@@ -15,7 +15,8 @@ import (
 type Standing struct {
 	// Ignored: the override changes nothing.
 	Ignored bool
-	// Reason and Message are why nothing is written to the members for which the override is meant; empty if the override can be applied.
+	// Reason and Message are why nothing is written to the members for which the override is meant;
+	// empty if the override can be applied.
 	Reason, Message string
 }
 
@@ -34,7 +35,8 @@ func (s Set) Review(review func(Override) (Standing, error)) (Set, error) {
 	return counted, nil
 }
 
-// Rights returns the rights that the override takes: those by which the author could make the same changes to these objects on the hub.
+// Rights returns the rights that the override takes: those by which the author could make the same
+// changes to these objects on the hub.
 func (o Override) Rights(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) (schema.GroupVersionResource, error)) ([]author.Right, error) {
 	var rights []author.Right
 	seen := map[author.Right]bool{}
@@ -67,8 +69,9 @@ func (o Override) Rights(objects []*unstructured.Unstructured, resourceOf func(s
 	return rights, nil
 }
 
-// changes says what the rules do to what the override selects. A patch may lead a binding to another role unless it changes subjects and
-// metadata only. A rule that cannot be applied counts as a patch.
+// changes says what the rules do to what the override selects. A patch may lead a binding to
+// another role unless it changes subjects and metadata only. A rule that cannot be applied counts
+// as a patch.
 func (o Override) changes() (patches, deletes, anyRole bool) {
 	if o.policy == nil {
 		return true, false, true

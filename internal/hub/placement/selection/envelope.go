@@ -32,7 +32,8 @@ type Resources struct {
 	Envelopes map[placement.ResourceIdentifier]placement.EnvelopeIdentifier
 	// Refused are the manifests in envelopes that cannot be placed. The time of their conditions is not set.
 	Refused []placement.FailedPlacement
-	// Withheld are the objects in envelopes that are left out because of the rights of the envelopes' authors.
+	// Withheld are the objects in envelopes that are left out because of the rights of the
+	// envelopes' authors.
 	Withheld []WithheldObject
 }
 
@@ -43,8 +44,9 @@ type WithheldObject struct {
 	Reason, Message string
 }
 
-// MayWrap says why an object in an envelope is left out because of the rights of the envelope's author, an empty reason if it is not; an
-// error if that is not known. The resource belongs to the kind of the object.
+// MayWrap says why an object in an envelope is left out because of the rights of the envelope's
+// author, an empty reason if it is not; an error if that is not known. The resource belongs to the
+// kind of the object.
 type MayWrap func(envelope, wrapped *unstructured.Unstructured, resource schema.GroupVersionResource) (reason, message string, err error)
 
 // objectID identifies an object in whichever version.

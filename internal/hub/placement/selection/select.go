@@ -62,7 +62,8 @@ func (i invalid) Error() string { return string(i) }
 
 func invalidf(format string, args ...any) error { return invalid(fmt.Sprintf(format, args...)) }
 
-// ResourceOf returns the resource of a kind; of a kind that the hub does not serve the one that stands for all of its group.
+// ResourceOf returns the resource of a kind; of a kind that the hub does not serve the one that
+// stands for all of its group.
 func (s *Selector) ResourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	mapping, err := s.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
