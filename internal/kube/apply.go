@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -140,9 +141,25 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 		return nil
 	}
 	if err := c.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), FieldOwner); err != nil {
-		return fmt.Errorf("writing the status of %s: %w", Describe(c.Scheme(), after), err)
+		return &StatusError{after, fmt.Errorf("writing the status of %s: %w", Describe(c.Scheme(), after), err)}
 	}
 	return nil
+}
+
+// StatusError says that a status could not be written.
+type StatusError struct {
+	Object client.Object
+	err    error
+}
+
+func (e *StatusError) Error() string { return e.err.Error() }
+func (e *StatusError) Unwrap() error { return e.err }
+
+// Lasts reports whether the API server refuses the status for what it says, so that it would be
+// refused again.
+func (e *StatusError) Lasts() bool {
+	return apierrors.IsInvalid(e.err) || apierrors.IsForbidden(e.err) || apierrors.IsBadRequest(e.err) ||
+		apierrors.IsRequestEntityTooLargeError(e.err) || strings.Contains(e.err.Error(), "request is too large")
 }
 
 // Describe names an object for people: kind, namespace and name.

@@ -72,7 +72,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 			return nil
 		})).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile sends the agent of a Cluster its desired version if it is admitted, and shows where it stands.

@@ -142,7 +142,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&fleet.Content{}, controller.On(c.onContent)).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.BundleList{})).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // clusterOf is the UID of the Cluster of an agent's Bundle, which alone the Bundle is for; anyCluster if it is another Bundle.

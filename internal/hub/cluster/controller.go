@@ -84,7 +84,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&fleet.ClusterList{}))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile prepares the member namespace and writes the status, or lets a deleted Cluster leave.

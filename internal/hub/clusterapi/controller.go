@@ -63,7 +63,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
 		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Secret"), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
 		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Namespace"), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 func (c *Controller) secretsIn(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {

@@ -62,7 +62,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("contentaccess").
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(c.itself)).
 		WatchesMetadata(&corev1.Namespace{}, controller.On(onNamespace)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 func (c *Controller) itself(_ context.Context, o client.Object) []reconcile.Request {

@@ -4,8 +4,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +25,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // Deps are what every controller is given.
@@ -117,14 +120,19 @@ const (
 	quietConflicts = 5
 )
 
-// RetryConflicts returns a reconciler to which a conflict is no failure: somebody wrote an object after the cache showed it, so the request is
-// reconciled again in a moment.
-func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {
+// RetryConflicts returns a reconciler to which a conflict is no failure: somebody wrote an object
+// after the cache showed it, so the request is reconciled again in a moment. A status that the API
+// server refuses is an Event of its object: else nobody but the log would say that the status is old.
+func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](afterConflict, afterConflict<<quietConflicts)
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, request)
 		if !apierrors.IsConflict(err) {
 			conflicts.Forget(request)
+			var refused *kube.StatusError
+			if errors.As(err, &refused) && refused.Lasts() {
+				recorder.Eventf(refused.Object, nil, corev1.EventTypeWarning, "StatusNotWritten", "Report", "what the status says is old: %v", refused)
+			}
 			return result, err
 		}
 		if conflicts.NumRequeues(request) >= quietConflicts {

@@ -12,10 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 func named(name string) *corev1.ConfigMap {
@@ -71,7 +76,7 @@ func TestAConflictIsReconciledAgainAndOtherErrorsAreReturned(t *testing.T) {
 		{name: "a conflict", err: fmt.Errorf("writing: %w", conflict), result: ctrl.Result{RequeueAfter: afterConflict}},
 		{name: "another error", err: failed, want: failed, result: ctrl.Result{RequeueAfter: 7}},
 	} {
-		result, err := RetryConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		result, err := RetryConflicts(nil, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			return ctrl.Result{RequeueAfter: 7}, c.err
 		})).Reconcile(t.Context(), ctrl.Request{})
 		if result != c.result || !errors.Is(err, c.want) {
@@ -83,7 +88,7 @@ func TestAConflictIsReconciledAgainAndOtherErrorsAreReturned(t *testing.T) {
 func TestConflictsThatDoNotEndAreReturned(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("written by somebody else"))
 	answer := error(conflict)
-	r := RetryConflicts(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, answer }))
+	r := RetryConflicts(nil, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, answer }))
 	for i := range quietConflicts {
 		if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict<<i {
 			t.Errorf("conflict %d: again after %s: %v", i+1, result.RequeueAfter, err)
@@ -97,5 +102,36 @@ func TestConflictsThatDoNotEndAreReturned(t *testing.T) {
 	answer = conflict
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || result.RequeueAfter != afterConflict {
 		t.Errorf("after a reconcile without one: again after %s: %v", result.RequeueAfter, err)
+	}
+}
+
+func TestAStatusThatIsRefusedIsAnEvent(t *testing.T) {
+	resource := schema.GroupResource{Resource: "configmaps"}
+	for name, row := range map[string]struct {
+		answer error
+		told   bool
+	}{
+		"invalid":          {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", nil), true},
+		"larger than etcd": {errors.New("etcdserver: request is too large"), true},
+		"forbidden":        {apierrors.NewForbidden(resource, "a", nil), true},
+		"no answer":        {errors.New("connection refused"), false},
+		"gone":             {apierrors.NewNotFound(resource, "a"), false},
+		"written":          {nil, false},
+	} {
+		refusing := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return row.answer
+			},
+		})
+		recorder := events.NewFakeRecorder(1)
+		_, err := RetryConflicts(recorder, reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+			before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
+			after := before.DeepCopy()
+			after.Status.Message = "new"
+			return ctrl.Result{}, errors.Join(errors.New("another"), kube.PatchStatus(ctx, refusing, before, after))
+		})).Reconcile(t.Context(), ctrl.Request{})
+		if (len(recorder.Events) > 0) != row.told || row.answer != nil && !errors.Is(err, row.answer) {
+			t.Errorf("%s: %d Events, %v", name, len(recorder.Events), err)
+		}
 	}
 }

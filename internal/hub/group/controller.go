@@ -56,7 +56,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("clustergroup").
 		For(&fleet.ClusterGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // relevant returns whether something changed that a group counts or selects by.

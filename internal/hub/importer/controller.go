@@ -78,7 +78,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(c.tracker.free, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile imports one cluster if that is needed.

@@ -53,7 +53,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 			return []reconcile.Request{request}
 		}))).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // request is the only one; the namespace of the Cluster is in the settings.

@@ -92,7 +92,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&clusterv1beta1.MemberClusterList{}))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &clusterv1beta1.MemberClusterList{})).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // notCreated leaves out creations, which are this controller's own.

@@ -119,7 +119,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), controller.On(c.onSettings))).
 		WatchesRawSource(c.Kinds.Again(c.Client, &placement.ClusterResourcePlacementList{}, &placement.ResourcePlacementList{})).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // isWorkspace says whether a namespace holds records of the fleet, or is one that the hub made. An error counts as yes, because there may be secrets.

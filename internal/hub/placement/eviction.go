@@ -35,7 +35,7 @@ func (c *Controller) registerEvictions(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("eviction").
 		For(&placement.ClusterResourcePlacementEviction{}).
 		WithOptions(controller.Workers(1)).
-		Complete(controller.RetryConflicts(evictor{c, &kube.Expectations{Clock: c.Clock}}))
+		Complete(controller.RetryConflicts(c.Recorder, evictor{c, &kube.Expectations{Clock: c.Clock}}))
 }
 
 // Reconcile decides on an eviction once, and executes it.

@@ -99,7 +99,7 @@ func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("work-release").
 		Watches(&placement.Work{}, controller.On(onWork)).
 		Watches(kube.Metadata(served.DefinitionKind), controller.On(onDefinition)).
-		Complete(controller.RetryConflicts(reconcile.Func(c.release)))
+		Complete(controller.RetryConflicts(c.Recorder, reconcile.Func(c.release)))
 }
 
 // release removes the agent's finalizer from a Work, if the API server confirms that the definition is being deleted.

@@ -102,7 +102,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Namespace{}, controller.On(c.onMember)).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), controller.On(c.onSettings))).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile decides on one request, acts, and reports.

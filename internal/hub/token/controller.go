@@ -75,7 +75,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&fleet.ClusterRegistration{}, controller.On(onRegistration)).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterRegistrationTokenList{})))).
 		WithOptions(controller.Workers(workers)).
-		Complete(controller.RetryConflicts(c))
+		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
 // Reconcile issues, renews or withdraws the credential of one token.
