@@ -148,6 +148,24 @@ func TestConditionsThatAreLeftOutDoNotCountAgainstReadiness(t *testing.T) {
 	r.until("engines", fleet.StateReady)
 }
 
+func TestADriftThatWasPutRightByHandIsNone(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	for _, by := range []string{"two", "three"} { // a second change shows the second
+		r.edit("web", `{"data":{"key":"`+by+`"}}`)
+		r.eventually("it is modified", func() error {
+			found := r.get("web")
+			if patches := found.Status.ModifiedStatus; len(patches) != 1 || !strings.Contains(fmt.Sprint(patches), "one") {
+				return fmt.Errorf("modified are %+v", patches)
+			}
+			return nil
+		})
+	}
+	r.edit("web", `{"data":{"key":"one"}}`)
+	r.until("web", fleet.StateReady)
+}
+
 func TestACorrectionReplacesWhatCannotBeChangedOnlyWithForce(t *testing.T) {
 	r := newRig(t)
 	r.start()

@@ -37,10 +37,16 @@ type Set struct {
 	former []Key
 }
 
-// result is the result of a comparison, which holds as long as the field digest; modified is nil if nothing was changed.
+// result is the result of a comparison; modified is nil if nothing was changed.
 type result struct {
 	summary
 	modified *fleet.ModifiedStatus
+}
+
+// outdated says whether an object has to be compared again. Who changed a field by hand owns it, so
+// that the field digest does not tell when he changes it again, or back.
+func (r result) outdated(is summary) bool {
+	return r.fields != is.fields || r.modified != nil && r.content != is.content
 }
 
 // NewSet makes the set of the objects of a release; their manifests are not kept.
@@ -110,7 +116,7 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 			}
 			return o, nil
 		}
-		if known, ok := s.results[key]; sight == applied.Absent || !ok || known.fields != is.fields {
+		if known, ok := s.results[key]; sight == applied.Absent || !ok || known.outdated(is) {
 			stale = append(stale, key)
 		}
 		if sight == applied.Present {

@@ -78,9 +78,9 @@ func (d *Detector) Use(user string, s *Set) {
 type summary struct {
 	uid     types.UID
 	created time.Time
-	// fields is the field digest.
-	fields    uint64
-	readiness readiness.Result
+	// fields is the field digest, content that of all but the status.
+	fields, content uint64
+	readiness       readiness.Result
 }
 
 func (s summary) same(other summary) bool {
@@ -89,7 +89,10 @@ func (s summary) same(other summary) bool {
 }
 
 func summarize(object *unstructured.Unstructured) summary {
-	return summary{uid: object.GetUID(), created: object.GetCreationTimestamp().Time, fields: fieldDigest(object), readiness: readiness.Of(object)}
+	return summary{
+		uid: object.GetUID(), created: object.GetCreationTimestamp().Time,
+		fields: fieldDigest(object), content: applied.ContentDigest(object), readiness: readiness.Of(object),
+	}
 }
 
 // fieldDigest is a digest of whose release an object is and which of its fields were deployed. An upstream agent did not deploy by server-side
