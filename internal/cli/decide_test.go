@@ -209,7 +209,7 @@ func TestTheValuesOfATokenHaveTheAddressOfTheHub(t *testing.T) {
 func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	r := newRig(t)
 	admin := of(t, r.Cluster, r.Account(t, "cli-admin", "cluster-admin"))
-	const create = "token create web -n team --ttl 24h --max 1 --label env=prod --cluster web"
+	const create = "token create web -n team --label env=prod --cluster web" // for one cluster and a day
 	out, said, err := admin.run(strings.Fields(create)...)
 	if line := "muster join --token ey"; err != nil || !strings.HasPrefix(out, line) || !strings.Contains(out, " --hub-url "+r.Config.Host+" --hub-ca LS0t") || strings.Contains(out, "--client-id") {
 		t.Errorf("%v\n%s\n%s", err, said, out)
@@ -227,6 +227,12 @@ func TestATokenComesWithTheLineThatRegisters(t *testing.T) {
 	r.check(r.Get(context.Background(), client.ObjectKey{Namespace: "team", Name: "web"}, token))
 	if spec := token.Spec; spec.TTL.Duration != 24*time.Hour || *spec.MaxRegistrations != 1 || spec.Labels["env"] != "prod" || spec.ClusterName != "web" || spec.Approval != "" {
 		t.Errorf("the token is %+v", spec)
+	}
+	admin.says("token create any -n team --ttl 0 --max 0 --hub-url https://hub.example.com", "muster join --token ey")
+	endless := &fleet.ClusterRegistrationToken{}
+	r.check(r.Get(context.Background(), client.ObjectKey{Namespace: "team", Name: "any"}, endless))
+	if endless.Spec.TTL != nil || endless.Spec.MaxRegistrations != nil {
+		t.Errorf("the token without end is %+v", endless.Spec)
 	}
 	admin.says(create+" -o values --hub-url https://hub.example.com", "\napiServerURL: https://hub.example.com\n", "\ntoken: ey", "\ntokenName: web\n")
 	admin.says(create+" -o token", "ey")

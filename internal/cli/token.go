@@ -72,22 +72,25 @@ func newTokenCreate(streams genericiooptions.IOStreams, h *access) *cobra.Comman
 		Use:   "create NAME",
 		Short: "Make a registration token, and print the line that registers a cluster with it",
 		Long: `create makes a ClusterRegistrationToken in a workspace (--namespace, else ` + defaultWorkspace + `) and prints the line that registers a cluster with it, to be run where the cluster is: of
-muster, or of helm. Whoever has that line can register as the token allows: say how long and how often. Given again with the same flags it prints the line again.`,
+muster, or of helm. Whoever has that line can register as the token allows: one cluster within a day, unless you say otherwise. Given again with the same flags it prints the line again.`,
 		Example: `  # For one cluster, within a day.
-  muster token create web --ttl 24h --max 1
+  muster token create web
+
+  # For any number of clusters, without end.
+  muster token create web --ttl 0 --max 0
 
   # Its Cluster is named web and gets a label that no agent can choose; somebody approves it.
-  muster token create web --ttl 24h --cluster web --label stamped.muster/env=prod --approve
+  muster token create web --cluster web --label stamped.muster/env=prod --approve
 
   # The values for the chart fleet-agent, for GitOps.
-  muster token create web --ttl 24h --output values > values.yaml`,
+  muster token create web --output values > values.yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(command *cobra.Command, args []string) error { return i.run(command.Context(), args[0]) },
 	}
 	flags := command.Flags()
-	flags.DurationVar(&i.ttl, "ttl", 0, "how long clusters can register with it, such as 24h; 0 for without end")
-	flags.Int32Var(&i.most, "max", 0, "how many clusters can register with it; 0 for any number")
+	flags.DurationVar(&i.ttl, "ttl", 24*time.Hour, "how long clusters can register with it; 0 for without end")
+	flags.Int32Var(&i.most, "max", 1, "how many clusters can register with it; 0 for any number")
 	flags.StringToStringVar(&i.labels, "label", nil, "a label that each Cluster gets that registers with it, such as env=prod")
 	flags.BoolVar(&i.manual, "approve", false, "somebody has to approve each request that is made with it")
 	flags.StringVar(&i.cluster, "cluster", "", "the only Cluster that can register with it")

@@ -20,12 +20,14 @@ muster doctor --hub-context hub
 kubectl create namespace clusters
 kubectl label namespace clusters muster/approve-members=true
 
-muster token create web --ttl 24h --max 1
+muster token create web
 delete_token
-muster token create web --ttl 24h --output values > values.yaml
+muster token create web --ttl 0 --max 0
 delete_token
-muster token create web --ttl 24h --cluster web --label stamped.muster/env=prod --approve
-token=$(muster token create web --ttl 24h --cluster web --label stamped.muster/env=prod --approve --output token)
+muster token create web --output values > values.yaml
+delete_token
+muster token create web --cluster web --label stamped.muster/env=prod --approve
+token=$(muster token create web --cluster web --label stamped.muster/env=prod --approve --output token)
 ca=$(kubectl config view --raw --minify --flatten -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
 muster doctor --context edge-1 --hub-context hub
 muster join --context edge-1 --token TOKEN --hub-url https://hub.example.com:6443 --hub-ca BASE64 &
