@@ -16,8 +16,12 @@ var secretText = regexp.MustCompile(`(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:
 	`|(?i:bearer|basic) +[A-Za-z0-9+/=._~-]{8,}` +
 	`|://[^/\s@"\\]+@`)
 
-// scrub leaves out of a text what lets somebody in.
+// drifted is how a message quotes what was changed of an object on a member.
+var drifted = regexp.MustCompile(`(?s) modified \{.*`)
+
+// scrub leaves out of a text what lets somebody in, and what an object has been changed to.
 func scrub(text string) string {
+	text = drifted.ReplaceAllString(text, " modified "+redacted)
 	return secretText.ReplaceAllStringFunc(text, func(found string) string {
 		if found[0] == ':' {
 			return "://" + redacted + "@"
@@ -35,13 +39,14 @@ var hidden = map[string][][]string{
 	"InternalMemberCluster": {{"spec", "credential", "sealed"}},
 }
 
-// maybeSecret says whether a field of an object of any kind may hold a secret: the data of Secrets, files and values of Bundles, what overrides set, and the environment,
-// the arguments and the command of containers.
+// maybeSecret says whether a field of an object of any kind may hold a secret: the data of Secrets,
+// files and values of Bundles, what overrides set, what differs on members, and the environment, the
+// arguments and the command of containers.
 func maybeSecret(kind string, in map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":
 		return kind != "ConfigMap"
-	case "stringData", "content", "overlays", "args", "command":
+	case "stringData", "content", "overlays", "args", "command", "patch", "valueInHub", "valueInMember":
 		return true
 	case "values", "valuesFiles", "templateValues":
 		_, selects := in["operator"]

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +52,25 @@ func unpacked(t *testing.T, path string) map[string]string {
 }
 
 // TestASupportBundleHasNoSecrets plants secrets wherever users and agents may have put some.
+func TestWhatDiffersOnMembersIsNotShown(t *testing.T) {
+	const planted = "pl4nted"
+	o := &unstructured.Unstructured{Object: map[string]any{"kind": "BundleDeployment", "status": map[string]any{
+		"modifiedStatus":   []any{map[string]any{"kind": "ConfigMap", "name": "web", "patch": `{"data":{"password":"` + planted + `"}}`}},
+		"failedPlacements": []any{map[string]any{"observedDiffs": []any{map[string]any{"path": "/spec/env", "valueInHub": planted, "valueInMember": planted}}}},
+		"conditions":       []any{map[string]any{"type": "Ready", "message": `configmap.v1 shop/web modified {"data":{"password":"` + planted + `"}}; secret.v1 shop/a missing`}},
+	}}}
+	redact(o)
+	text, err := json.Marshal(o)
+	if err != nil || strings.Contains(string(text), planted) {
+		t.Errorf("it has a secret (%v): %s", err, text)
+	}
+	for _, part := range []string{`"name":"web"`, `"path":"/spec/env"`, "configmap.v1 shop/web modified REDACTED"} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("it lacks %s: %s", part, text)
+		}
+	}
+}
+
 func TestASupportBundleHasNoSecrets(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
 	c, ctx := cluster.Client(t), context.Background()
