@@ -24,27 +24,40 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// act writes what the plan releases and what else changed, and deletes the deployments of Clusters that the Bundle is not for. It returns how many
-// deployments are new. A write that fails is noted at its target, and the others go on.
-func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, err error) {
-	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
-		return 0, err
-	}
-	var fresh, changed []int
+// batch is how many deployments of a Bundle are written before the Bundle is looked at again, so that
+// a pause or a revert of it counts in the middle of a large fleet, and other Bundles have their turn.
+const batch = 512
+
+// due are the targets whose deployments are to be created and changed now, a batch of them; more says
+// that others follow, which the plan does not release yet.
+func (o observed) due(p plan) (fresh, changed []int, more bool) {
 	for i, t := range o.targets {
 		switch {
 		case !t.needsWrite(p.release[i]):
+		case len(fresh)+len(changed) == batch:
+			more, p.release[i] = true, false
 		case t.deployment == nil:
 			fresh = append(fresh, i)
 		default:
 			changed = append(changed, i)
 		}
 	}
+	return fresh, changed, more
+}
+
+// act writes what the plan releases and what else changed, a batch of it, and deletes the deployments
+// of Clusters that the Bundle is not for. It returns how many deployments are new, and whether more is
+// to be written. A write that fails is noted at its target, and the others go on.
+func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, more bool, err error) {
+	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
+		return 0, false, err
+	}
+	fresh, changed, more := o.due(p)
 	if len(fresh) > 0 {
 		// After a restore the cache of BundleDeployments may know of it before that of Bundles. A BundleDeployment that is made then is deleted a moment later, and its
 		// agent would take that for the deletion of what it has had all along, which the snapshot does not know.
 		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	write := func(indexes []int, atOnce int) error {
@@ -63,7 +76,7 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 	for _, i := range slices.Concat(fresh, changed) {
 		known.recordAnswer(o.targets[i])
 	}
-	return len(fresh), err
+	return len(fresh), more, err
 }
 
 // forEach does something with each of n objects, so many at once, and returns all errors.

@@ -59,11 +59,14 @@ func TestAWorkspaceSetsItsOwnBrake(t *testing.T) {
 }
 
 func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
+	few := losing(5, "clusters", "c%d")
+	few.targets = make([]target, 1) // which keeps it
 	for name, row := range map[string]struct {
 		o    observed
 		want string
 	}{
-		"few are taken away":       {losing(5, "clusters", "c%d"), ""},
+		"few are taken away":       {few, ""},
+		"all of several":           {losing(2, "clusters", "c%d"), "2 of the 2 Clusters that have it would lose it, although the Bundle has not changed: c0, c1; "},
 		"those of its workspace":   {losing(6, "clusters", "c%d"), "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; "},
 		"those of another one":     {losing(6, "team", "c%d"), ": team/c0, team/c1, team/c2, team/c3, team/c4, team/c5; "},
 		"of many the first ten":    {losing(1000, "clusters", "c%03d"), ": c000, c001, c002, c003, c004, c005, c006, c007, c008, c009 and 990 more; "},

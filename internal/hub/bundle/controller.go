@@ -189,11 +189,14 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	planned := decide(seen)
-	created, actErr := c.act(ctx, seen, planned)
+	created, more, actErr := c.act(ctx, seen, planned)
 	wait, err := c.report(ctx, seen, planned, created)
 	displayIn, displayErr := c.updateDisplays(ctx, seen)
 	if err := errors.Join(actErr, err, displayErr); err != nil {
 		return ctrl.Result{}, err
+	}
+	if more {
+		wait = sooner(wait, gather)
 	}
 	return ctrl.Result{RequeueAfter: sooner(wait, displayIn)}, nil
 }

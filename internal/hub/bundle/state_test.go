@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -142,5 +143,26 @@ func TestDescribe(t *testing.T) {
 		if diff := cmp.Diff(c.want, describe(c.seen, decide(c.seen), 0, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
+	}
+}
+
+func TestALargeFleetIsWrittenInBatches(t *testing.T) {
+	var o observed
+	p := plan{}
+	for i := range 2*batch + 1 {
+		next := targetAt(fmt.Sprintf("c%d", i), func(t *target) {
+			if i%2 == 0 {
+				t.deployment = nil
+			}
+		})
+		o.targets, p.release = append(o.targets, next), append(p.release, true)
+	}
+	fresh, changed, more := o.due(p)
+	if len(fresh) != batch/2 || len(changed) != batch/2 || !more || !p.release[batch-1] || p.release[batch] {
+		t.Errorf("%d are created, %d changed, and others follow: %t", len(fresh), len(changed), more)
+	}
+	o.targets, p.release = o.targets[:batch], p.release[:batch]
+	if _, _, more := o.due(p); more {
+		t.Error("after a whole batch others follow")
 	}
 }

@@ -53,12 +53,17 @@ const (
 	ReasonRefused = "EnvelopeNotPermitted"
 )
 
-// fewest is how many may always lose something, whatever their share is.
+// fewest is how many may always lose something, unless they are all that have it.
 const fewest = 5
 
 // Many reports whether so many of those that have something are too many to lose it by one change
-// of something else: more than five, and more than a share of them in percent.
-func Many(lose, have, share int) bool { return lose > fewest && 100*lose > share*have }
+// of something else: more than five and more than a share of them in percent, or all of several.
+func Many(lose, have, share int) bool {
+	if share >= 100 {
+		return false
+	}
+	return lose > fewest && 100*lose > share*have || lose == have && lose > 1
+}
 
 // ParseShare reads a share in percent, from 0 to 100, with which nothing is ever too many.
 func ParseShare(text string) (share int, ok bool) {

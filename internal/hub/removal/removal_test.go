@@ -17,8 +17,8 @@ func TestMany(t *testing.T) {
 		lose, have, share int
 		many              bool
 	}{
-		{0, 0, 20, false}, {5, 5, 20, false}, {6, 6, 20, true}, {6, 29, 20, true}, {6, 30, 20, false}, {200, 1000, 20, false}, {201, 1000, 20, true},
-		{5, 5, 0, false}, {6, 1000, 0, true}, {500, 1000, 50, false}, {501, 1000, 50, true}, {1000, 1000, 99, true}, {1000, 1000, 100, false},
+		{0, 0, 20, false}, {1, 1, 20, false}, {2, 2, 20, true}, {5, 5, 20, true}, {5, 6, 20, false}, {6, 6, 20, true}, {6, 29, 20, true}, {6, 30, 20, false}, {200, 1000, 20, false}, {201, 1000, 20, true},
+		{5, 6, 0, false}, {5, 5, 100, false}, {6, 1000, 0, true}, {500, 1000, 50, false}, {501, 1000, 50, true}, {1000, 1000, 99, true}, {1000, 1000, 100, false},
 	} {
 		if got := Many(row.lose, row.have, row.share); got != row.many {
 			t.Errorf("%d of %d are many beside a share of %d: %t", row.lose, row.have, row.share, got)
