@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -151,15 +152,21 @@ func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, value
 	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: say --name %s, or muster leave %s first", cluster.role, name, name, name)
 }
 
-// neverJoined says whether the agent of a MemberCluster has joined no hub yet: it still has but the token that this command has given it, for which a hub gives it a credential
-// of its own, in the namespace of its release's objects.
+// neverJoined says whether the agent of a MemberCluster has joined no hub yet: it still has but the
+// token that this command has given it, for which a hub gives it a credential of its own, in the
+// namespace of its release's objects, and it is not ready, as it is from when it has joined.
 func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, error) {
 	token, credential := kube.CoreMetadata("Secret"), kube.CoreMetadata("Secret")
 	if err := c.Get(ctx, memberToken, token); err != nil || token.Labels[labelMadeBy] != madeByUs {
 		return false, client.IgnoreNotFound(err)
 	}
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.MemberAgentCredentialSecret}, credential)
-	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	if !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	agent := &appsv1.Deployment{}
+	err = c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: memberAgent.Name}, agent)
+	return agent.Status.ReadyReplicas == 0, client.IgnoreNotFound(err)
 }
 
 // memberThere is the MemberCluster of that name, which has to have the same identity; nil if there is none.

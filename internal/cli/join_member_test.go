@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,14 +71,19 @@ func TestAnAgentWithACredentialOfItsOwnHasJoined(t *testing.T) {
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}}}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name}}
 	credential := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: naming.MemberAgentCredentialSecret}}
+	agent := func(ready int32) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: memberAgent.Name}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+	}
 	for what, row := range map[string]struct {
 		has   []client.Object
 		never bool
 	}{
-		"nothing":                           {nil, false},
-		"a token that somebody else made":   {[]client.Object{theirs}, false},
-		"a token of join":                   {[]client.Object{token}, true},
-		"that, and a credential of its own": {[]client.Object{token, credential}, false},
+		"a token, and an agent that is ready": {[]client.Object{token, agent(1)}, false},
+		"a token, and one that is not":        {[]client.Object{token, agent(0)}, true},
+		"nothing":                             {nil, false},
+		"a token that somebody else made":     {[]client.Object{theirs}, false},
+		"a token of join":                     {[]client.Object{token}, true},
+		"that, and a credential of its own":   {[]client.Object{token, credential}, false},
 	} {
 		h := newAccess()
 		c := &checked{access: h, Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(row.has...).Build()}
