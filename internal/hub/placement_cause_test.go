@@ -194,7 +194,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 	}
 	f.observedOn(b, 6)
 	f.change(group, func() { group.Spec.Selector.MatchLabels["env"] = "production" })
-	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
+	f.untilBundle("app", "Processed", corev1.ConditionFalse, "6 of the 6 Clusters that have it would lose it, although the Bundle has not changed: c0, c1, c2, c3, c4, c5; ")
 	f.observedOn(b, 0) // an edit of something else confirms nothing
 	for _, p := range places {
 		if is := p.deployment("app", there); is.UID != before[p.name] {
@@ -202,7 +202,7 @@ func TestAGroupThatWouldTakeABundleFromManyClustersIsAskedAbout(t *testing.T) {
 		}
 	}
 	f.brake("half")
-	held = f.untilBundle("app", "Processed", corev1.ConditionFalse, `of Namespace `+f.workspace+` is "half", which is no percentage from 0 to 100, and is ignored`)
+	held := f.untilBundle("app", "Processed", corev1.ConditionFalse, `of Namespace `+f.workspace+` is "half", which is no percentage from 0 to 100, and is ignored`)
 	asked := confirmation.FindStringSubmatch(kube.FindCondition(held.Status.Conditions, fleet.ConditionProcessed).Message)
 	f.change(b, func() { metav1.SetMetaDataAnnotation(&b.ObjectMeta, fleet.AnnotationConfirmRemoval, asked[1]) })
 	for _, p := range places {
