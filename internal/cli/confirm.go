@@ -26,9 +26,9 @@ func newConfirm(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := c.command(&cobra.Command{
 		Use:   "confirm [bundles|placements] NAME",
 		Short: "Confirm a removal that the hub holds back",
-		Long: `confirm has the hub remove from members what it holds back: a Bundle that many Clusters would lose by a change of something else, or objects of a placement that are
-missing without a cause. The command prints what would be removed and asks; --yes confirms without asking. If the hub would remove something else by the time that
-you answer, nothing is confirmed. You need the right to patch the Bundle or the placement.`,
+		Long: `confirm has the hub do on members what it holds back: remove a Bundle that many Clusters would lose by a change of something else, or objects of a placement that are
+missing without a cause, or change what another hub has delivered. The command prints what would be done and asks; --yes confirms without asking. If the hub would do
+something else by the time that you answer, nothing is confirmed. You need the right to patch the Bundle or the placement.`,
 		Example: `  # What is held back, and why?
   muster explain bundles clusters/web
 
@@ -94,13 +94,13 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 	return nil
 }
 
-// ask asks on the terminal whether to remove what was printed, and returns an error unless the user
+// ask asks on the terminal whether to do what was printed, and returns an error unless the user
 // agrees.
 func (c *changer) ask(ctx context.Context, title string) error {
 	if file, ok := c.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return fmt.Errorf("%s waits for a confirmation, and the input is no terminal: --yes confirms what is printed above", title)
 	}
-	if _, err := fmt.Fprint(c.ErrOut, "Remove that from members? Type yes to confirm: "); err != nil {
+	if _, err := fmt.Fprint(c.ErrOut, "Have the hub do that on members? Type yes to confirm: "); err != nil {
 		return err
 	}
 	answer := make(chan string, 1)
