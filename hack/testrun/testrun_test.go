@@ -160,3 +160,18 @@ func TestReport(t *testing.T) {
 		t.Errorf("a job without control planes: %v", err)
 	}
 }
+
+func TestOnlyTheRaceDetectorTakesWhatTheProgramsAreNotCompiledWith(t *testing.T) {
+	for name, row := range map[string]struct {
+		flags             []string
+		args, environment string
+	}{
+		"without it": {[]string{"-timeout=40m"}, "test -json -ldflags=-s -trimpath -timeout=40m a b", "CGO_ENABLED=0"},
+		"with it":    {[]string{"-timeout=40m", "-race"}, "test -json -ldflags=-s -timeout=40m -race a b", ""},
+	} {
+		args, environment := job{flags: row.flags, packages: []string{"a", "b"}}.command()
+		if got := strings.Join(args, " "); got != row.args || strings.Join(environment, " ") != row.environment {
+			t.Errorf("%s: %s with %v", name, got, environment)
+		}
+	}
+}
