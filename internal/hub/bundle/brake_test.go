@@ -75,6 +75,9 @@ func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 		got := row.o.brake()
 		conditions := []fleet.Condition{processed(row.o, nil)}
 		message, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: conditions}})
+		if is := ready(row.o, fleet.BundleSummary{}); (is.Reason == removal.ReasonHeld) != (got != "") {
+			t.Errorf("%s: Ready is %+v", name, is)
+		}
 		if message != got || !strings.HasSuffix(got, value) || (value == "") != (got == "") {
 			t.Errorf("%s: of %s users see %q to be confirmed by %q", name, got, message, value)
 		}

@@ -95,6 +95,9 @@ func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus
 	after.Summary = rollup.Summarize(entries)
 	after.Display.ReadyClusters = rollup.Ready(after.Summary)
 	after.Display.State = string(rollup.Worst(after.Summary))
+	if o.waits() != "" {
+		after.Display.State = string(fleet.StatePending)
+	}
 	after.MaxUnavailable, after.MaxUnavailablePartitions = p.maxUnavailable, p.maxUnavailablePartitions
 	after.Unavailable, after.UnavailablePartitions = p.unavailable, p.unavailablePartitions
 	after.MaxNew = maxNewOf(o.bundle)
@@ -131,10 +134,26 @@ func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus 
 	return partitions[:min(len(partitions), maxPartitions)]
 }
 
-func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
+// waits is the reason for which something about the Bundle waits for a user to confirm it; "" if
+// nothing does.
+func (o observed) waits() string {
 	switch {
 	case o.problem != nil:
+		return ""
+	case o.takeover() != "":
+		return removal.ReasonTakeover
+	case o.brake() != "":
+		return removal.ReasonHeld
+	}
+	return ""
+}
+
+func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
+	switch reason := o.waits(); {
+	case o.problem != nil:
 		return kube.Condition(fleet.ConditionReady, false, reasonInvalid, o.problem.Error())
+	case reason != "":
+		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm what the condition Processed says")
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
 		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "it has no targets and is deployed nowhere")
 	case len(o.targets) == 0:
