@@ -24,9 +24,9 @@ const (
 	// AnnotationConfirmRemoval on a Bundle has a value that the hub has asked for: the Bundle is taken from many Clusters, although it has
 	// not changed. A Muster addition.
 	AnnotationConfirmRemoval = "muster/confirm-removal"
-	// AnnotationRemovalBrake on the Namespace of a workspace says, for its Bundles and instead of
-	// the hub's setting, of which percentage of the Clusters that have a Bundle it may be taken
-	// without being confirmed: 0 to 100, with which nothing is held back. A Muster addition.
+	// AnnotationRemovalBrake on the Namespace of a workspace replaces the hub's removalBrake.share
+	// for the Bundles in it: the percentage, 0 to 100, of the Clusters with a Bundle that may lose it
+	// without confirmation. With 100 nothing is held back. A Muster addition.
 	AnnotationRemovalBrake = "muster/removal-brake"
 	// AnnotationBundlesFrom on a Namespace consents to the BundleNamespaceMappings of other namespaces, which it lists with commas between them. A Muster
 	// addition.

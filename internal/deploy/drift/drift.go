@@ -43,8 +43,8 @@ type result struct {
 	modified *fleet.ModifiedStatus
 }
 
-// outdated says whether an object has to be compared again. Who changed a field by hand owns it, so
-// that the field digest does not tell when he changes it again, or back.
+// outdated says whether an object has to be compared again. A user who changes a field by hand owns
+// it from then on, so the field digest does not change when the user changes it again, or back.
 func (r result) outdated(is summary) bool {
 	return r.fields != is.fields || r.modified != nil && r.content != is.content
 }

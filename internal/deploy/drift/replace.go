@@ -23,7 +23,7 @@ import (
 // goneWithin is how long an object that is replaced may take to go.
 const goneWithin = 30 * time.Second
 
-// holdData are the kinds that are never replaced: with such an object goes what it holds.
+// holdData are the kinds that are never replaced: deleting such an object deletes what it holds.
 var holdData = []schema.GroupKind{
 	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 }

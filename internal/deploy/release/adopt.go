@@ -75,12 +75,12 @@ func adopt(configuration *action.Configuration, r Request) (Request, error) {
 	if err != nil {
 		return r, fmt.Errorf("reading what was set in release %s: %w", r.Release, err)
 	}
-	HasKeepPolicy, err := json.Marshal(own)
+	values, err := json.Marshal(own)
 	if err != nil {
 		return r, fmt.Errorf("encoding what was set in release %s: %w", r.Release, err)
 	}
 	r.Values = loader.MergeMaps(loader.MergeMaps(own, r.Values), map[string]any{"internal": map[string]any{"joinedWith": digestOfToken(own)}})
-	r.Chart.Metadata.Annotations[annotationOwnValues] = string(HasKeepPolicy)
+	r.Chart.Metadata.Annotations[annotationOwnValues] = string(values)
 	return r, nil
 }
 

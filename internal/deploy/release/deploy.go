@@ -129,19 +129,19 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 			return Summary{}, err
 		}
 	}
-	past, err := recoverHistory(configuration, r.Release)
+	was, err := recoverHistory(configuration, r.Release)
 	if err != nil {
 		return Summary{}, err
 	}
-	configuration.Releases.MaxHistory += min(past.failed, maxFailed)
-	if err := c.takeFields(ctx, acting, past.last, r); err != nil {
+	configuration.Releases.MaxHistory += min(was.failed, maxFailed)
+	if err := c.takeFields(ctx, acting, was.last, r); err != nil {
 		return Summary{}, err
 	}
-	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, releases: past.namesOf(r.ID())}
+	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, releases: was.namesOf(r.ID())}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
-	if past.fresh {
+	if was.fresh {
 		made, err = install(ctx, configuration, r, after)
 	} else {
 		made, err = upgrade(ctx, configuration, r, after)
@@ -155,7 +155,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
 		Agent: r.Agent,
 	}
-	if past.failed > 0 && !r.Agent {
+	if was.failed > 0 && !r.Agent {
 		c.sweepFailed(ctx, is, made.Manifest)
 	}
 	return is, nil

@@ -245,5 +245,9 @@ func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeploy
 		}
 	}
 	c.lost.deleting(d.UID)
-	return removal.Delete(ctx, c.Client, d, cause)
+	err := removal.Delete(ctx, c.Client, d, cause)
+	if err != nil {
+		c.lost.stays(d.UID)
+	}
+	return err
 }

@@ -22,8 +22,8 @@ const (
 	maxEntries = 1000
 )
 
-// journal notes in a file which Bundle is being checked that needs much memory. A hub that is
-// killed, and started again in the same Pod, finds there what killed it.
+// journal records in a file which Bundle is being checked, if the check takes much memory. When the
+// kubelet restarts a hub that was killed, the hub reads there which Bundle that was.
 type journal struct {
 	// path of the file; none is written if it is empty.
 	path string

@@ -17,7 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// lost are the BundleDeployments that somebody else than the hub has deleted, until their Bundle is
+// lost are the BundleDeployments that were deleted, but not by the hub, until their Bundle is
 // reconciled.
 type lost struct {
 	mu       sync.Mutex
@@ -34,6 +34,13 @@ func (l *lost) deleting(uid types.UID) {
 		l.own = map[types.UID]bool{}
 	}
 	l.own[uid] = true
+}
+
+// stays notes that the hub could not delete a deployment.
+func (l *lost) stays(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.own, uid)
 }
 
 // deleted notes a deployment that is gone.
@@ -99,8 +106,8 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 	return nil
 }
 
-// keeps says whether a Cluster is to keep what a deployment brought that was deleted, although the
-// Bundle cannot be delivered to it now.
+// keeps says whether a Cluster is to keep what a deleted deployment brought, although the Bundle
+// cannot be delivered to the Cluster now.
 func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool {
 	if !deliverable(cluster) || membership.DeliveryNamespace(cluster) != d.Namespace {
 		return false
@@ -109,7 +116,7 @@ func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool 
 		slices.ContainsFunc(o.targets, func(t target) bool { return t.cluster.UID == cluster.UID && t.problem != nil && t.deployment == nil })
 }
 
-// heldBack is a deployment by which nothing is to be deployed yet.
+// heldBack is a deployment that has its agent deploy nothing and remove nothing.
 func heldBack(d *fleet.BundleDeployment) *fleet.BundleDeployment {
 	held := &fleet.BundleDeployment{}
 	held.Namespace, held.Name, held.Labels = d.Namespace, d.Name, d.Labels

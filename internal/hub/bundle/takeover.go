@@ -11,10 +11,9 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// takeover is why nothing that another hub has delivered is changed or removed before a user
-// confirms it: this hub follows stricter rules, and may fill in a deployment otherwise. "" if there
-// is nothing to confirm. A Bundle is taken over once, when this hub sees it for the first time; to
-// change the Bundle confirms, too.
+// takeover says what this hub would change or remove of a Bundle that another hub has delivered,
+// whose rules may differ; "" if there is nothing to confirm. Until a user confirms it, or changes the
+// Bundle, everything stays. This is so only when this hub sees the Bundle for the first time.
 func (o observed) takeover() string {
 	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
 	if before != nil && (before.Reason != removal.ReasonTakeover || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
