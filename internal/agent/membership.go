@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/credential"
@@ -98,6 +99,7 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 	return &mode{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
 		kinds: []deployer.Kind{deployer.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
+		features:  []string{clusterv1beta1.FeatureHandOver},
 		exchanges: true, runnables: m.runnables, credentialChanged: notification(),
 	}
 }

@@ -38,7 +38,8 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 	}
 	return &mode{
 		credentialSource: r, credentialStore: r, hubPolicy: r,
-		kinds: []deployer.Kind{deployer.Bundles, deployer.Works}, features: []string{clusterv1beta1.FeatureManagedAgent},
+		kinds:           []deployer.Kind{deployer.Bundles, deployer.Works},
+		features:        []string{clusterv1beta1.FeatureManagedAgent, clusterv1beta1.FeatureHandOver},
 		deliverySetting: "fleetAgent.delivery=false", runnables: r.runnables, credentialChanged: notification(),
 	}
 }

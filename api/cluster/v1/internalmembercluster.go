@@ -125,6 +125,9 @@ type HubAddress struct {
 // FeatureManagedAgent says that the agent adopts its own release when a BundleDeployment with the label muster/agent-version says so.
 const FeatureManagedAgent = "ManagedAgent"
 
+// FeatureHandOver says that the agent hands an object over between Works of the same placement instead of deleting what leaves a Work.
+const FeatureHandOver = "HandOver"
+
 // InternalMemberClusterStatus is written by the agent only. Its maxima together keep it below 256 KiB; a message of a condition has at most 2048
 // characters, a reason or type 128.
 type InternalMemberClusterStatus struct {

@@ -51,6 +51,8 @@ type admission struct {
 	conflict string
 	// keep are the owners among the agent's own fields that are to stay.
 	keep []metav1.OwnerReference
+	// uid is the object's if another Work hands it over; empty otherwise.
+	uid types.UID
 }
 
 // owner is the AppliedWork that a manifest is applied under.
@@ -66,8 +68,9 @@ func (o owner) reference() metav1.OwnerReference {
 	}
 }
 
-// admit decides whether a manifest may be applied to the object that is there; nil if there is none.
-func admit(m manifest, s strategy, self owner, is *summary) admission {
+// admit decides whether a manifest may be applied to the object that is there, nil if there is none,
+// and whether other AppliedWorks that own it hand it over.
+func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]giver) admission {
 	refuse := func(reason, format string, args ...any) admission {
 		return admission{refusal: outcome{reason: reason, message: fmt.Sprintf(format, args...)}}
 	}
@@ -78,31 +81,36 @@ func admit(m manifest, s strategy, self owner, is *summary) admission {
 	if is.deleting {
 		return admission{refusal: deletion(is)}
 	}
-	own, first := false, ""
-	var stranger string
+	own, first := false, metav1.OwnerReference{}
+	var other string
 	for _, reference := range is.owners {
 		switch {
 		case !isAppliedWork(reference):
-			stranger = reference.Kind + " " + reference.Name
+			other = reference.Kind + " " + reference.Name
 			continue
 		case reference.Name == self.name:
 			own = true
+		case from[reference.UID] == giving:
+			own, may.uid = true, is.uid
+			continue
 		default:
 			may.keep = append(may.keep, reference)
 		}
-		if first == "" {
-			first = reference.Name
+		if first.Name == "" {
+			first = reference
 		}
 	}
 	own = own || is.isOrphanOf(self.name)
-	contested := first != "" && first != self.name
+	contested := first.Name != "" && first.Name != self.name
 	switch {
+	case contested && from[first.UID] == holding && !s.coOwned:
+		return admission{refusal: waitsFor(reasonOtherWork, "Work %s of the same placement has it still; it is taken over from there, and not deleted", first.Name)}
 	case contested && !s.coOwned:
-		return refuse(reasonOtherWork, "Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first)
+		return refuse(reasonOtherWork, "Work %s has applied it already: take it out of one of the two, or set applyStrategy.allowCoOwnership", first.Name)
 	case contested && is.hash != m.hash:
-		return refuse(reasonOtherWork, "Work %s has applied it already, and with other content: both have to say the same of it", first)
-	case !own && stranger != "" && !s.coOwned:
-		return refuse(reasonOtherOwner, "it is owned by %s: set applyStrategy.allowCoOwnership to apply it nevertheless", stranger)
+		return refuse(reasonOtherWork, "Work %s has applied it already, and with other content: both have to say the same of it", first.Name)
+	case !own && other != "" && !s.coOwned:
+		return refuse(reasonOtherOwner, "it is owned by %s: set applyStrategy.allowCoOwnership to apply it nevertheless", other)
 	case !own && s.takeOver == placement.TakeOverNever:
 		return refuse(reasonNotTakenOver, "it was there before, and applyStrategy.whenToTakeOver is Never: delete it on the member, or allow that it is taken over")
 	case !own && s.takeOver == placement.TakeOverIfNoDiff:

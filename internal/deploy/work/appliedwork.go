@@ -167,8 +167,13 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 			list = append(list, was)
 		}
 	}
+	var heirs map[key]string
 	if len(before) > 0 {
 		if err := c.confirmPruning(ctx, p.work); err != nil {
+			return err
+		}
+		var err error
+		if heirs, err = c.heirs(ctx, p.work); err != nil {
 			return err
 		}
 	}
@@ -176,7 +181,7 @@ func (c *Controller) pruneAndList(ctx context.Context, p *pass, appliedWork *pla
 		if _, dropped := before[keyOf(one.WorkResourceIdentifier)]; !dropped {
 			continue
 		}
-		left, err := c.deleteObject(ctx, appliedWork, one)
+		left, err := c.deleteObject(ctx, appliedWork, one, heirs)
 		if err != nil {
 			return err
 		}

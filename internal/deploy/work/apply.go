@@ -137,7 +137,7 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 		e.rival = s.rival
 	}
 	if do == apply {
-		result, as, err := c.applyManifest(ctx, m, p.strategy, self)
+		result, as, err := c.applyManifest(ctx, p, m, self)
 		if err != nil {
 			return err
 		}
@@ -185,17 +185,21 @@ func contested(rival string) outcome {
 func (p *pass) requeueAt(at time.Time) { p.requeue = kube.Earlier(p.requeue, at) }
 
 // applyManifest applies one manifest. The summary is of the object afterwards, if the object is the Work's.
-func (c *Controller) applyManifest(ctx context.Context, m manifest, s strategy, self owner) (outcome, summary, error) {
+func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, self owner) (outcome, summary, error) {
 	if m.resource.Resource == "" {
 		return notServed(m), summary{}, nil
 	}
 	of := c.objects.Resource(m.resource).Namespace(m.key.Namespace)
 	object, err := of.Get(ctx, m.key.Name, metav1.GetOptions{})
 	var is *summary
+	var from map[types.UID]giver
 	switch {
 	case err == nil:
 		found := summarize(object)
 		is = &found
+		if from, err = c.givers(ctx, p.work, is); err != nil {
+			return outcome{}, summary{}, err
+		}
 	case !apierrors.IsNotFound(err):
 		result, err := outcomeOf(m, err, "")
 		return result, summary{}, err
@@ -205,7 +209,7 @@ func (c *Controller) applyManifest(ctx context.Context, m manifest, s strategy, 
 			return outcome{}, summary{}, err
 		}
 	}
-	result, after, err := c.applyTo(ctx, target{of, m, s.full}, admit(m, s, self, is), self, object)
+	result, after, err := c.applyTo(ctx, target{of, m, p.strategy.full}, admit(m, p.strategy, self, is, from), self, object)
 	if err != nil {
 		return outcome{}, summary{}, err
 	}
@@ -233,6 +237,7 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 		return result, summary{}, err
 	}
 	wanted := marked(t.manifest, self, may.keep)
+	wanted.SetUID(may.uid)
 	if is != nil {
 		refusal, err := t.forbids(ctx, may, is, wanted)
 		if err != nil {

@@ -78,8 +78,12 @@ func (c *Controller) act(ctx context.Context, work *placement.Work, appliedWork 
 		if len(appliedWork.Status.AppliedResources) == 0 {
 			err = c.findOrphans(ctx, work, appliedWork)
 		}
+		var heirs map[key]string
 		if err == nil {
-			left, err = c.remove(ctx, appliedWork)
+			heirs, err = c.heirs(ctx, work)
+		}
+		if err == nil {
+			left, err = c.remove(ctx, appliedWork, heirs)
 		}
 	case Abandoning:
 		err = c.abandon(ctx, appliedWork)

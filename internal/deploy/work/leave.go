@@ -28,7 +28,7 @@ func (c *Controller) RemoveAll(ctx context.Context, progress func(applied.Remain
 	err := removal.Run(ctx, func(ctx context.Context) (left applied.Remaining, done bool, err error) {
 		appliedWorks, err := c.appliedWorksOf(ctx)
 		for i := range appliedWorks {
-			more, err := c.remove(ctx, &appliedWorks[i])
+			more, err := c.remove(ctx, &appliedWorks[i], nil)
 			if err != nil {
 				return left, false, err
 			}

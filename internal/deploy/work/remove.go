@@ -19,8 +19,8 @@ import (
 )
 
 // remove deletes the objects that an AppliedWork lists, and then the AppliedWork. Kubernetes' garbage collector would do so, too, but learns of
-// new kinds only every half a minute.
-func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedWork) (applied.Remaining, error) {
+// new kinds only every half a minute. An object with an heir is left to the heir.
+func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedWork, heirs map[key]string) (applied.Remaining, error) {
 	c.watcher.Use(appliedWork.Name, resourcesOf(appliedWork))
 	now := applied.Remaining{}
 	var unseen []placement.AppliedResource
@@ -36,7 +36,7 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 			now.Add(remaining(is))
 			continue
 		}
-		left, err := c.deleteObject(ctx, appliedWork, one)
+		left, err := c.deleteObject(ctx, appliedWork, one, heirs)
 		if err != nil {
 			return applied.Remaining{}, err
 		}
@@ -47,7 +47,7 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 	}
 	// Somebody may have removed the label by which the watches select, so that an object which they do not show is read once.
 	for _, one := range unseen {
-		left, err := c.deleteObject(ctx, appliedWork, one)
+		left, err := c.deleteObject(ctx, appliedWork, one, heirs)
 		if err != nil {
 			return applied.Remaining{}, err
 		}
@@ -59,8 +59,10 @@ func (c *Controller) remove(ctx context.Context, appliedWork *placement.AppliedW
 	return now, c.delete(ctx, appliedWork, metav1.DeletePropagationBackground)
 }
 
-// deleteObject deletes one object of an AppliedWork, and returns what is left of it.
-func (c *Controller) deleteObject(ctx context.Context, appliedWork *placement.AppliedWork, one placement.AppliedResource) (applied.Remaining, error) {
+// deleteObject deletes one object of an AppliedWork, unless it has an heir, and returns what is left of it.
+func (c *Controller) deleteObject(
+	ctx context.Context, appliedWork *placement.AppliedWork, one placement.AppliedResource, heirs map[key]string,
+) (applied.Remaining, error) {
 	k, of := keyOf(one.WorkResourceIdentifier), c.objects.Resource(resourceOf(one.WorkResourceIdentifier)).Namespace(one.Namespace)
 	object, err := of.Get(ctx, one.Name, metav1.GetOptions{})
 	if err == nil {
@@ -70,6 +72,9 @@ func (c *Controller) deleteObject(ctx context.Context, appliedWork *placement.Ap
 			return applied.Remaining{}, nil
 		case is.deleting:
 			return remaining(is), nil
+		case heirs[k] != "" && !slices.Contains(is.works(), heirs[k]):
+			c.tracker.give(heirs[k], k)
+			return applied.Remaining{Left: 1, Held: []string{fmt.Sprintf("%s is handed over to Work %s", k, heirs[k])}, Retry: true}, nil
 		case len(is.owners) > 1:
 			return applied.Remaining{}, wrap(removeOwner(ctx, of, object, appliedWork.UID), "letting %s go", k)
 		}

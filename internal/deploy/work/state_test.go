@@ -148,6 +148,7 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 	appliedWorksOf := self.reference()
 	theirs, stranger := owner{"theirs", "2"}.reference(), metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "3"}
 	stale := owner{"mine", "0"}.reference()
+	handsOver, holder := owner{"giver", "4"}.reference(), owner{"holder", "5"}.reference()
 	by := func(hash string, owners ...metav1.OwnerReference) *summary {
 		return &summary{hash: hash, owners: owners}
 	}
@@ -159,7 +160,7 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 		Force                              bool
 		Keep                               []metav1.OwnerReference
 	}
-	may := result{Force: true, Conflict: reasonConflict}
+	may, from := result{Force: true, Conflict: reasonConflict}, map[types.UID]giver{"4": giving, "5": holding}
 	for name, test := range map[string]struct {
 		strategy strategy
 		is       *summary
@@ -181,12 +182,17 @@ func TestWhoMayApplyToWhatIsThere(t *testing.T) {
 		"its own second, with other content":          {shared, by("x", theirs, appliedWorksOf), result{Refused: reasonOtherWork}},
 		"left behind by its AppliedWork":              {never, &summary{hash: "x", work: "mine"}, result{Conflict: reasonConflict}},
 		"left behind by another Work's":               {never, &summary{hash: "x", work: "theirs"}, result{Refused: reasonNotTakenOver}},
+		"handed over by a Work of its placement":      {never, by("x", handsOver), result{Conflict: reasonConflict}},
+		"handed over, and nobody may have changed it": {careful, by("h", handsOver), result{Force: true, Conflict: reasonConflict, Compare: reasonDrifted}},
+		"handed over, and of a third Work, too":       {always, by("h", handsOver, theirs), result{Refused: reasonOtherWork}},
+		"not handed over yet":                         {always, by("x", holder), result{Refused: reasonOtherWork}},
+		"not handed over yet, and may be shared":      {shared, by("h", holder), result{Force: true, Conflict: reasonConflict, Keep: []metav1.OwnerReference{holder}}},
 		"being deleted":                               {always, &summary{deleting: true}, result{Refused: reasonBeingDeleted}},
 		"its own, and nobody may have changed it":     {careful, by("h", appliedWorksOf), result{Force: true, Conflict: reasonConflict, Compare: reasonDrifted}},
 		"its own, changed, and the manifest is newer": {careful, by("x", appliedWorksOf), result{Conflict: reasonDrifted}},
 		"the same, and everything is compared":        {strategy{ifNotDrifted: true, full: true}, by("x", appliedWorksOf), result{Conflict: reasonDrifted, Extras: reasonDrifted}},
 	} {
-		got := admit(m, test.strategy, self, test.is)
+		got := admit(m, test.strategy, self, test.is, from)
 		observation := result{got.refusal.reason, got.compare, got.extras, got.conflict, got.force, got.keep}
 		if diff := cmp.Diff(test.want, observation); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

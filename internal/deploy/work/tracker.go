@@ -101,6 +101,18 @@ func (t *tracker) keep(work string, attempts map[key]attempt) {
 	}
 }
 
+// give enqueues a Work that takes an object over.
+func (t *tracker) give(work string, k key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.works[work]; p != nil {
+		p.changed[k] = true
+	}
+	if t.wake != nil {
+		t.wake(work)
+	}
+}
+
 // forget drops a Work that is gone.
 func (t *tracker) forget(work string) {
 	t.mu.Lock()

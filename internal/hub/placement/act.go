@@ -93,7 +93,8 @@ func (o observed) unlabelled() (all []target) {
 	return all
 }
 
-// writeWorks writes what differs between the current and the desired Works of one member.
+// writeWorks writes what differs between the current and the desired Works of one member. An object that
+// moves goes to a later Work, which is therefore written before the one that it leaves.
 func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired desiredWorks, t target, current *currentWorks) error {
 	outdated, surplus := current.diff(s.key, desired)
 	if len(outdated) > 0 {
@@ -101,7 +102,7 @@ func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired
 			return err
 		}
 	}
-	for _, i := range outdated {
+	for _, i := range slices.Backward(outdated) {
 		work := desired.work(s.key, i, t)
 		if err := c.writeWork(ctx, s, work, current.find(work.Name)); err != nil {
 			return err

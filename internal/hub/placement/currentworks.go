@@ -48,24 +48,27 @@ func (c *Controller) currentWorks(ctx context.Context, key types.NamespacedName)
 	return current, c.workWrites.Await(key, cached...), nil
 }
 
-// home says in which part each object is that the member has.
+// home says in which part each object is that the member has. One that moves is in two Works for a
+// moment; it belongs to the later one.
 func (w *currentWorks) home(of types.NamespacedName) home {
 	at := home{}
 	for _, work := range w.works {
 		part, named := partOf(of, work.Name)
 		for _, id := range objectsOf(work) {
 			if named && part < maxParts && id != "" {
-				at[id] = part
+				at[id] = max(part, at[id])
 			}
 		}
 	}
 	return at
 }
 
-// otherHome is where a member has objects that not all members have in the same part. The key is the same for the same Works.
+// otherHome is where a member has objects that not all members have in the same part, or that its agent
+// does not hand over. The key is the same for the same Works.
 type otherHome struct {
 	home
-	key string
+	key   string
+	fixed bool
 }
 
 // homes returns in which part each object is that any member has, and the homes of those members that have one elsewhere: agents delete
@@ -80,7 +83,7 @@ func homes(of types.NamespacedName, current map[string]*currentWorks) (common ho
 		}
 		at, seen := known[key.String()]
 		if !seen {
-			at = otherHome{current[namespace].home(of), key.String()}
+			at = otherHome{home: current[namespace].home(of), key: key.String()}
 			known[at.key] = at
 			for id, part := range at.home {
 				if _, placed := common[id]; !placed {

@@ -124,6 +124,9 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	if before == nil || after == nil {
 		return // the Cluster changes, too
 	}
+	if reportsHandOver(before) != reportsHandOver(after) {
+		c.onHandOver(ctx, after.Namespace, q)
+	}
 	key, ok := membership.RecordOf(after)
 	workspace := c.optedIn(key.Namespace)
 	if !ok || workspace == nil {

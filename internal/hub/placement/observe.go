@@ -2,7 +2,6 @@ package placement
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
@@ -33,10 +32,7 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 		return o, err
 	}
 	o.home, o.otherHomes = homes(s.key, current)
-	var full *fullError
-	if o.parts, err = pack(o.resources.Objects, o.home, maxManifests); errors.As(err, &full) {
-		o.full, o.parts = full.Error(), []part{{}}
-	} else if err != nil {
+	if err = c.divide(ctx, &o); err != nil {
 		return o, err
 	}
 	c.requireCauses(ctx, s, &o)

@@ -24,7 +24,7 @@ type overridden struct {
 	override.Resolved
 	// desired has no manifests: they would be as many copies of what is selected as there are members. complete makes those of one member.
 	desired desiredWorks
-	at      home
+	at      otherHome
 	// problem is why the overrides cannot be applied: nothing is written to the member, which keeps
 	// what it has. reason is the reason of the condition that says so.
 	problem, reason string
@@ -65,17 +65,17 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 		if !resolved.Any() && !elsewhere {
 			continue
 		}
-		at, key := other.home, resolved.Key+"\x00"+other.key
 		if !elsewhere {
-			at = common
+			other = otherHome{home: common}
 		}
+		key := fmt.Sprint(resolved.Key, "\x00", other.key, "\x00", other.fixed)
 		if _, known := shared[key]; !known {
 			if tooMany(len(shared)+1, bytes) {
 				shared[key] = overridden{Resolved: resolved, desired: plain, reason: reasonNotOverridden, problem: fmt.Sprintf(
 					"overrides make another copy of what is selected, which has %d KiB, for each of more than %d members: "+
 						"have them select less by a placement of its own", bytes>>10, len(shared))}
 			} else {
-				shared[key] = o.applyOverrides(resolved, plain, at)
+				shared[key] = o.applyOverrides(resolved, plain, other)
 			}
 		}
 		members[d.Member.Namespace] = shared[key]
@@ -83,7 +83,7 @@ func (o observed) override(result scheduling.Result, plain desiredWorks) map[str
 	return members
 }
 
-func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at home) overridden {
+func (o observed) applyOverrides(resolved override.Resolved, desired desiredWorks, at otherHome) overridden {
 	result := overridden{Resolved: resolved, desired: desired, at: at, reason: cmp.Or(resolved.Reason, reasonNotOverridden)}
 	result.desired.overrides = map[string]string{}
 	for key, hash := range map[string]string{
@@ -98,9 +98,12 @@ func (o observed) applyOverrides(resolved override.Resolved, desired desiredWork
 	if result.problem = problem; problem != "" {
 		return result
 	}
-	parts, err := pack(objects, at, maxManifests)
+	parts, err := pack(objects, at.home, maxManifests, !at.fixed)
 	if err != nil {
 		result.problem = err.Error()
+	}
+	if full := (*fullError)(nil); errors.As(err, &full) {
+		result.reason = reasonFull
 	}
 	for i := range parts {
 		parts[i] = part{digest: parts[i].digest}
@@ -123,7 +126,7 @@ func (o observed) complete(d decision, namespace string) (desiredWorks, error) {
 		return desiredWorks{}, errors.New(problem)
 	}
 	var err error
-	result.desired.parts, err = pack(objects, result.at, maxManifests)
+	result.desired.parts, err = pack(objects, result.at.home, maxManifests, !result.at.fixed)
 	return result.desired, err
 }
 

@@ -83,7 +83,7 @@ func TestAnEnvelopeThatCannotBeReadTakesNothingAway(t *testing.T) {
 	o := observed{key: s.key, kind: s.kind, spec: s.spec, resources: selection.Resources{Objects: []*unstructured.Unstructured{object},
 		Envelopes: map[placement.ResourceIdentifier]placement.EnvelopeIdentifier{wrapped: {Name: "hooks", Type: "ClusterResourceEnvelope"}}}}
 	var err error
-	if o.parts, err = pack(o.resources.Objects, nil, maxManifests); err != nil {
+	if o.parts, err = pack(o.resources.Objects, nil, maxManifests, false); err != nil {
 		t.Fatal(err)
 	}
 	work := o.desiredWorks().work(s.key, 0, target{name: "m", namespace: "m"})

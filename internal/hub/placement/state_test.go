@@ -40,7 +40,7 @@ func world(t *testing.T, change ...func(*observed)) observed {
 	if o.policy, err = scheduling.Compile(o.spec.Policy, ""); err != nil {
 		t.Fatal(err)
 	}
-	if o.parts, err = pack(o.selected.Objects, nil, maxManifests); err != nil {
+	if o.parts, err = pack(o.selected.Objects, nil, maxManifests, false); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -49,7 +49,7 @@ func world(t *testing.T, change ...func(*observed)) observed {
 // on gives members the placement as it is, all well.
 func on(t *testing.T, members ...string) func(*observed) {
 	return func(o *observed) {
-		parts, err := pack(o.selected.Objects, nil, maxManifests)
+		parts, err := pack(o.selected.Objects, nil, maxManifests, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -32,14 +31,6 @@ const (
 	cachedObjects = "muster/objects-in-cache"
 )
 
-// part is the content of one Work.
-type part struct {
-	manifests []placement.Manifest
-	digest    string
-	// objects are the identities of what the manifests are of.
-	objects []string
-}
-
 // desiredWorks is what the Works of a member should be, one for each part.
 type desiredWorks struct {
 	parts          []part
@@ -51,75 +42,6 @@ type desiredWorks struct {
 	// envelopes has the identity of the envelope of each object that comes from one, by the
 	// object's identity.
 	envelopes map[string]string
-}
-
-// home says in which part the Work of each object is that has one, by the object's identity.
-type home map[string]int
-
-// fullError says that the objects of a Work do not fit into it any more.
-type fullError struct{ part, bytes int }
-
-func (e *fullError) Error() string {
-	return fmt.Sprintf("Work number %d of a member is full: its objects have grown to %d KiB, and %d fit; make them smaller, or select some of them by another placement",
-		e.part, e.bytes>>10, maxGrown>>10)
-}
-
-// pack divides objects into parts. An object stays in the part where it is, because agents delete what leaves a Work; others go to the
-// first part with room. There is always one part, so that a member keeps the placement when nothing is selected any more.
-func pack(objects []*unstructured.Unstructured, at home, limit int) ([]part, error) {
-	texts, ids, bytes, count := make([][]byte, len(objects)), make([]string, len(objects)), []int{0}, []int{0}
-	put := func(i, n int) {
-		for len(bytes) <= n {
-			bytes, count = append(bytes, 0), append(count, 0)
-		}
-		bytes[n] += len(texts[i])
-		count[n]++
-	}
-	for i, o := range objects {
-		var err error
-		if texts[i], err = json.Marshal(o.Object); err != nil {
-			return nil, fmt.Errorf("encoding %s: %w", identity(o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName()), err)
-		}
-		ids[i] = identity(o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName())
-		if n, placed := at[ids[i]]; placed {
-			put(i, n)
-		}
-	}
-	for n := range bytes {
-		if bytes[n] > max(maxGrown, limit) && count[n] > 1 {
-			return nil, &fullError{n, bytes[n]}
-		}
-	}
-	where := make([]int, len(objects))
-	for i := range objects {
-		n, placed := at[ids[i]]
-		if !placed {
-			for n = 0; n < len(bytes) && count[n] > 0 && (bytes[n]+len(texts[i]) > limit || count[n] >= maxObjects); n++ {
-			}
-			put(i, n)
-		}
-		where[i] = n
-	}
-	parts := make([]part, len(bytes))
-	for i, n := range where {
-		parts[n].objects = append(parts[n].objects, ids[i])
-		parts[n].manifests = append(parts[n].manifests, placement.Manifest{RawExtension: runtime.RawExtension{Raw: texts[i]}})
-	}
-	for i := range parts {
-		parts[i].digest = digest(parts[i].manifests)
-	}
-	return parts, nil
-}
-
-// home says in which part each object is.
-func (d desiredWorks) home() home {
-	at := home{}
-	for i, p := range d.parts {
-		for _, id := range p.objects {
-			at[id] = i
-		}
-	}
-	return at
 }
 
 // objectsOf are the identities of the objects of a Work that comes from the cache.

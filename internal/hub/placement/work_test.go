@@ -38,7 +38,7 @@ func TestPackFillsPartsInOrder(t *testing.T) {
 		for i, size := range c.sizes {
 			objects = append(objects, configMap(strconv.Itoa(i), size))
 		}
-		parts, err := pack(objects, nil, 1000)
+		parts, err := pack(objects, nil, 1000, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestAnObjectStaysInItsPart(t *testing.T) {
 		if len(others) > 0 {
 			t.Fatalf("%s: members differ", step.name)
 		}
-		parts, err := pack(step.objects, at, 1000)
+		parts, err := pack(step.objects, at, 1000, false)
 		if err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
@@ -101,7 +101,7 @@ func TestAMemberThatHasAnObjectElsewhereKeepsItThere(t *testing.T) {
 		w := &currentWorks{}
 		var all []part
 		for _, p := range parts {
-			packed, err := pack(p, nil, 10000)
+			packed, err := pack(p, nil, 10000, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,12 +123,73 @@ func TestAMemberThatHasAnObjectElsewhereKeepsItThere(t *testing.T) {
 
 func TestAWorkThatIsFullSaysSo(t *testing.T) {
 	at := home{"ConfigMap a": 1, "ConfigMap b": 1}
-	_, err := pack([]*unstructured.Unstructured{configMap("a", 700<<10), configMap("b", 700<<10)}, at, maxManifests)
+	_, err := pack([]*unstructured.Unstructured{configMap("a", 700<<10), configMap("b", 700<<10)}, at, maxManifests, false)
 	if err == nil || !strings.Contains(err.Error(), "Work number 1 of a member is full") {
 		t.Errorf("the error is %v", err)
 	}
-	if parts, err := pack([]*unstructured.Unstructured{configMap("a", 500<<10), configMap("b", 600<<10)}, at, maxManifests); err != nil || len(parts) != 2 {
+	if parts, err := pack([]*unstructured.Unstructured{configMap("a", 500<<10), configMap("b", 600<<10)}, at, maxManifests, false); err != nil || len(parts) != 2 {
 		t.Errorf("what has grown beyond what a Work is filled with is in %d parts (%v)", len(parts), err)
+	}
+}
+
+// TestWhatHasGrownMovesToALaterWork packs while one object grows, as the hub does, also when it ended
+// between two writes.
+func TestWhatHasGrownMovesToALaterWork(t *testing.T) {
+	key := types.NamespacedName{Name: "web"}
+	size := map[string]int{"a": 400, "b": 700, "c": 500, "d": 100}
+	objects := []*unstructured.Unstructured{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		objects = append(objects, configMap(name, size[name]<<10))
+	}
+	works := func(parts ...[]string) map[string]*currentWorks {
+		w := &currentWorks{}
+		desired := desiredWorks{}
+		for _, names := range parts {
+			var p part
+			for _, name := range names {
+				one, err := pack([]*unstructured.Unstructured{configMap(name, 1)}, nil, maxManifests, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.manifests, p.objects = append(p.manifests, one[0].manifests...), append(p.objects, one[0].objects...)
+			}
+			desired.parts = append(desired.parts, p)
+		}
+		for i := range desired.parts {
+			w.works = append(w.works, placed(t, key, desired, i))
+		}
+		return map[string]*currentWorks{"m": w}
+	}
+	for _, c := range []struct {
+		name    string
+		current map[string]*currentWorks
+		want    [][]string
+		moves   bool
+	}{
+		{"the largest leaves, and as few as can", works([]string{"a", "b", "d"}), [][]string{{"a", "d"}, {"b"}, {"c"}}, true},
+		{"to a part behind, also if there is room in one before", works([]string{"d"}, []string{"b", "c"}), [][]string{{"a", "d"}, {"c"}, {"b"}}, true},
+		{"what is in two Works is the later one's", works([]string{"a", "b", "d"}, []string{"b"}), [][]string{{"a", "d"}, {"b"}, {"c"}}, false},
+		{"nothing moves while it fits", works([]string{"a", "b"}), [][]string{{"a", "b"}, {"c", "d"}}, false},
+	} {
+		at, _ := homes(key, c.current)
+		parts, err := pack(objects, at, maxManifests, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [][]string
+		for _, p := range parts {
+			var names []string
+			for _, id := range p.objects {
+				names = append(names, strings.TrimPrefix(id, "ConfigMap "))
+			}
+			got = append(got, names)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		if moves := at.leaves(parts); moves != c.moves {
+			t.Errorf("%s: it moves is %v", c.name, moves)
+		}
 	}
 }
 
@@ -163,7 +224,7 @@ func placed(t *testing.T, key types.NamespacedName, c desiredWorks, i int) *plac
 
 func TestDeletedWorksAreRetainedWhereTheAgentGoesOnWithWhatIsApplied(t *testing.T) {
 	key := types.NamespacedName{Name: "web"}
-	parts, err := pack([]*unstructured.Unstructured{configMap("a", 90)}, nil, 100)
+	parts, err := pack([]*unstructured.Unstructured{configMap("a", 90)}, nil, 100, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +272,7 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 		for _, size := range sizes {
 			objects = append(objects, configMap("a", size))
 		}
-		parts, err := pack(objects, nil, 100)
+		parts, err := pack(objects, nil, 100, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,103 @@
+package work
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+)
+
+// An object moves from one Work of a placement to another when its Work has become too large. The hub
+// writes the Work that receives it first. That Work waits until the other one lists the object no
+// more, and then becomes its owner; the other one does not delete the object, but waits for that.
+
+// giver says whether a Work may take an object over from the AppliedWork that owns it.
+type giver int
+
+const (
+	// stranger: the Work of the AppliedWork is of another placement, or is not there.
+	stranger giver = iota
+	// holding: it is of the same placement, and lists the object still.
+	holding
+	// giving: it is of the same placement, and lists the object no more.
+	giving
+)
+
+// givers says of each other AppliedWork that owns an object whether a Work may take it over, by UID.
+func (c *Controller) givers(ctx context.Context, to *placement.Work, is *summary) (map[types.UID]giver, error) {
+	found := map[types.UID]giver{}
+	for _, reference := range is.owners {
+		if !isAppliedWork(reference) || reference.Name == to.Name {
+			continue
+		}
+		from, err := c.giver(ctx, to, reference, is.key)
+		if err != nil {
+			return nil, err
+		}
+		found[reference.UID] = from
+	}
+	return found, nil
+}
+
+func (c *Controller) giver(ctx context.Context, to *placement.Work, by metav1.OwnerReference, k key) (giver, error) {
+	var from placement.Work
+	err := c.hub.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: by.Name}, &from, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && !samePlacement(&from, to) {
+		return stranger, nil
+	} else if err != nil {
+		return stranger, fmt.Errorf("reading Work %s, which has applied %s: %w", by.Name, k, err)
+	}
+	appliedWork, err := c.getAppliedWork(ctx, c.member, by.Name)
+	switch {
+	case err != nil || appliedWork == nil || appliedWork.UID != by.UID || !appliedFor(appliedWork, c.Namespace, c.Membership):
+		return stranger, err
+	case from.DeletionTimestamp == nil && lists(&from, k):
+		return holding, nil
+	}
+	return giving, nil
+}
+
+// heirs returns the other Works of a placement that list an object, by the object.
+func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]string, error) {
+	if of.Labels[placement.LabelParentCRP] == "" {
+		return nil, nil
+	}
+	var works placement.WorkList
+	err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{placement.LabelParentCRP: of.Labels[placement.LabelParentCRP]})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Works beside %s: %w", of.Name, err)
+	}
+	heirs := map[key]string{}
+	for i := range works.Items {
+		work := &works.Items[i]
+		if work.Name == of.Name || work.DeletionTimestamp != nil || !samePlacement(work, of) {
+			continue
+		}
+		for _, m := range manifestsOf(work) {
+			if m.problem == "" {
+				heirs[m.key] = work.Name
+			}
+		}
+	}
+	return heirs, nil
+}
+
+func samePlacement(a, b *placement.Work) bool {
+	return a.Labels[placement.LabelParentCRP] != "" && a.Labels[placement.LabelParentCRP] == b.Labels[placement.LabelParentCRP] &&
+		a.Labels[placement.LabelParentNamespace] == b.Labels[placement.LabelParentNamespace]
+}
+
+func lists(work *placement.Work, k key) bool {
+	for _, m := range manifestsOf(work) {
+		if m.problem == "" && m.key == k {
+			return true
+		}
+	}
+	return false
+}
