@@ -127,8 +127,9 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"WorkFull"},
-		means:  "The objects of a Work have grown beyond what can be stored, and an object that moved to another Work would be removed from members and made again. What is placed stays as it is.",
-		remedy: "Make the objects smaller, or select some of them by another placement.",
+		means: "The objects of a Work have grown beyond what can be stored, and the member's agent does not hand objects over: one that moved to another Work would be removed and made again. " +
+			"What is placed stays as it is.",
+		remedy: "Upgrade the agent, make the objects smaller, or select some of them by another placement.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"AuthorUnknown", "AuthorRightsUnknown", "AuthorMayNotRead"},
