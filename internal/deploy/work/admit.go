@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
 // strategy is how a Work wants to be applied.
@@ -51,6 +52,8 @@ type admission struct {
 	conflict string
 	// keep are the owners among the agent's own fields that are to stay.
 	keep []metav1.OwnerReference
+	// takesOver: the object holds data and was there before.
+	takesOver bool
 	// uid is the object's if another Work hands it over; empty otherwise.
 	uid types.UID
 }
@@ -101,6 +104,7 @@ func admit(m manifest, s strategy, self owner, is *summary, from map[types.UID]g
 		}
 	}
 	own = own || is.isOrphanOf(self.name)
+	may.takesOver = is.stays == takenOver || !own && first.Name == "" && applied.HoldsData(m.key.GroupKind)
 	contested := first.Name != "" && first.Name != self.name
 	switch {
 	case contested && from[first.UID] == holding && !s.coOwned:

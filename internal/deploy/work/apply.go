@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,9 @@ type pass struct {
 	manifests []manifest
 	attempts  map[key]attempt
 	changed   map[key]bool
+	// runs are what is known of Jobs that end and pass, by namespace and name, ended those that this agent saw end.
+	runs  map[string]run
+	ended map[key]run
 	// manifestStatus is the status of each manifest, by ordinal.
 	manifestStatus []manifestStatus
 	// left are the objects that were taken out of the Work and are not deleted yet.
@@ -46,7 +50,7 @@ type manifestStatus struct {
 // apply applies the manifests of a Work to the member.
 func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWork *placement.AppliedWork) (*pass, error) {
 	p := &pass{work: work, strategy: strategyOf(work.Spec.ApplyStrategy), manifestStatus: make([]manifestStatus, len(work.Spec.Workload.Manifests))}
-	p.manifests, p.attempts, p.changed = c.tracker.open(work)
+	p.manifests, p.attempts, p.changed, p.ended = c.tracker.open(work)
 	p.manifests = slices.Clone(p.manifests)
 	defer func() { c.tracker.keep(work.Name, p.attempts) }()
 	if err := c.resolve(p); err != nil {
@@ -70,12 +74,16 @@ func (c *Controller) apply(ctx context.Context, work *placement.Work, appliedWor
 		return nil, err
 	}
 	self := owner{appliedWork.Name, appliedWork.UID}
+	p.runs = runsOf(appliedWork)
 	for _, m := range inOrder(p.manifests) {
 		if err := c.reconcileManifest(ctx, p, m, self); err != nil {
 			return nil, err
 		}
 	}
 	p.forgetOthers()
+	if err := c.note(ctx, p, appliedWork); err != nil {
+		return nil, err
+	}
 	return p, c.pruneAndList(ctx, p, appliedWork)
 }
 
@@ -141,7 +149,9 @@ func (c *Controller) reconcileManifest(ctx context.Context, p *pass, m manifest,
 		if err != nil {
 			return err
 		}
-		c.counts.count(map[bool]string{true: countFailed, false: countApplied}[result.failed()])
+		if result.ran == "" {
+			c.counts.count(map[bool]string{true: countFailed, false: countApplied}[result.failed()])
+		}
 		tries, own := e.tries, s.Sight == applied.Present && e.owns(s)
 		if e = e.next(m, result, as, now); own && !result.failed() {
 			e.tries = tries // a field that only the object has is not contested
@@ -203,6 +213,10 @@ func (c *Controller) applyManifest(ctx context.Context, p *pass, m manifest, sel
 	case !apierrors.IsNotFound(err):
 		result, err := outcomeOf(m, err, "")
 		return result, summary{}, err
+	default:
+		if ended, err := c.ran(ctx, p, m); err != nil || ended != "" {
+			return outcome{reason: reasonApplied, ran: ended}, summary{}, err
+		}
 	}
 	if is != nil && is.isOrphanOf(self.name) {
 		if err := c.checkOwner(ctx, self); err != nil {
@@ -236,8 +250,7 @@ func (c *Controller) applyTo(ctx context.Context, t target, may admission, self 
 		result, err := outcomeOf(t.manifest, err, may.conflict)
 		return result, summary{}, err
 	}
-	wanted := marked(t.manifest, self, may.keep)
-	wanted.SetUID(may.uid)
+	wanted := marked(t.manifest, self, may)
 	if is != nil {
 		refusal, err := t.forbids(ctx, may, is, wanted)
 		if err != nil {
@@ -284,9 +297,10 @@ func (c *Controller) upgradeFields(ctx context.Context, of dynamic.ResourceInter
 }
 
 // marked is the manifest with what marks it as the Work's.
-func marked(m manifest, self owner, others []metav1.OwnerReference) *unstructured.Unstructured {
+func marked(m manifest, self owner, may admission) *unstructured.Unstructured {
 	object := m.object()
-	object.SetOwnerReferences(append(others, self.reference()))
+	object.SetUID(may.uid)
+	object.SetOwnerReferences(append(may.keep, self.reference()))
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -298,6 +312,9 @@ func marked(m manifest, self owner, others []metav1.OwnerReference) *unstructure
 		annotations = map[string]string{}
 	}
 	annotations[annotationHash] = m.hash
+	if may.takesOver {
+		annotations[annotationTakenOver] = strconv.FormatBool(true)
+	}
 	object.SetAnnotations(annotations)
 	return object
 }

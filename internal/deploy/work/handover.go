@@ -64,19 +64,10 @@ func (c *Controller) giver(ctx context.Context, to *placement.Work, by metav1.Ow
 
 // heirs returns the other Works of a placement that list an object, by the object.
 func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]string, error) {
-	if of.Labels[placement.LabelParentCRP] == "" {
-		return nil, nil
-	}
-	var works placement.WorkList
-	err := c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{placement.LabelParentCRP: of.Labels[placement.LabelParentCRP]})
-	if err != nil {
-		return nil, fmt.Errorf("listing the Works beside %s: %w", of.Name, err)
-	}
+	siblings, err := c.siblings(ctx, of)
 	heirs := map[key]string{}
-	for i := range works.Items {
-		work := &works.Items[i]
-		if work.Name == of.Name || work.DeletionTimestamp != nil || !samePlacement(work, of) {
+	for _, work := range siblings {
+		if work.DeletionTimestamp != nil {
 			continue
 		}
 		for _, m := range manifestsOf(work) {
@@ -85,7 +76,23 @@ func (c *Controller) heirs(ctx context.Context, of *placement.Work) (map[key]str
 			}
 		}
 	}
-	return heirs, nil
+	return heirs, err
+}
+
+// siblings returns the other Works of a placement. They belong to the cache and must not be changed.
+func (c *Controller) siblings(ctx context.Context, of *placement.Work) (siblings []*placement.Work, err error) {
+	if of.Labels[placement.LabelParentCRP] == "" {
+		return nil, nil
+	}
+	var works placement.WorkList
+	err = c.hub.List(ctx, &works, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{placement.LabelParentCRP: of.Labels[placement.LabelParentCRP]})
+	for i := range works.Items {
+		if work := &works.Items[i]; work.Name != of.Name && samePlacement(work, of) {
+			siblings = append(siblings, work)
+		}
+	}
+	return siblings, wrap(err, "listing the Works beside %s", of.Name)
 }
 
 func samePlacement(a, b *placement.Work) bool {

@@ -48,6 +48,11 @@ type summary struct {
 	// rival is the manager, other than this agent, that wrote the object last.
 	rival     string
 	readiness readiness.Result
+	// passes says that the object is a Job which Kubernetes deletes when it has ended, ended how that was.
+	passes bool
+	ended  string
+	// stays says that the object is left on the member when its Work is gone.
+	stays stay
 }
 
 func summarize(object *unstructured.Unstructured) summary {
@@ -58,6 +63,10 @@ func summarize(object *unstructured.Unstructured) summary {
 		hash: object.GetAnnotations()[annotationHash], work: object.GetLabels()[labelWork],
 		fieldDigest: applied.FieldDigest(object, fieldOwner), contentDigest: applied.ContentDigest(object),
 	}
+	if r.passes = passes(object); r.passes {
+		r.ended = endOf(object)
+	}
+	r.stays = stayOf(object)
 	var newest metav1.Time
 	for _, attempt := range object.GetManagedFields() {
 		if attempt.Manager != fieldOwner && attempt.Subresource == "" && attempt.Time != nil && !attempt.Time.Before(&newest) {

@@ -47,6 +47,8 @@ type outcome struct {
 	message string
 	// waits: the manifest can be applied when a watched Namespace or CustomResourceDefinition is there.
 	waits bool
+	// ran is how a Job ended that is not there any more; empty if the object is there.
+	ran string
 	// differences from the manifest, if it was compared, and the generation of the object that was.
 	differences []placement.PatchDetail
 	generation  int64

@@ -75,7 +75,7 @@ func (c *Controller) deleteObject(
 		case heirs[k] != "" && !slices.Contains(is.works(), heirs[k]):
 			c.tracker.give(heirs[k], k)
 			return applied.Remaining{Left: 1, Held: []string{fmt.Sprintf("%s is handed over to Work %s", k, heirs[k])}, Retry: true}, nil
-		case len(is.owners) > 1:
+		case len(is.owners) > 1, is.stays != goes:
 			return applied.Remaining{}, wrap(removeOwner(ctx, of, object, appliedWork.UID), "letting %s go", k)
 		}
 		err = of.Delete(ctx, one.Name, metav1.DeleteOptions{
@@ -128,7 +128,7 @@ func removeOwner(ctx context.Context, of dynamic.ResourceInterface, object *unst
 	metadata := map[string]any{"resourceVersion": object.GetResourceVersion(), "ownerReferences": others}
 	if !slices.ContainsFunc(others, isAppliedWork) {
 		metadata["labels"] = map[string]any{labelWork: nil}
-		metadata["annotations"] = map[string]any{annotationHash: nil}
+		metadata["annotations"] = map[string]any{annotationHash: nil, annotationTakenOver: nil}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {

@@ -117,6 +117,8 @@ func due(m manifest, e attempt, s observation) (task, time.Time) {
 			return skip, at
 		}
 		return apply, time.Time{}
+	case e.outcome.ran != "" && s.Sight == applied.Absent:
+		return skip, time.Time{}
 	case s.Sight == applied.Unsure, s.Sight == applied.Present && e.intact(s):
 		if e.contested(s.now) {
 			return skip, e.triedAt.Add(calm)

@@ -117,6 +117,9 @@ func (s manifestStatus) applied() conditionValue {
 	if s.outcome.failed() {
 		return conditionValue{metav1.ConditionFalse, s.outcome.reason, s.outcome.message}
 	}
+	if s.outcome.ran != "" {
+		return conditionValue{metav1.ConditionTrue, reasonApplied, "the Job has run (" + s.outcome.ran + ") and is gone, as its ttlSecondsAfterFinished says; other content is run again"}
+	}
 	if found := s.outcome.differences; len(found) > 0 {
 		return conditionValue{metav1.ConditionTrue, reasonApplied, "the member has it as the manifest says, and besides " + listed(found)}
 	}
@@ -135,6 +138,10 @@ func (s manifestStatus) available() conditionValue {
 	switch {
 	case s.outcome.failed():
 		return conditionValue{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
+	case s.outcome.ran == jobFailed:
+		return conditionValue{metav1.ConditionFalse, reasonFailed, "the Job failed, and is gone; change it to have it run again"}
+	case s.outcome.ran != "":
+		return conditionValue{metav1.ConditionTrue, reasonAvailable, "the Job has run"}
 	case is.State == readiness.Failed, is.State == readiness.Unknown:
 		return conditionValue{metav1.ConditionFalse, reasonFailed, is.Message}
 	case is.State == readiness.Progressing, is.State == readiness.Terminating:

@@ -41,6 +41,8 @@ type trackedWork struct {
 	manifests  []manifest
 	attempts   map[key]attempt
 	changed    map[key]bool
+	// ended are the Jobs that were seen to end.
+	ended map[key]run
 }
 
 // enqueueBy sets how a Work is enqueued.
@@ -62,14 +64,14 @@ func (t *tracker) enqueue(works []string) {
 	}
 }
 
-// open returns the manifests of a Work, the last attempts, and the objects that changed since the last pass.
-func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map[key]attempt, changed map[key]bool) {
+// open returns the manifests of a Work, the last attempts, the objects that changed since the last pass, and the Jobs that have ended.
+func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map[key]attempt, changed map[key]bool, ended map[key]run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.works[work.Name]
 	if p == nil || p.uid != work.UID {
 		t.drop(work.Name)
-		p = &trackedWork{uid: work.UID, generation: -1, attempts: map[key]attempt{}, changed: map[key]bool{}}
+		p = &trackedWork{uid: work.UID, generation: -1, attempts: map[key]attempt{}, changed: map[key]bool{}, ended: map[key]run{}}
 		if t.works == nil {
 			t.works, t.worksOf = map[string]*trackedWork{}, map[key]map[string]bool{}
 		}
@@ -89,7 +91,7 @@ func (t *tracker) open(work *placement.Work) (manifests []manifest, attempts map
 		}
 	}
 	changed, p.changed = p.changed, map[key]bool{}
-	return p.manifests, maps.Clone(p.attempts), changed
+	return p.manifests, maps.Clone(p.attempts), changed, maps.Clone(p.ended)
 }
 
 // keep stores the attempts of a pass.
@@ -154,6 +156,9 @@ func (t *tracker) changed(before, after *summary) {
 	for name := range concerned {
 		if p := t.works[name]; p != nil {
 			p.changed[of.key] = true
+			if of.ended != "" {
+				p.ended[of.key] = run{Hash: of.hash, UID: of.uid, Ended: of.ended}
+			}
 		}
 	}
 	if of.key.basic() {

@@ -1,0 +1,22 @@
+package applied
+
+import (
+	"slices"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var holdData = []schema.GroupKind{
+	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+}
+
+// HoldsData says whether deleting an object of a kind deletes what it holds.
+func HoldsData(kind schema.GroupKind) bool { return slices.Contains(holdData, kind) }
+
+// Keeps says whether an object is annotated with helm.sh/resource-policy: keep. Users protect objects so
+// that were not made by Helm, too.
+func Keeps(object *unstructured.Unstructured) bool {
+	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
+}
