@@ -60,7 +60,7 @@ func (c *changer) confirm(ctx context.Context, hub client.Client, o client.Objec
 	}
 	c.progress.paragraph(0, "%s waits for a confirmation: %s", c.title(o), view.Why(false, message))
 	if !yes {
-		if err := c.ask(ctx, c.title(o)); err != nil {
+		if err := c.ask(ctx, c.title(o), "--yes confirms what is printed above"); err != nil {
 			return err
 		}
 	}
@@ -95,10 +95,10 @@ func (c *changer) confirmValue(ctx context.Context, hub client.Client, o client.
 }
 
 // ask asks on the terminal whether to do what was printed, and returns an error unless the user
-// agrees.
-func (c *changer) ask(ctx context.Context, title string) error {
+// agrees. The error says what to do without a terminal.
+func (c *changer) ask(ctx context.Context, title, instead string) error {
 	if file, ok := c.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		return fmt.Errorf("%s waits for a confirmation, and the input is no terminal: --yes confirms what is printed above", title)
+		return fmt.Errorf("%s waits for a confirmation, and the input is no terminal: %s", title, instead)
 	}
 	if _, err := fmt.Fprint(c.ErrOut, "Have the hub do that on members? Type yes to confirm: "); err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -116,6 +117,12 @@ func TestWhoIsInIsDecided(t *testing.T) {
 
 	r.check(r.Create(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"},
 		Spec: clusterv1beta1.MemberClusterSpec{Identity: rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "edge"}}}))
+	work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-edge", Name: "own"}}
+	testkube.Eventually(t, "the member has a Work", func() error { return r.Create(ctx, work) })
+	admin.refused("leave edge", "MemberCluster edge waits for a confirmation, and the input is no terminal: --delete does what is printed above, and --orphan leaves it on the cluster")
+	if says, _, _ := admin.run("leave", "edge"); !strings.Contains(says, "what it holds goes with it: Work fleet-member-edge/own.") {
+		t.Errorf("it says %s", says)
+	}
 	admin.says("revoke edge", " Revoked: ")
 	admin.says("leave edge --delete", "MemberCluster edge is leaving.\n", " gone\n")
 

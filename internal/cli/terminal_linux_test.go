@@ -76,7 +76,7 @@ func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
 		}
 		var said bytes.Buffer
 		change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: &said}}
-		if err := change.ask(t.Context(), "Bundle team/web"); (err == nil) != agreed || !strings.Contains(said.String(), "Type yes to confirm") {
+		if err := change.ask(t.Context(), "Bundle team/web", ""); (err == nil) != agreed || !strings.Contains(said.String(), "Type yes to confirm") {
 			t.Errorf("%q: %v, asked by %q", typed, err, &said)
 		}
 	}
@@ -84,7 +84,7 @@ func TestARemovalIsConfirmedByYesOnly(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	change := &changer{IOStreams: genericiooptions.IOStreams{In: terminal, ErrOut: io.Discard}}
-	if err := change.ask(interrupted, "Bundle team/web"); err == nil || err.Error() != "interrupted; nothing is confirmed" {
+	if err := change.ask(interrupted, "Bundle team/web", ""); err == nil || err.Error() != "interrupted; nothing is confirmed" {
 		t.Errorf("interrupted: %v", err)
 	}
 }

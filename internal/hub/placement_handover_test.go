@@ -24,9 +24,9 @@ func TestWhatHasGrownMovesToAnotherWorkAndStaysOnTheMember(t *testing.T) {
 	shop := e.placed()
 	crp := &placement.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + f.workspace}}
 	big := func(size int) map[string]string { return map[string]string{"a": strings.Repeat("x", size<<10)} }
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data"}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	catalog := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "catalog"}, Data: big(400)}
 	prices := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "prices"}, Data: big(400)}
 	for _, o := range []client.Object{claim, catalog, prices} {
@@ -34,8 +34,10 @@ func TestWhatHasGrownMovesToAnotherWorkAndStaysOnTheMember(t *testing.T) {
 	}
 	all := func() (map[string]types.UID, error) {
 		found, failed := map[string]types.UID{}, []error{}
-		for name, o := range map[string]client.Object{"data": &corev1.PersistentVolumeClaim{}, "web": &corev1.Service{}, "password": &corev1.Secret{},
-			"settings": &corev1.ConfigMap{}, "catalog": &corev1.ConfigMap{}, "prices": &corev1.ConfigMap{}} {
+		for name, o := range map[string]client.Object{
+			"data": &corev1.PersistentVolumeClaim{}, "web": &corev1.Service{}, "password": &corev1.Secret{},
+			"settings": &corev1.ConfigMap{}, "catalog": &corev1.ConfigMap{}, "prices": &corev1.ConfigMap{},
+		} {
 			err := e.on.get(o, shop, name)
 			found[name], failed = o.GetUID(), append(failed, err)
 		}

@@ -38,8 +38,8 @@ func TestWhetherAJobHasHadItsRun(t *testing.T) {
 
 // migrates is a Job that Kubernetes deletes when it has ended. Nobody runs Pods here.
 func migrates(command string) string {
-	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: fleet-member-NAME}, spec: {ttlSecondsAfterFinished: 60,
-		template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [%s]}]}}}}`, command)
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: fleet-member-NAME},
+		spec: {ttlSecondsAfterFinished: 60, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [%s]}]}}}}`, command)
 }
 
 // job returns the Job migrate; its UID is empty if there is none.

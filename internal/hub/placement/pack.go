@@ -50,8 +50,9 @@ func (at home) leaves(parts []part) bool {
 type fullError struct{ part, bytes int }
 
 func (e *fullError) Error() string {
-	return fmt.Sprintf("Work number %d of a member is full: its objects have grown to %d KiB, and %d fit; make them smaller, select some of them by "+
-		"another placement, or upgrade the agents that cannot hand an object over to another Work", e.part, e.bytes>>10, maxGrown>>10)
+	return fmt.Sprintf("Work number %d of a member is full: its objects have grown to %d KiB, and %d fit; make them smaller, "+
+		"select some of them by another placement, or upgrade the agents that cannot hand an object over to another Work",
+		e.part, e.bytes>>10, maxGrown>>10)
 }
 
 // packing is how objects are being divided into parts.
