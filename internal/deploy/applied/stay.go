@@ -20,3 +20,13 @@ func HoldsData(kind schema.GroupKind) bool { return slices.Contains(holdData, ki
 func Keeps(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
+
+// IsJob says whether a kind is that of Jobs.
+func IsJob(kind schema.GroupKind) bool { return kind == schema.GroupKind{Group: "batch", Kind: "Job"} }
+
+// Passes says whether Kubernetes deletes an object when it has done its work: it is a Job with
+// ttlSecondsAfterFinished.
+func Passes(object *unstructured.Unstructured) bool {
+	after, _, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
+	return after != nil && err == nil && IsJob(object.GroupVersionKind().GroupKind())
+}

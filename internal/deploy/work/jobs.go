@@ -9,11 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
 // A Job with ttlSecondsAfterFinished is deleted by Kubernetes when it has ended. It is not drift that
@@ -37,14 +37,6 @@ type run struct {
 	UID  types.UID `json:"uid"`
 	// Ended is Complete, Failed, or empty while nobody has seen the end.
 	Ended string `json:"ended,omitempty"`
-}
-
-func isJob(kind schema.GroupKind) bool { return kind == schema.GroupKind{Group: "batch", Kind: "Job"} }
-
-// passes says whether Kubernetes deletes a Job that has ended.
-func passes(object *unstructured.Unstructured) bool {
-	_, is, err := unstructured.NestedInt64(object.Object, "spec", "ttlSecondsAfterFinished")
-	return is && err == nil && isJob(object.GroupVersionKind().GroupKind())
 }
 
 // endOf is how a Job has ended; empty if it runs.
@@ -87,7 +79,7 @@ func runsOf(appliedWork *placement.AppliedWork) map[string]run {
 // ran says how the Job of a manifest has ended that is not there and has had its run, also if another
 // Work of the placement has run it; empty if it has not.
 func (c *Controller) ran(ctx context.Context, p *pass, m manifest) (string, error) {
-	if !isJob(m.key.GroupKind) {
+	if !applied.IsJob(m.key.GroupKind) {
 		return "", nil
 	}
 	name, seen := m.key.NamespacedName.String(), p.attempts[m.key].as.uid
@@ -119,7 +111,7 @@ func (c *Controller) ran(ctx context.Context, p *pass, m manifest) (string, erro
 func (c *Controller) note(ctx context.Context, p *pass, appliedWork *placement.AppliedWork) error {
 	mine := map[string]bool{}
 	for _, m := range p.manifests {
-		if !isJob(m.key.GroupKind) {
+		if !applied.IsJob(m.key.GroupKind) {
 			continue
 		}
 		name, is := m.key.NamespacedName.String(), p.manifestStatus[m.ordinal].summary

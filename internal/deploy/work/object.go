@@ -63,7 +63,7 @@ func summarize(object *unstructured.Unstructured) summary {
 		hash: object.GetAnnotations()[annotationHash], work: object.GetLabels()[labelWork],
 		fieldDigest: applied.FieldDigest(object, fieldOwner), contentDigest: applied.ContentDigest(object),
 	}
-	if r.passes = passes(object); r.passes {
+	if r.passes = applied.Passes(object); r.passes {
 		r.ended = endOf(object)
 	}
 	r.stays = stayOf(object)

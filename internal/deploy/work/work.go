@@ -2,8 +2,8 @@
 // all of them can be deleted again.
 //
 // It writes, on the hub, a finalizer, an annotation and the status of Works; on the member, AppliedWorks and the objects of the manifests. Its
-// invariants: no object is deleted that was not applied under an AppliedWork of this membership, and no object of a deleted Work before a pause
-// in which the hub can create the Work again; an object that is as applied is not written.
+// invariants: no object is deleted that was not applied under an AppliedWork of this membership, that another Work of the placement lists, or that
+// held data before; no object of a deleted Work before a pause in which the hub can create the Work again; an object that is as applied is not written.
 package work
 
 import (
