@@ -26,7 +26,8 @@ const (
 
 // ignored are the fields, beside those that the API server sets, that a comparison with the manifest leaves out.
 var ignored = [][]string{
-	{"metadata", "ownerReferences"}, {"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "labels", labelWork},
+	{"metadata", "ownerReferences"}, {"metadata", "labels", labelWork},
+	{"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "annotations", annotationTakenOver},
 	// Kubernetes' own controllers set these.
 	{"metadata", "finalizers"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
 }
