@@ -19,6 +19,7 @@ func scenarios() []scenario {
 		{"a Pod that is not `restricted` is refused beside the agent", false, privilegedPodIsRefused},
 		{"a Bundle brings a Deployment that becomes ready", false, bundleIsDelivered},
 		{"a Bundle whose Deployment does not become ready says so, and is ready when it is corrected", false, unreadyBundleIsReported},
+		{"what a chart holds stays when its Bundle is changed, moved, divided, kept, rolled back and deleted", false, dataSurvives},
 		{"a placement brings a namespace with a Deployment that becomes available", false, placementIsApplied},
 		{"a placement whose Deployment does not become available says so", false, brokenPlacementIsReported},
 		{"an agent whose container is killed goes on as the same member", false, agentContainerKilled},
