@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
 // Files are the files of a Bundle by path.
@@ -77,6 +78,9 @@ func Build(files Files, fetched *helm.Chart, name, version string, options fleet
 	case isChart && hasOverlays(options):
 		return nil, nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a chart has values"}
 	}
+	if err := checkCosts(files, isChart); err != nil {
+		return nil, nil, err
+	}
 	values, err := valuesOf(files, helmOptions.ValuesFiles)
 	if err != nil {
 		return nil, nil, err
@@ -93,6 +97,21 @@ func Build(files Files, fetched *helm.Chart, name, version string, options fleet
 		return nil, nil, err
 	}
 	return made, values, nil
+}
+
+// checkCosts returns an error if a file would cost a parser too much memory. The templates of a chart are text until
+// they are rendered.
+func checkCosts(files Files, isChart bool) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		isTemplate := isChart && strings.Contains("/"+name, "/templates/")
+		if isTemplate || !isManifest(name) && path.Base(name) != "Kustomization" {
+			continue
+		}
+		if err := yamlcheck.Check(files[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // chartDir finds the chart among the files: where the options say, else the Chart.yaml that is nearest to the root.

@@ -19,6 +19,9 @@ const (
 	chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
 )
 
+// bomb is a ConfigMap of 100 KiB that becomes one of 100 MiB.
+var bomb = web + "  a: &a " + strings.Repeat("x", 100<<10) + "\n  b: [" + strings.Repeat("*a, ", 1<<10) + "]\n"
+
 // render is what a chart renders to, without the name of the chart in the paths.
 func render(t *testing.T, made *helm.Chart, values map[string]any) map[string]string {
 	t.Helper()
@@ -111,9 +114,20 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 		want    string
 		field   string
 	}{
-		"YAML that is none": {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line "},
-		"no kind":           {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind"},
-		"no object":         {files: Files{"a.yaml": []byte("- a\n")}, want: "a.yaml, line 1: this is no Kubernetes object"},
+		"YAML that is none":                 {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line "},
+		"no kind":                           {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind"},
+		"no object":                         {files: Files{"a.yaml": []byte("- a\n")}, want: "a.yaml, line 1: this is no Kubernetes object"},
+		"aliases that make a manifest huge": {files: Files{"a.yaml": []byte(bomb)}, want: "a.yaml: the document that begins at line 1: its aliases make it larger"},
+		"aliases that make values huge": {
+			files: Files{"Chart.yaml": []byte(chart), "values.yaml": []byte(bomb)}, want: "values.yaml: the document that begins at line 1: its aliases make it larger",
+		},
+		"aliases that make a patch huge": {
+			files:   Files{"a.yaml": []byte(web), "overlays/dev/a_patch.yaml": []byte(bomb)},
+			options: fleet.BundleDeploymentOptions{YAML: &fleet.YAMLOptions{Overlays: []string{"dev"}}}, want: "overlays/dev/a_patch.yaml: the document",
+		},
+		"more values than a parser may take": {
+			files: Files{"kustomization.yaml": []byte("resources: [" + strings.Repeat("a,", 150_000) + "]")}, want: "kustomization.yaml: the document that begins at line 1: it has up to 300009 values",
+		},
 		"a values file that is none": {
 			files:   Files{"Chart.yaml": []byte(chart), "dev.yaml": []byte("- a\n")},
 			options: fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{ValuesFiles: []string{"dev.yaml"}}}, want: "reading the values file dev.yaml",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/registry"
@@ -63,23 +64,23 @@ func isURL(chart string) bool {
 
 // Fetch gets the chart that the options mean and notes its digest in it. A version that is empty or a range is the newest that fits now.
 func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.Chart, error) {
-	var archive []byte
+	var packed []byte
 	var err error
 	from := strings.TrimSpace(options.Repo + " " + options.Chart + " " + options.Version)
 	switch {
 	case strings.HasPrefix(options.Chart, scheme):
-		archive, err = f.pull(options.Chart, options.Version)
+		packed, err = f.pull(options.Chart, options.Version)
 	case strings.HasPrefix(options.Repo, scheme):
-		archive, err = f.pull(strings.TrimSuffix(options.Repo, "/")+"/"+options.Chart, options.Version)
+		packed, err = f.pull(strings.TrimSuffix(options.Repo, "/")+"/"+options.Chart, options.Version)
 	case isURL(options.Chart):
-		archive, err = f.get(ctx, options.Chart)
+		packed, err = f.get(ctx, options.Chart)
 	default:
-		archive, err = f.find(ctx, options)
+		packed, err = f.find(ctx, options)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fetching chart %s: %w", from, err)
 	}
-	made, err := loader.LoadArchive(bytes.NewReader(archive))
+	made, err := loadArchive(packed)
 	if err != nil {
 		return nil, fmt.Errorf("loading chart %s: %w", from, err)
 	}
@@ -87,8 +88,24 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.C
 	if made.Metadata.Annotations == nil {
 		made.Metadata.Annotations = map[string]string{}
 	}
-	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(archive)
+	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(packed)
 	return made, complete(made, options.DisableDependencyUpdate)
+}
+
+// loadArchive loads a chart whose files cost a parser no more than those of a Bundle may.
+func loadArchive(packed []byte) (*helm.Chart, error) {
+	buffered, err := archive.LoadArchiveFiles(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	files := Files{}
+	for _, file := range buffered {
+		files[file.Name] = file.Data
+	}
+	if err := checkCosts(files, true); err != nil {
+		return nil, err
+	}
+	return loader.LoadFiles(buffered)
 }
 
 // find looks a chart up in the index of its repository.

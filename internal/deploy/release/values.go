@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
 const defaultValuesKey = "values.yaml"
@@ -34,6 +35,9 @@ func (c *Cluster) ValuesFrom(ctx context.Context, options fleet.BundleDeployment
 		text, from, err := readValues(ctx, acting.Kube, source, namespace)
 		if err != nil {
 			return nil, err
+		}
+		if err := yamlcheck.Check(text); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", from, err)
 		}
 		var values map[string]any
 		if err := yaml.Unmarshal(text, &values); err != nil {

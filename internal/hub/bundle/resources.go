@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
 // maxUnpacked is how many bytes the resources of a Bundle may have together, however small they are compressed.
@@ -107,8 +107,9 @@ func isTemplate(name string, charts map[string]bool) bool {
 	}
 }
 
-// maxTree is how large a document may be to be checked, largeTree one of which only one is checked at a time: the parser needs a hundred
-// times as much memory. A larger one can be no object of Kubernetes; the agent says what is wrong with it.
+// maxTree is how large a document may be to be parsed, largeTree one of which only one is parsed at a time: with as many
+// values as yamlcheck allows, the tree takes 60 MiB. A larger one can be no object of Kubernetes; the agent says what is
+// wrong with it.
 const maxTree, largeTree = 1 << 20, 64 << 10
 
 // oneLarge is held while a large document is checked.
@@ -120,7 +121,7 @@ type begin func() (end func())
 // checkYAML parses all documents of a file, one after the other. The error names the line from which on it is wrong.
 func checkYAML(file []byte, large begin) error {
 	before := 0
-	for document := range documents(file) {
+	for document := range yamlcheck.Documents(file) {
 		if err := checkDocument(document, before, large); err != nil {
 			return err
 		}
@@ -129,31 +130,12 @@ func checkYAML(file []byte, large begin) error {
 	return nil
 }
 
-// documents yields the parts of a file that a parser would read as documents, with the lines that mark their begin.
-func documents(file []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		begin, at, begun, ended := 0, 0, false, false
-		for line := range bytes.Lines(file) {
-			marks := bytes.HasPrefix(line, []byte("---"))
-			if begun && (marks || ended) {
-				if !yield(file[begin:at]) {
-					return
-				}
-				begin, begun = at, false
-			}
-			ended = bytes.HasPrefix(line, []byte("..."))
-			if text := bytes.TrimSpace(line); marks || len(text) > 0 && text[0] != '#' && line[0] != '%' { // comments and directives belong to what follows
-				begun = true
-			}
-			at += len(line)
-		}
-		yield(file[begin:])
-	}
-}
-
 // checkDocument parses a document that comes after so many lines.
 func checkDocument(document []byte, before int, large begin) error {
-	var err error
+	err := yamlcheck.CheckNodes(document)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", before+1, err)
+	}
 	switch {
 	case len(document) > maxTree:
 		return nil
@@ -162,8 +144,11 @@ func checkDocument(document []byte, before int, large begin) error {
 	default:
 		err = parse(document)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, new(aliasesError)):
+		return fmt.Errorf("line %d: %w", before+1, err)
 	}
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	var reported int
@@ -209,5 +194,11 @@ func parse(file []byte) error {
 		} else if err != nil {
 			return err
 		}
+		if err := yamlcheck.CheckAliases(&document); err != nil {
+			return aliasesError{err}
+		}
 	}
 }
+
+// aliasesError is what is wrong with the aliases of a document that is YAML.
+type aliasesError struct{ error }

@@ -12,6 +12,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/bundle/templates"
+	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
 // render fills the templates in the Helm values of a Cluster's options and puts templateValues in their place.
@@ -55,6 +56,9 @@ func fillAll(filler *templates.Filler, values map[string]any, whole map[string]s
 		path := "helm.templateValues." + key
 		text, err := filler.Fill(whole[key], data)
 		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := yamlcheck.Check([]byte(text)); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		var value any

@@ -1,0 +1,121 @@
+// Package yamlcheck bounds what YAML may cost before a parser builds a tree of it.
+//
+// Its invariant: Nodes is never less than the number of nodes that the parser makes. No maintained parser in Go
+// reports events, and the tree of 1 MiB takes up to 170 MiB, so the nodes are counted without a parser.
+package yamlcheck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+const (
+	// MaxNodes is how many values a document may have. Its tree takes up to 60 MiB; the largest
+	// CustomResourceDefinitions in use have 60,000 values.
+	MaxNodes = 200_000
+	// MaxExpanded is how many bytes a document may have after its aliases are replaced by what they name.
+	MaxExpanded = 16 << 20
+)
+
+// Check returns an error if a parser should not read the text, which may have several documents.
+// Whether the text is YAML is for the parser to say.
+func Check(text []byte) error {
+	before := 0
+	for document := range Documents(text) {
+		if err := check(document); err != nil {
+			return fmt.Errorf("the document that begins at line %d: %w", before+1, err)
+		}
+		before += bytes.Count(document, []byte("\n"))
+	}
+	return nil
+}
+
+func check(document []byte) error {
+	if err := CheckNodes(document); err != nil {
+		return err
+	}
+	if !bytes.ContainsRune(document, '&') || !bytes.ContainsRune(document, '*') {
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(document))
+	for {
+		var root yaml.Node
+		if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return nil //nolint:nilerr // the parser that needs the text reports the error
+		}
+		if err := CheckAliases(&root); err != nil {
+			return err
+		}
+	}
+}
+
+// CheckNodes returns an error if a document may have more than MaxNodes nodes.
+func CheckNodes(document []byte) error {
+	if n := Nodes(document); n > MaxNodes {
+		return fmt.Errorf("it has up to %d values, and a document may have %d: make it several documents", n, MaxNodes)
+	}
+	return nil
+}
+
+// CheckAliases returns an error if a document has more than MaxExpanded bytes once its aliases are replaced, or
+// if an alias lies within what it names.
+func CheckAliases(root *yaml.Node) error {
+	if size := expanded(root, map[*yaml.Node]int{}); size > MaxExpanded {
+		return fmt.Errorf("its aliases make it larger than %d MiB: write what they name only where it is needed", MaxExpanded>>20)
+	}
+	return nil
+}
+
+// expanded returns the size of a node with its aliases replaced, but not much more than MaxExpanded. What an
+// anchor names is measured once; while it is measured, it counts as too large.
+func expanded(n *yaml.Node, known map[*yaml.Node]int) int {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if size, ok := known[n]; ok {
+		return size
+	}
+	if n.Anchor != "" {
+		known[n] = MaxExpanded + 1
+	}
+	size := len(n.Value) + 1
+	for _, child := range n.Content {
+		if size += expanded(child, known); size > MaxExpanded {
+			break
+		}
+	}
+	if n.Anchor != "" {
+		known[n] = size
+	}
+	return size
+}
+
+// Documents yields the parts of a text that a parser would read as documents, with the lines that mark their begin.
+func Documents(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		begin, at, begun, ended := 0, 0, false, false
+		for line := range bytes.Lines(text) {
+			marks := bytes.HasPrefix(line, []byte("---"))
+			if begun && (marks || ended) {
+				if !yield(text[begin:at]) {
+					return
+				}
+				begin, begun = at, false
+			}
+			ended = bytes.HasPrefix(line, []byte("..."))
+			// Comments and directives belong to what follows.
+			if rest := bytes.TrimSpace(line); marks || len(rest) > 0 && rest[0] != '#' && line[0] != '%' {
+				begun = true
+			}
+			at += len(line)
+		}
+		yield(text[begin:])
+	}
+}
