@@ -113,7 +113,7 @@ var recordCauses = []cause{
 	{
 		kinds: ofMembers, reasons: []string{"RemovalUnconfirmed"},
 		means:  "A release is kept, because it is not known whether the hub has taken its BundleDeployment away.",
-		remedy: "The message says what is missing. Nothing is removed before.",
+		remedy: "The message says what is missing. Nothing is removed before. If the hub has no record of the deletion, create the Bundle again; to remove the release, delete the Bundle after that.",
 	},
 	{
 		kinds: ofMembers, reasons: []string{"HubRestored"},

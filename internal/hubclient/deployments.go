@@ -100,7 +100,7 @@ func (m *Member) Removable(ctx context.Context, report types.UID, kind schema.Gr
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := m.stays(ctx, report); err != nil {
+	if _, err := m.stays(ctx, report); err != nil {
 		return err
 	}
 	return m.namespaceStays(ctx)
@@ -120,18 +120,18 @@ func (m *Member) namespaceStays(ctx context.Context) error {
 	return nil
 }
 
-// stays makes sure that the member stays in the fleet.
-func (m *Member) stays(ctx context.Context, report types.UID) error {
+// stays makes sure that the member stays in the fleet, and returns its report.
+func (m *Member) stays(ctx context.Context, report types.UID) (*clusterv1beta1.InternalMemberCluster, error) {
 	found, err := m.Reports.Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case found.UID != report:
-		return fmt.Errorf("the member namespace %s was made anew", m.Namespace)
+		return nil, fmt.Errorf("the member namespace %s was made anew", m.Namespace)
 	case found.DeletionTimestamp != nil, found.Spec.State == clusterv1beta1.ClusterStateLeave:
-		return fmt.Errorf("the member leaves the fleet")
+		return nil, fmt.Errorf("the member leaves the fleet")
 	}
-	return nil
+	return found, nil
 }
 
 // Since is when the hub made the account of the member: an agent that goes on with the credential of the one before it has the same one.

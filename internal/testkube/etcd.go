@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
@@ -79,6 +80,18 @@ func SmallDisk(t testing.TB, name, size string) (fill, free func()) {
 	return fill, free
 }
 
+// Compact makes a control plane forget all versions before one, as it forgets those of five to ten minutes ago. For that the control plane is away
+// for some seconds; no other test may use it.
+func Compact(t testing.TB, name string, version int64) {
+	t.Helper()
+	// A message CompactionRequest: the revision, and that it is waited for.
+	message := append(binary.AppendUvarint([]byte{0x08}, uint64(version)), 0x10, 0x01)
+	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	e := entryOf(name)
+	callEtcd(t, e.cluster.Dir, "etcdserverpb.KV/Compact", frame)
+	e.while(t, func(string) error { return nil }) // the API server answers from memory what it has seen
+}
+
 // Messages AlarmRequest of etcd, in the encoding of gRPC: the alarm NOSPACE is raised, or disarmed.
 const (
 	raise  = "\x00\x00\x00\x00\x04\x08\x01\x18\x01"
@@ -90,16 +103,20 @@ const (
 func RefuseWrites(t testing.TB, name string) (accept func()) {
 	t.Helper()
 	dir := entryOf(name).cluster.Dir
-	alarm(t, dir, raise)
-	t.Cleanup(func() { alarm(t, dir, disarm) })
+	alarm := func(message string) {
+		t.Helper()
+		callEtcd(t, dir, "etcdserverpb.Maintenance/Alarm", []byte(message))
+	}
+	alarm(raise)
+	t.Cleanup(func() { alarm(disarm) })
 	return func() {
 		t.Helper()
-		alarm(t, dir, disarm)
+		alarm(disarm)
 	}
 }
 
-// alarm is a call of etcd's gRPC method Alarm, which is no more than a request of HTTP/2.
-func alarm(t testing.TB, dir, message string) {
+// callEtcd calls a gRPC method of etcd, which is no more than a request of HTTP/2.
+func callEtcd(t testing.TB, dir, method string, message []byte) {
 	t.Helper()
 	at, err := os.ReadFile(filepath.Join(dir, "etcd-url"))
 	if err != nil {
@@ -118,7 +135,7 @@ func alarm(t testing.TB, dir, message string) {
 	trusted.AppendCertsFromPEM(ca)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{own}}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(at))+"/etcdserverpb.Maintenance/Alarm", bytes.NewBufferString(message))
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, strings.TrimSpace(string(at))+"/"+method, bytes.NewReader(message))
 	if err != nil {
 		t.Fatal(err)
 	}

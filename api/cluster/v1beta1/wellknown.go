@@ -31,6 +31,10 @@ const (
 	// AnnotationWaitingAgent on the Lease of a member names an agent that waits because another one beats, in the words of holderIdentity, and when it last
 	// said so. It is the agent's word about itself. A Muster addition.
 	AnnotationWaitingAgent = "muster/waiting-agent"
+	// AnnotationRemoved on an InternalMemberCluster has the UIDs of the last BundleDeployments that the hub deleted from the member, the newest
+	// last, separated by spaces. Its agent knows by that what the hub deleted while the agent was away. The hub writes it, and no member can. A
+	// Muster addition.
+	AnnotationRemoved = "muster/removed-bundledeployments"
 	// ConditionSupported is False while the record asks for something that the hub cannot do, and says what; else there is none.
 	ConditionSupported = "Supported"
 	// ReasonLeaving is that of the condition Joined while a member leaves.

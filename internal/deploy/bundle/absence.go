@@ -91,7 +91,7 @@ func (d *Deployer) pauses() Pauses {
 
 // confirm asks the hub whether a BundleDeployment was deleted, and returns whether the release may be removed.
 func (d *Deployer) confirm(ctx context.Context, name string, of *delivery) bool {
-	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), name, of.release.HubVersion)
+	restored, err := d.Hub.ConfirmDeleted(ctx, types.UID(d.Member), hubclient.Delivered{Name: name, UID: of.release.HubUID, Version: of.release.HubVersion})
 	now := d.Clock.Now()
 	of.absence.asked = now
 	if err == nil && restored {

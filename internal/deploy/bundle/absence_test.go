@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,13 +16,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	hubremoval "github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -196,6 +200,63 @@ func TestReleaseThatARestoredHubDoesNotKnowIsKeptAndNamed(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestNoReleaseGoesBecauseTheHubForgotItsHistory restores the hub and has it forget all that was before. What it deleted itself is removed all the same.
+func TestNoReleaseGoesBecauseTheHubForgotItsHistory(t *testing.T) {
+	const hub = "forgetful-hub"
+	member := newRig(t)
+	r := newRigOn(t, hub)
+	r.deployOn(member)
+	run := r.start()
+	for _, name := range []string{"deleted", "unmarked"} {
+		r.deploy(name, fleet.BundleDeploymentOptions{}, configMap(name, "one"))
+	}
+	restore := testkube.Snapshot(t, hub)
+	version := r.deploy("new", fleet.BundleDeploymentOptions{}, configMap("new", "one")).ResourceVersion
+	run.stop()
+	before := r.uids("new", "unmarked")
+
+	restore()
+	for _, name := range []string{"deleted", "unmarked"} {
+		r.removeAsHubsDo(r.get(name), name == "deleted")
+	}
+	now := version
+	for range 30 {
+		now = r.place("grows", fleet.BundleDeploymentOptions{}, configMap("grows", time.Now().String())).ResourceVersion
+	}
+	revision, err := strconv.ParseInt(now, 10, 64)
+	r.check(err)
+	testkube.Compact(t, hub, revision)
+	err = r.kube.List(t.Context(), &fleet.BundleDeploymentList{}, &client.ListOptions{Raw: &metav1.ListOptions{
+		ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact}})
+	if !applied.Older(version, now) || !apierrors.IsResourceExpired(err) {
+		t.Fatalf("the hub is at version %s, was at %s, and lists that: %v", now, version, err)
+	}
+	run = r.start()
+	member.untilGone(r.configMap("deleted"))
+	for _, name := range []string{"new", "unmarked"} {
+		r.says(run, "removal unconfirmed", "/"+name+":1 stays", "no record that it deleted the BundleDeployment")
+	}
+	r.blocked(run, deployer.ReasonRemovalUnconfirmed, "create the Bundle again; to remove the release, delete the Bundle after that")
+	if after := r.uids("new", "unmarked"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the objects are %v, and were %v", after, before)
+	}
+	found := r.deploy("new", fleet.BundleDeploymentOptions{}, configMap("new", "one"))
+	if after := r.uids("new"); fmt.Sprint(after) != fmt.Sprint(before[:1]) {
+		t.Errorf("the object is %v, and was %v", after, before[:1])
+	}
+	r.removeAsHubsDo(found, true)
+	member.untilGone(r.configMap("new"))
+}
+
+// removeAsHubsDo deletes a BundleDeployment, which hubs before this version do without a record.
+func (r *rig) removeAsHubsDo(d *fleet.BundleDeployment, recorded bool) {
+	r.t.Helper()
+	if recorded {
+		r.check(hubremoval.Record(r.t.Context(), r.kube, r.kube, client.ObjectKeyFromObject(r.report), d.UID))
+	}
+	r.check(r.kube.Delete(r.t.Context(), d))
 }
 
 func TestAReleaseIsNotTakenBackToAnOlderBundleDeploymentThatTheHubNoLongerHas(t *testing.T) {

@@ -65,23 +65,24 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 		return d.correct(going, of, s)
 	case Watching:
 		if decision.Wake.IsZero() {
-			return d.setMember(going, name, of, s.deployment.ResourceVersion)
+			return d.setMember(going, name, of, s.deployment)
 		}
 	case Gone, Held, Unsupported, Waiting, Failed:
 	}
 	return nil
 }
 
-// setMember labels a release as this member's, so that the release is known when its BundleDeployment, which has that version, is deleted.
-func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, version string) error {
-	if of.release.Member == d.Member && !of.release.HubRestored || of.release.Agent {
+// setMember labels a release as this member's, so that the release is known when its BundleDeployment is deleted.
+func (d *Deployer) setMember(ctx context.Context, name string, of *delivery, is *fleet.BundleDeployment) error {
+	uid, version := string(is.UID), is.ResourceVersion
+	if of.release.Member == d.Member && of.release.HubUID == uid && !of.release.HubRestored || of.release.Agent {
 		return nil
 	}
-	if err := d.Cluster.SetMember(ctx, *of.release, d.owner(name, of), version); err != nil {
+	if err := d.Cluster.SetMember(ctx, *of.release, d.owner(name, of), uid, version); err != nil {
 		return err
 	}
 	labelled := *of.release
-	labelled.Member, labelled.HubVersion, labelled.HubRestored = d.Member, version, false
+	labelled.Member, labelled.HubUID, labelled.HubVersion, labelled.HubRestored = d.Member, uid, version, false
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of.release = &labelled
@@ -228,7 +229,7 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 		// As with Rancher Fleet's agents, what the cluster itself has wins over what the Bundle says.
 		Values:       loader.MergeMaps(loader.MergeMaps(values, own), from),
 		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
-		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
+		UID: string(s.deployment.UID), Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
 	}, nil
 }
 

@@ -41,7 +41,7 @@ func (d *Deployer) removeRelease(ctx context.Context, name string, of *delivery)
 	s, owner := *of.release, d.owner(name, of)
 	if s.Member != d.Member && !s.Agent {
 		// The release had a BundleDeployment, so it is this member's although an earlier member or another agent deployed it.
-		if err := d.Cluster.SetMember(ctx, s, owner, s.HubVersion); err != nil {
+		if err := d.Cluster.SetMember(ctx, s, owner, s.HubUID, s.HubVersion); err != nil {
 			return d.ignoreForeign(name, of, err)
 		}
 	}

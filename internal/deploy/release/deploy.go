@@ -49,9 +49,9 @@ type Request struct {
 	Rendered func()
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions
-	// DeploymentID is that of the BundleDeployment, Version its resource version, Commit the one that it came from, Member the UID of the
+	// DeploymentID is that of the BundleDeployment, UID its UID, Version its resource version, Commit the one that it came from, Member the UID of the
 	// member's report.
-	DeploymentID, Version, Commit, Member string
+	DeploymentID, UID, Version, Commit, Member string
 }
 
 // ID is which release it is.
@@ -152,7 +152,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	is := Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed, History: r.Namespace, Deployed: true,
 		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
-		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubVersion: r.Version,
+		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubUID: r.UID, HubVersion: r.Version,
 		Agent: r.Agent,
 	}
 	if was.failed > 0 && !r.Agent {

@@ -66,10 +66,10 @@ type Summary struct {
 	ServiceAccount                 string
 	// Member is empty for a release that an upstream agent made, and for the agent's own.
 	Member string
-	// HubVersion is the resource version that its BundleDeployment had when it was deployed; HubRestored says that the hub was restored from an
-	// earlier state since, which does not know that.
-	HubVersion  string
-	HubRestored bool
+	// HubUID and HubVersion are the UID and the resource version that its BundleDeployment had when it was deployed; an earlier version of the agent
+	// noted no UID. HubRestored says that the hub was restored from an earlier state since, which does not know that.
+	HubUID, HubVersion string
+	HubRestored        bool
 	// Agent says that it is the release of the agent itself.
 	Agent bool
 }
@@ -94,9 +94,9 @@ type stored struct {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	} `json:"chart"`
-	// member, hubVersion, hubRestored and renamed are those of the Secret's labels, history its namespace; copied says that it is a copy of another.
-	member, hubVersion, history  string
-	hubRestored, renamed, copied bool
+	// member, hubUID, hubVersion, hubRestored and renamed are those of the Secret's labels, history its namespace; copied says that it is a copy of another.
+	member, hubUID, hubVersion, history string
+	hubRestored, renamed, copied        bool
 }
 
 // deployedAt is when the revision was made; zero if it does not say.
@@ -131,6 +131,7 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		DeleteNamespace: annotations[annotationDeleteNamespace] == strconv.FormatBool(true),
 		ServiceAccount:  annotations[annotationServiceAccount],
 		Member:          s.member,
+		HubUID:          s.hubUID,
 		HubVersion:      s.hubVersion,
 		HubRestored:     s.hubRestored,
 		Agent:           adopted,

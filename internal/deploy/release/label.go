@@ -14,6 +14,7 @@ import (
 // Labels of the Secret that holds a revision.
 const (
 	labelHubVersion  = "muster/hub-version"
+	labelHubUID      = "muster/hub-uid"
 	labelHubRestored = "muster/hub-restored"
 	// labelRenamed is the release name that the objects of the revision bear until the release is
 	// deployed again.
@@ -27,7 +28,7 @@ func (r Request) labels() map[string]string {
 	if r.Agent {
 		return nil
 	}
-	return map[string]string{naming.LabelMember: r.Member, labelHubVersion: r.Version}
+	return map[string]string{naming.LabelMember: r.Member, labelHubVersion: r.Version, labelHubUID: r.UID}
 }
 
 // upgradeLabels are the labels of a later revision, to which Helm copies those of the last one.
@@ -39,14 +40,15 @@ func (r Request) upgradeLabels() map[string]string {
 	return labels
 }
 
-// SetMember labels the history of a release as this member's, also if an earlier member deployed it, and as known to the hub at a version.
-func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner, version string) error {
+// SetMember labels the history of a release as this member's, also if an earlier member deployed it, and as that of the BundleDeployment with a UID at
+// a version.
+func (c *Cluster) SetMember(ctx context.Context, s Summary, o Owner, uid, version string) error {
 	free, err := c.reserve(ctx, s.ID(), s.History, Owner{Bundle: o.Bundle, Workspace: o.Workspace})
 	if err != nil {
 		return err
 	}
 	defer free()
-	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubVersion: version, labelHubRestored: nil})
+	return c.label(ctx, s, map[string]any{naming.LabelMember: o.Member, labelHubUID: uid, labelHubVersion: version, labelHubRestored: nil})
 }
 
 // MarkHubRestored labels the history of a release that a restored hub does not know.

@@ -141,6 +141,7 @@ func read(secret *corev1.Secret) (stored, error) {
 			secret.Labels["version"], secret.Labels["name"], s.Version, s.Name))
 	}
 	s.member, s.hubVersion = secret.Labels[naming.LabelMember], secret.Labels[labelHubVersion]
+	s.hubUID = secret.Labels[labelHubUID]
 	s.hubRestored, s.renamed = secret.Labels[labelHubRestored] != "", secret.Labels[labelRenamed] != ""
 	s.history, s.copied = secret.Namespace, secret.Annotations[annotationCopyOf] != ""
 	return s, nil

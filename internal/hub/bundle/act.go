@@ -232,6 +232,9 @@ func unlessLeaving(err error) error {
 // deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what leads to them. The agent uninstalls when it
 // sees the deployment gone. A finalizer of upstream's hub, which nobody would remove, goes with it.
 func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment, cause removal.Cause) error {
+	if err := c.recordRemoval(ctx, d); err != nil {
+		return err
+	}
 	if d.Spec.ValuesHash != "" {
 		if err := c.deleteValues(ctx, d); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/removal"
 	"github.com/muster-fleet/muster/internal/hub/served"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -49,6 +50,19 @@ func (c *Controller) deleteDeployments(ctx context.Context, bundle types.Namespa
 	}
 	list := slices.Collect(maps.Values(deployments))
 	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i], removal.SourceDeleted) })
+}
+
+// recordRemoval notes on the report of the member that the hub deletes a deployment, before the hub does so.
+func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeployment) error {
+	namespace := kube.CoreMetadata("Namespace")
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	cluster, is := membership.RecordOf(namespace)
+	if !is || namespace.DeletionTimestamp != nil {
+		return nil
+	}
+	return removal.Record(ctx, c.Client, c.Live, types.NamespacedName{Namespace: d.Namespace, Name: cluster.Name}, d.UID)
 }
 
 // cleanUp deletes the deployments of a Bundle that was deleted without its finalizer.

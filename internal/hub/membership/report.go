@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -121,10 +122,17 @@ func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 		report.Namespace, report.Name, report.Annotations[annotationOversized], maxReport)
 }
 
+// shown are the annotations of a report but that by which the hub records what it has removed.
+func shown(report *clusterv1beta1.InternalMemberCluster) map[string]string {
+	annotations := maps.Clone(report.Annotations)
+	delete(annotations, clusterv1beta1.AnnotationRemoved)
+	return annotations
+}
+
 // MoreThanBeats says whether anything but the times of heartbeats has changed in a report.
 func MoreThanBeats(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
+	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(shown(before), shown(after)) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
 		return true
 	}
 	was, is := before.Status.DeepCopy(), after.Status.DeepCopy()

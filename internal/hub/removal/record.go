@@ -1,0 +1,53 @@
+package removal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// mostRecorded is how many removals the report of a member records: 37 bytes each.
+const mostRecorded = 200
+
+// Record notes on the report of a member that the hub is about to delete a BundleDeployment. By that the agent
+// can tell a deletion from a hub that was restored, however long the agent was away. A member without a report
+// has no agent that could read it.
+func Record(ctx context.Context, c client.Client, live client.Reader, report types.NamespacedName, uid types.UID) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before := kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
+		if err := live.Get(ctx, report, before); err != nil {
+			return err
+		}
+		recorded, changed := record(before.Annotations[clusterv1beta1.AnnotationRemoved], string(uid))
+		if !changed {
+			return nil
+		}
+		after := before.DeepCopy()
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, clusterv1beta1.AnnotationRemoved, recorded)
+		return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldOwner)
+	})
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("recording on InternalMemberCluster %s that BundleDeployment with UID %s is deleted: %w", report, uid, err)
+}
+
+// record appends a UID to those that are recorded, and drops the oldest of too many.
+func record(recorded, uid string) (string, bool) {
+	uids := strings.Fields(recorded)
+	if slices.Contains(uids, uid) {
+		return recorded, false
+	}
+	uids = append(uids, uid)
+	return strings.Join(uids[max(0, len(uids)-mostRecorded):], " "), true
+}
