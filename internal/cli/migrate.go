@@ -33,10 +33,10 @@ type migrator struct {
 	genericiooptions.IOStreams
 	*access
 	chartValues
-	from         string
-	back, dryRun bool
-	timeout      time.Duration
-	progress     progress
+	from                  string
+	back, dryRun, authors bool
+	timeout               time.Duration
+	progress              progress
 }
 
 func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -49,7 +49,8 @@ come about. The member stays the same record with the same labels, and nothing t
 of its release. The members' hub, to which the current context or --context leads, has to be Muster's.
 
 Without a context of a member it is the hub that changes over from KubeFleet: KubeFleet's hub agent is stopped, not removed, its webhooks are deleted, which would refuse every
-change without it, and the charts of Muster's hub are installed. Members stay joined meanwhile.
+change without it, and the charts of Muster's hub are installed. Members stay joined meanwhile. KubeFleet records no authors of placements, overrides and envelopes,
+with whose rights these act on Muster's hub: you become the author of those that have none, unless you give --authors=false.
 
 Given again it goes on where it was; --dry-run says what there is, and what would be done.`,
 		Example: `  # The hub of KubeFleet, and then its members one by one.
@@ -70,6 +71,7 @@ Given again it goes on where it was; --dry-run says what there is, and what woul
 	flags.StringVar(&m.from, "from", "", "what is changed over from: rancher-fleet or kubefleet")
 	flags.BoolVar(&m.back, "back", false, "put what was there before in its place again")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what there is, and what would be done")
+	flags.BoolVar(&m.authors, "authors", true, "become the author of the placements, overrides and envelopes of KubeFleet's hub, which have none")
 	flags.DurationVar(&m.timeout, "timeout", 5*time.Minute, "how long to wait for each agent, or for the hub")
 	complete(command, "from", cobra.FixedCompletions([]cobra.Completion{fromRancherFleet, fromKubeFleet}, cobra.ShellCompDirectiveNoFileComp))
 	return command

@@ -65,7 +65,7 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	install := &initializer{IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun, takesOver: true}
 	if m.dryRun {
 		m.progress.line("It would be scaled to 0, and these webhooks deleted.")
-		return errors.Join(m.progress.err, install.run(ctx))
+		return errors.Join(m.progress.err, m.authorsOf(ctx, hub), install.run(ctx))
 	}
 	if err := require(ctx, []check{hub.may("stop KubeFleet's hub", rightsToStop(kubeFleetHub, webhooks...)...)}); err != nil {
 		return err
@@ -84,6 +84,9 @@ func (m *migrator) migrateHub(ctx context.Context, hub *checked) error {
 	}
 	if err := install.run(ctx); err != nil {
 		return fmt.Errorf("%w; --back has KubeFleet's hub run again", err)
+	}
+	if err := m.authorsOf(ctx, hub); err != nil {
+		return err
 	}
 	m.progress.line("The members stay joined; muster explain names what is left to do, and muster migrate --from kubefleet MEMBER-CONTEXT changes their agents over.")
 	return m.progress.err

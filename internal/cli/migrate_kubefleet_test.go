@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,8 +59,9 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	}
 	theirs, others := guards("fleet-validating-webhook-configuration", "fleetwebhook"), guards("fleet-others", "other")
 	h.replicas(kubeFleetHub, 1)
+	override, envelope, eves := h.withAuthors()
 
-	admin.runs("migrate --from kubefleet --dry-run", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
+	admin.runs("migrate --from kubefleet --dry-run", "2 placements, overrides and envelopes have no author, as KubeFleet records none. You, ", "would become their author", "KubeFleet's hub agent fleet-system/hub-agent is scaled to 1, with 1 MemberClusters", "ValidatingWebhookConfiguration "+theirs.Name+" leads to it", "would install chart fleet ")
 	h.check(h.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "installs"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"escalate", "bind"}},
@@ -71,7 +76,9 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	admin.runs("migrate --from kubefleet --back", "Deployment cattle-fleet-system/fleet-controller is of another chart, and is left alone", "KubeFleet's hub agent runs")
 	h.replicas(musterHub, 1)
 	h.uninstall("fleet", naming.SystemNamespace)
-	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is up.", "The members stay joined")
+	admin.runs("migrate --from kubefleet", "Deployment fleet-system/hub-agent is stopped", "ValidatingWebhookConfiguration "+theirs.Name+" is deleted", "The hub is up.",
+		"are now the author of 2 placements, overrides and envelopes", "The members stay joined")
+	h.haveAuthors(override, envelope, eves)
 	admin.runs("migrate --from kubefleet", "is scaled to 0", "The hub is up.")
 	h.replicas(kubeFleetHub, 0)
 	if err := h.Get(ctx, client.ObjectKeyFromObject(theirs), theirs); !apierrors.IsNotFound(err) {
@@ -125,6 +132,37 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 	h.replicas(kubeFleetHub, 1)
 	admin.runs("migrate --from kubefleet", "The hub is up.")
 	h.replicas(musterHub, 1)
+}
+
+// withAuthors makes what KubeFleet's hub leaves without an author, an override and an envelope, and an override that has one.
+func (d their) withAuthors() (override, envelope, eves *unstructured.Unstructured) {
+	d.t.Helper()
+	of := func(text string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		d.check(json.Unmarshal([]byte(text), &o.Object))
+		d.check(d.Create(d.t.Context(), o))
+		return o
+	}
+	const overrides = `{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourceOverride", "metadata": {"name": %q, "annotations": {%s}}, "spec": {
+		"clusterResourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}],
+		"policy": {"overrideRules": [{"jsonPatchOverrides": [{"op": "add", "path": "/metadata/labels/a", "value": "b"}]}]}}}`
+	override, eves = of(fmt.Sprintf(overrides, "none", "")), of(fmt.Sprintf(overrides, "eves", `"muster/author": "eve"`))
+	envelope = of(`{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope", "metadata": {"namespace": "default", "name": "none"},
+		"data": {"a.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}}}`)
+	return override, envelope, eves
+}
+
+// haveAuthors checks that the admin is the author of what had none, with the admin's groups, and that the generation is the same.
+func (d their) haveAuthors(override, envelope, eves *unstructured.Unstructured) {
+	d.t.Helper()
+	for _, o := range []*unstructured.Unstructured{override, envelope, eves} {
+		before := o.GetGeneration()
+		d.check(d.Get(d.t.Context(), client.ObjectKeyFromObject(o), o))
+		by, groups := o.GetAnnotations()["muster/author"], strings.Split(o.GetAnnotations()["muster/author-groups"], "\n")
+		if mine := slices.Contains(groups, "system:authenticated") && slices.Contains(groups, "system:masters"); (by == "eve") != (o == eves) || by == "" || mine == (o == eves) || o.GetGeneration() != before {
+			d.t.Errorf("%s %s has the author %q with %q, and generation %d, which was %d", o.GetKind(), o.GetName(), by, groups, o.GetGeneration(), before)
+		}
+	}
 }
 
 // replicas checks how many a Deployment is to have.
