@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -176,7 +178,35 @@ func TestWhoMayNotPatchABundleConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestTheHubRemovesWhatIsConfirmed has a ClusterGroup of six Clusters select none any more.
+// refusesToDelete has the API server refuse, by a policy of that name, to delete BundleDeployments with one of these values of a label.
+func (r rig) refusesToDelete(label string, values ...string) *admissionv1.ValidatingAdmissionPolicy {
+	r.t.Helper()
+	ctx := r.t.Context()
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "keeps-deployments"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Delete},
+			Rule:       admissionv1.Rule{APIGroups: []string{"fleet.cattle.io"}, APIVersions: []string{"*"}, Resources: []string{"bundledeployments"}},
+		}}}},
+		Validations: []admissionv1.Validation{{Message: "it stays", Expression: fmt.Sprintf("!(oldObject.metadata.labels[%q] in ['%s'])", label, strings.Join(values, "', '"))}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}}
+	for _, o := range []client.Object{policy, binding} {
+		r.check(r.Create(ctx, o))
+		r.t.Cleanup(func() { r.check(client.IgnoreNotFound(r.Delete(context.Background(), o))) })
+	}
+	var kept fleet.BundleDeploymentList
+	r.check(r.List(ctx, &kept, client.MatchingLabels{label: values[0]}))
+	testkube.Eventually(r.t, "the API server refuses", func() error {
+		if err := r.Delete(ctx, &kept.Items[0], client.DryRunAll); err == nil {
+			return errors.New("it would delete it")
+		}
+		return nil
+	})
+	return policy
+}
+
+// TestTheHubRemovesWhatIsConfirmed has a ClusterGroup of six Clusters select none any more. Of two the removal fails at first.
 func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()
@@ -221,10 +251,13 @@ func TestTheHubRemovesWhatIsConfirmed(t *testing.T) {
 	if on() != 6 {
 		t.Fatalf("the Bundle is on %d Clusters before the removal is confirmed", on())
 	}
+	refuses := r.refusesToDelete(fleet.LabelCluster, "c1", "c4")
 	admin.says("explain bundles confirming/web", "RemovalHeld", "muster confirm bundles confirming/web")
 	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for a confirmation: 6 of the 6 Clusters that have it would lose it", ": c0, c1, c2, c3, c4, c5; ")
-	if on() != 0 {
-		t.Errorf("the Bundle is still on %d Clusters", on())
+	if on() != 2 {
+		t.Errorf("the Bundle is on %d Clusters, want the two of which nobody may delete it", on())
 	}
+	r.check(r.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: refuses.Name}}))
+	until("the rest is removed without another confirmation", func() bool { return on() == 0 && heldValue(web) == "" })
 	admin.says("confirm confirming/web --yes", "Bundle confirming/web waits for no confirmation.\n")
 }

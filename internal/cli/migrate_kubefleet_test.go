@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,6 +67,7 @@ func TestAHubAndItsMembersMigrateFromKubeFleetAndBack(t *testing.T) {
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create"}},
 		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"escalate", "bind"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"patch"}}}}))
+	h.staysWithoutAuthor(hub, "installs", override)
 	of(t, hub, hub.Account(t, "installs", "installs")).refused("migrate --from kubefleet", "you may not delete validatingwebhookconfigurations.admissionregistration.k8s.io on the hub, which it takes to stop KubeFleet's hub")
 	h.replicas(kubeFleetHub, 1)
 	h.install(map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n",
@@ -150,6 +152,28 @@ func (d their) withAuthors() (override, envelope, eves *unstructured.Unstructure
 	envelope = of(`{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope", "metadata": {"namespace": "default", "name": "none"},
 		"data": {"a.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}}}`)
 	return override, envelope, eves
+}
+
+// staysWithoutAuthor has a user with a ClusterRole who may not change an override try to become its author.
+func (d their) staysWithoutAuthor(hub testkube.Cluster, role string, override *unstructured.Unstructured) {
+	d.t.Helper()
+	u, h := of(d.t, hub, hub.Account(d.t, "reads", role)), newAccess()
+	h.KubeConfig, h.CacheDir = &u.kubeconfig, &u.cacheDir
+	var said bytes.Buffer
+	m := &migrator{access: h, authors: true, progress: newProgress(&said)}
+	c, err := h.checked()
+	d.check(err)
+	testkube.Eventually(d.t, "it says so", func() error {
+		err := m.authorsOf(d.t.Context(), c)
+		if text := strings.Join(strings.Fields(said.String()), " "); err != nil || !strings.Contains(text, "you may not annotate them, such as ClusterResourceOverride none: what they place stays as it is") {
+			return fmt.Errorf("it says %s (%v)", text, err)
+		}
+		return nil
+	})
+	d.check(d.Get(d.t.Context(), client.ObjectKeyFromObject(override), override))
+	if annotations := override.GetAnnotations(); len(annotations) > 0 {
+		d.t.Errorf("it has %v", annotations)
+	}
 }
 
 // haveAuthors checks that the admin is the author of what had none, with the admin's groups, and that the generation is the same.

@@ -69,10 +69,11 @@ func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, 
 		})
 	}
 	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
+	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	known.confirmed = o.confirms()
 	if o.brake() == "" && o.takeover() == "" {
 		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))
 	}
-	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
 	for _, i := range slices.Concat(fresh, changed) {
 		known.recordAnswer(o.targets[i])
 	}

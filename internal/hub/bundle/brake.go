@@ -31,18 +31,52 @@ func (o observed) brake() string {
 	if changed && !held || !removal.Many(lose, have, o.share) {
 		return ""
 	}
-	var names []string
-	for _, one := range o.leftover {
-		names = append(names, one.deployment.Namespace+" "+string(one.deployment.UID))
-	}
-	slices.Sort(names)
-	token := naming.Digest([]byte(strings.Join(names, "\n")))[:8]
-	if o.bundle.Annotations[fleet.AnnotationConfirmRemoval] == token {
+	token := o.removalToken()
+	if value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]; value == token || o.confirmed.holds(value, o.leftover) {
 		return ""
 	}
 	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: %s; a ClusterGroup, labels or "+
 		"a BundleNamespaceMapping have changed%s; what is deployed stays as it is; to have it removed there, kubectl annotate --overwrite -n %s "+
 		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+}
+
+// removalToken is the value that confirms the removal of just these deployments.
+func (o observed) removalToken() string {
+	var names []string
+	for _, one := range o.leftover {
+		names = append(names, one.deployment.Namespace+" "+string(one.deployment.UID))
+	}
+	slices.Sort(names)
+	return naming.Digest([]byte(strings.Join(names, "\n")))[:8]
+}
+
+// confirmed is what a user has confirmed and the hub has not removed yet, because a deletion failed. A hub that is
+// started anew has forgotten it, and asks again.
+type confirmed struct {
+	// value of the annotation that confirmed it.
+	value string
+	// uids are those of the deployments.
+	uids map[types.UID]bool
+}
+
+// holds reports whether a value confirmed the removal of all these deployments, and maybe of others that are gone.
+func (c confirmed) holds(value string, all []leftover) bool {
+	return value != "" && value == c.value && !slices.ContainsFunc(all, func(one leftover) bool { return !c.uids[one.deployment.UID] })
+}
+
+// confirms returns what the annotation of the Bundle confirms now: what is named by its value, or the rest of what it
+// confirmed before. A deployment that is wanted again in between is no longer confirmed.
+func (o observed) confirms() confirmed {
+	value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]
+	_, takeover := o.takes()
+	if len(o.leftover) == 0 || value != o.removalToken() && value != takeover && !o.confirmed.holds(value, o.leftover) {
+		return confirmed{}
+	}
+	is := confirmed{value: value, uids: map[types.UID]bool{}}
+	for _, one := range o.leftover {
+		is.uids[one.deployment.UID] = true
+	}
+	return is
 }
 
 // brakeSetting is the share of the Clusters that have a Bundle which may lose it without being

@@ -58,6 +58,54 @@ func TestAWorkspaceSetsItsOwnBrake(t *testing.T) {
 	}
 }
 
+// TestAConfirmationHoldsForTheRestOfWhatItNamed has some of what was confirmed removed, and the others not, because their deletions failed.
+func TestAConfirmationHoldsForTheRestOfWhatItNamed(t *testing.T) {
+	first := losing(6, "clusters", "c%d")
+	_, value := view.HeldRemoval(&fleet.Bundle{Status: fleet.BundleStatus{Conditions: []fleet.Condition{processed(first, nil)}}})
+	confirms := func(o observed, value string, before confirmed) observed {
+		o.bundle = o.bundle.DeepCopy()
+		o.bundle.Annotations, o.confirmed = map[string]string{fleet.AnnotationConfirmRemoval: value}, before
+		return o
+	}
+	of := func(o observed, indexes ...int) observed {
+		all := o.leftover
+		o.leftover = nil
+		for _, i := range indexes {
+			o.leftover = append(o.leftover, all[i])
+		}
+		return o
+	}
+	all := confirms(first, value, confirmed{})
+	rest := confirms(of(first, 1, 4, 5), value, all.confirms())
+	for name, row := range map[string]struct {
+		o    observed
+		held bool
+	}{
+		"all that it named":                         {all, false},
+		"another value":                             {confirms(first, "deadbeef", confirmed{}), true},
+		"the rest":                                  {rest, false},
+		"the rest of the rest":                      {confirms(of(first, 4, 5), value, rest.confirms()), false},
+		"the rest after a restart":                  {confirms(of(first, 1, 4, 5), value, confirmed{}), true},
+		"the rest and one more":                     {confirms(of(losing(7, "clusters", "c%d"), 4, 5, 6), value, rest.confirms()), true},
+		"one that was wanted again in between":      {confirms(of(first, 2, 4, 5), value, rest.confirms()), true},
+		"the rest after the annotation was removed": {confirms(of(first, 1, 4, 5), "", all.confirms()), true},
+		"the rest after the annotation was changed": {confirms(of(first, 1, 4, 5), "deadbeef", all.confirms()), true},
+		"all again after nothing was left of them":  {confirms(of(first, 1, 4), value, confirms(of(first), value, rest.confirms()).confirms()), true},
+		"the rest of what a take-over would take":   {confirms(of(first, 1, 4), takeoverOf(first), confirms(first, takeoverOf(first), confirmed{}).confirms()), false},
+		"more than a take-over would have taken":    {confirms(first, takeoverOf(of(first, 1, 4)), confirms(of(first, 1, 4), takeoverOf(of(first, 1, 4)), confirmed{}).confirms()), true},
+	} {
+		if got := row.o.brake(); (got != "") != row.held {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// takeoverOf is the value that confirms a take-over.
+func takeoverOf(o observed) string {
+	_, value := o.takes()
+	return value
+}
+
 func TestTheBrakeNamesWhoWouldLoseTheBundle(t *testing.T) {
 	few := losing(5, "clusters", "c%d")
 	few.targets = make([]target, 1) // which keeps it

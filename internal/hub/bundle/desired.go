@@ -94,6 +94,8 @@ type computed struct {
 	valuesProblem error
 	// outcomes by the UID of the Cluster.
 	outcomes map[types.UID]outcome
+	// confirmed is the removal that a user has confirmed and that is not done.
+	confirmed confirmed
 	// reported is when the status was last written.
 	reported time.Time
 }
@@ -101,7 +103,7 @@ type computed struct {
 // begin forgets what was computed of the Bundle as it was before.
 func (m *computed) begin(bundle *fleet.Bundle, p packed) {
 	m.uid, m.generation, m.packed = bundle.UID, bundle.Generation, p
-	m.outcomes, m.values, m.valuesProblem = map[types.UID]outcome{}, nil, nil
+	m.outcomes, m.values, m.valuesProblem, m.confirmed = map[types.UID]outcome{}, nil, nil, confirmed{}
 }
 
 // isOf says whether this was computed of the Bundle as it is now.

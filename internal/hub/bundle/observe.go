@@ -37,7 +37,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		return o, err
 	}
 	bundle = known.withValues(bundle)
-	o.bundle, o.content = bundle, known.packed
+	o.bundle, o.content, o.confirmed = bundle, known.packed, known.confirmed
 	m, err := newMatcher(bundle)
 	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged); o.problem != nil {
 		return o, c.observeUnmatched(ctx, &o)

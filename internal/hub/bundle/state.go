@@ -62,6 +62,8 @@ type observed struct {
 	brakeSetting
 	// leftover are the deployments on Clusters that the Bundle is not for, or not any more.
 	leftover []leftover
+	// confirmed is the removal that a user has confirmed and that is not done.
+	confirmed confirmed
 }
 
 // leftover is a deployment that is to be deleted.
