@@ -203,7 +203,8 @@ type store struct {
 	resource string
 }
 
-// Transformer implements cache.TransformingStore.
+// Transformer implements cache.TransformingStore. A reflector calls it for what a watch-list brings, and
+// neither for a list nor for the events of a watch: these are slimmed where the store takes them.
 func (store) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if whole, ok := o.(client.Object); ok {
@@ -218,7 +219,7 @@ func (s store) Add(o any) error { return s.Update(o) }
 
 // Update implements cache.ReflectorStore.
 func (s store) Update(o any) error {
-	s.put(s.resource, o.(client.Object))
+	s.put(s.resource, slim(o.(client.Object)))
 	return nil
 }
 
@@ -232,7 +233,7 @@ func (s store) Delete(o any) error {
 func (s store) Replace(list []any, _ string) error {
 	all := make([]client.Object, len(list))
 	for i, o := range list {
-		all[i] = o.(client.Object)
+		all[i] = slim(o.(client.Object))
 	}
 	s.replace(s.resource, all)
 	return nil

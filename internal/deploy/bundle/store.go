@@ -79,15 +79,22 @@ func (s *store) all() []*fleet.BundleDeployment {
 	return slices.Collect(maps.Values(s.byName))
 }
 
-// Transformer implements cache.TransformingStore.
+// Transformer implements cache.TransformingStore. A reflector calls it for what a watch-list brings, and
+// neither for a list nor for the events of a watch: these are reduced where the store takes them.
 func (*store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if deployment, ok := obj.(*fleet.BundleDeployment); ok {
-			deployment.ManagedFields = nil
-			deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
+			return reduced(deployment), nil
 		}
 		return obj, nil
 	}
+}
+
+// reduced drops what the deployer does not read.
+func reduced(deployment *fleet.BundleDeployment) *fleet.BundleDeployment {
+	deployment.ManagedFields = nil
+	deployment.Spec.StagedOptions = fleet.BundleDeploymentOptions{}
+	return deployment
 }
 
 func (s *store) put(deployment *fleet.BundleDeployment) {
@@ -113,7 +120,7 @@ func (s *store) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (s *store) Update(obj any) error {
-	s.put(obj.(*fleet.BundleDeployment))
+	s.put(reduced(obj.(*fleet.BundleDeployment)))
 	return nil
 }
 
@@ -140,7 +147,7 @@ func (s *store) UpdateResourceVersion(version string) {
 func (s *store) Replace(list []any, version string) error {
 	fresh := make(map[string]*fleet.BundleDeployment, len(list))
 	for _, obj := range list {
-		deployment := obj.(*fleet.BundleDeployment)
+		deployment := reduced(obj.(*fleet.BundleDeployment))
 		fresh[deployment.Name] = deployment
 	}
 	s.mu.Lock()
