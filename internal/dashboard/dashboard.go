@@ -39,6 +39,8 @@ type Server struct {
 	door    door
 	ctx     context.Context // ends the streams
 	streams atomic.Int64
+	// shared says that the visitors are others than the account that reads the fleet.
+	shared bool
 }
 
 // NewOwned is a dashboard for the one user whose credential the config has. Whoever knows the path that Entrance returns is that user.
@@ -61,6 +63,7 @@ func NewShared(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.shared = true
 	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper()), logr.FromContextOrDiscard(ctx)}
 	return s, nil
 }
@@ -141,15 +144,17 @@ func bounded(next http.Handler) http.Handler {
 	})
 }
 
-// ready says whether the fleet has been read.
+// ready says whether the fleet has been read. A kind that is not served, or may not be listed, is one that the pages
+// say they lack, and keeps nobody from the others.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	for resource := range kinds {
-		if !s.roll.isListed(resource) {
-			http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
-			return
-		}
+	switch resource, listed := s.roll.unanswered(); {
+	case resource != "":
+		http.Error(w, resource+" have not been read yet", http.StatusServiceUnavailable)
+	case listed == 0:
+		http.Error(w, "no kind can be listed: is the chart fleet-crd installed, and does the account of the dashboard have its rights?", http.StatusServiceUnavailable)
+	default:
+		fmt.Fprintln(w, "ok")
 	}
-	fmt.Fprintln(w, "ok")
 }
 
 // pageFunc answers a visitor.

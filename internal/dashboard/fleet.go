@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,15 +28,15 @@ const (
 
 // entries are those of some resources that a visitor sees, in the order of their names, and why they are not all or not what is so now.
 func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
-	return seenBy(ctx, v, s.roll.of, resources)
+	return s.seenBy(ctx, v, s.roll.of, resources)
 }
 
 // entriesNamed are those of a name, however many there are of others.
 func (s *Server) entriesNamed(ctx context.Context, v *visitor, name string, resources ...string) (all []*entry, stale []string, err error) {
-	return seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }, resources)
+	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }, resources)
 }
 
-func seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error), resources []string) (all []*entry, stale []string, err error) {
+func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error), resources []string) (all []*entry, stale []string, err error) {
 	for _, resource := range resources {
 		entries, problem := read(resource)
 		seen, err := v.seen(ctx, resource, entries)
@@ -43,7 +44,7 @@ func seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entr
 			return nil, nil, err
 		}
 		if problem != nil {
-			stale = append(stale, staleness(problem))
+			stale = append(stale, s.staleness(problem))
 		}
 		all = merged(all, seen)
 	}
@@ -69,15 +70,27 @@ func merged(a, b []*entry) []*entry {
 	return append(append(all, a...), b...)
 }
 
-// notShown begins what is said of objects that may not be read.
-const notShown = "Not shown: "
+const (
+	// notShown begins what is said of objects that may not be read.
+	notShown = "Not shown: "
+	// outOfDate begins what is said of objects that cannot be read at the moment.
+	outOfDate = "This may not be what is so now: "
+)
 
-// staleness says what a problem of the roll means for a page.
-func staleness(problem error) string {
-	if apierrors.IsForbidden(problem) {
+// staleness says what a problem of the roll means for a page. Only who reads with the account is told what the API
+// server answered to it: to others the answer gives away names and addresses. The log has it.
+func (s *Server) staleness(problem error) string {
+	var told *accountError
+	foreign, forbidden := errors.As(problem, &told) && s.shared, apierrors.IsForbidden(problem)
+	switch {
+	case foreign && forbidden:
+		return notShown + "the account of the dashboard may not list " + told.resource + "; its log says more"
+	case foreign:
+		return outOfDate + "the dashboard cannot read " + told.resource + " at the moment; its log says more"
+	case forbidden:
 		return notShown + problem.Error()
 	}
-	return "This may not be what is so now: " + problem.Error()
+	return outOfDate + problem.Error()
 }
 
 // fleetResources are what the view of the fleet is made of, the members first.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -76,6 +78,7 @@ func newRoll() *roll {
 
 // keep keeps the objects of all kinds, of one namespace or of all, until the context ends.
 func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
+	log := logr.FromContextOrDiscard(ctx)
 	var all sync.WaitGroup
 	for resource, k := range kinds {
 		from := objects{c, k.list, namespace}
@@ -83,7 +86,14 @@ func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
 			from.namespace = ""
 		}
 		all.Go(func() {
-			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, store{r, resource}, func(err error) { r.fail(resource, err) })
+			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, store{r, resource}, func(err error) {
+				switch changed := r.fail(resource, err); {
+				case changed && err != nil:
+					log.Info("reading failed", "resource", resource, "error", err.Error())
+				case changed:
+					log.Info("reading again", "resource", resource)
+				}
+			})
 		})
 	}
 	all.Wait()
@@ -124,14 +134,16 @@ func (r *roll) replace(resource string, all []client.Object) {
 	r.wake(resource, "", true)
 }
 
-func (r *roll) fail(resource string, err error) {
+// fail takes the outcome of an attempt to watch a resource, and reports whether it begins or ends a failure.
+func (r *roll) fail(resource string, err error) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.failure[resource]
+	changed = (r.failure[resource] == nil) != (err == nil)
 	r.failure[resource] = err
-	if (before == nil) != (err == nil) {
+	if changed {
 		r.wake(resource, "", true)
 	}
+	return changed
 }
 
 // wake signals those who wait for a change of an object, or of all if the name is empty; shown says that a line of a table says something else of it. The caller has the lock.
@@ -183,18 +195,36 @@ func (r *roll) problem(resource string) error {
 	case err != nil && kube.NotServed(err):
 		return fmt.Errorf("the hub serves no %s: the chart fleet-crd is not installed there, or is an older one", resource)
 	case err != nil:
-		return fmt.Errorf("%s: %w", resource, err)
+		return &accountError{resource, err}
 	case !r.listed[resource]:
 		return fmt.Errorf("%s have not been read yet", resource)
 	}
 	return nil
 }
 
-// isListed says whether the objects of a resource have been read once.
-func (r *roll) isListed(resource string) bool {
+// accountError is what the API server answered to the account that reads the fleet.
+type accountError struct {
+	resource string
+	error
+}
+
+func (e *accountError) Error() string { return e.resource + ": " + e.error.Error() }
+
+func (e *accountError) Unwrap() error { return e.error }
+
+// unanswered returns a resource that the API server has not answered for yet, if there is one: it has neither listed
+// the objects, nor said that it does not serve them, nor that they may not be listed. listed is how many it has listed.
+func (r *roll) unanswered() (resource string, listed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.listed[resource]
+	for one := range kinds {
+		if r.listed[one] {
+			listed++
+		} else if err := r.failure[one]; err == nil || !kube.NotServed(err) && !apierrors.IsForbidden(err) {
+			resource = one
+		}
+	}
+	return resource, listed
 }
 
 // store is where a reflector puts the objects of a resource.
