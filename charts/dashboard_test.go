@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,5 +80,19 @@ func TestTheDashboardsAccountOnlyListsAndWatches(t *testing.T) {
 	_, _, pod := out.podOf(t, "fleet-dashboard")
 	if pod["serviceAccountName"] != "fleet-dashboard" {
 		t.Errorf("it runs as %v", pod["serviceAccountName"])
+	}
+}
+
+func TestTheDashboardTrustsTheProxiesThatAreNamed(t *testing.T) {
+	args := func(values string) []any {
+		return hub(values, "dashboard.enabled=true").mustRender(t).container(t, "fleet-dashboard")["args"].([]any)
+	}
+	for _, arg := range args("") {
+		if strings.Contains(arg.(string), "proxies") {
+			t.Errorf("by default it is started with %s", arg)
+		}
+	}
+	if all := args("dashboard: {trustedProxies: [10.0.0.0/8, 'fd00::/8']}"); !slices.Contains(all, any("--trusted-proxies=10.0.0.0/8,fd00::/8")) {
+		t.Errorf("it is started with %v", all)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // NewCommand is the command muster-hub dashboard; configure reaches the hub cluster.
 func NewCommand(configure func() (*rest.Config, error)) *cobra.Command {
-	var address, metricsAddress, namespace string
+	var address, metricsAddress, namespace, trusted string
 	var debug bool
 	command := &cobra.Command{
 		Use:   "dashboard",
@@ -36,7 +36,7 @@ It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-f
 			if err != nil {
 				return err
 			}
-			pages, err := NewShared(ctx, Options{Config: config, Namespace: namespace})
+			pages, err := NewShared(ctx, Options{Config: config, Namespace: namespace, TrustedProxies: trusted})
 			if err != nil {
 				return err
 			}
@@ -55,6 +55,7 @@ It speaks HTTP: put it behind something that speaks HTTPS, or use kubectl port-f
 	set.StringVar(&address, "bind-address", ":8082", "where the pages, /healthz and /readyz are served")
 	set.StringVar(&metricsAddress, "metrics-bind-address", off, "address of /metrics, such as :8080; 0 switches it off")
 	set.StringVar(&namespace, "only-namespace", "", "show what is in this workspace only; all if not said")
+	set.StringVar(&trusted, "trusted-proxies", "", "networks of proxies whose header X-Forwarded-For is believed, such as 10.0.0.0/8,fd00::/8; none if not said")
 	set.BoolVar(&debug, "debug", false, "log more")
 	return command
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Config *rest.Config
 	// Namespace is the workspace whose objects are shown; empty for all.
 	Namespace string
+	// TrustedProxies are the networks, separated by commas, of proxies whose header X-Forwarded-For says whom a request is from. Only a shared dashboard has visitors from elsewhere.
+	TrustedProxies string
 }
 
 // Server is a dashboard.
@@ -63,8 +65,12 @@ func NewShared(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	trusted, err := proxiesOf(options.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
 	s.shared = true
-	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper()), logr.FromContextOrDiscard(ctx)}
+	s.door = &tokenDoor{newVisitors(options.Config, s.reader.RESTMapper()), trusted, logr.FromContextOrDiscard(ctx)}
 	return s, nil
 }
 

@@ -100,7 +100,8 @@ func (d *ownersDoor) register(mux *http.ServeMux) {
 // tokenDoor lets in whom the API server knows by a token, in a header that a proxy has set, or in a cookie that the page to sign in has set.
 type tokenDoor struct {
 	*visitors
-	log logr.Logger
+	trusted proxies
+	log     logr.Logger
 }
 
 // mostInCookie is how long a token may be that a browser keeps: 4096 bytes is what it keeps of a cookie, with its name and its attributes (RFC 6265, 6.1).
@@ -120,12 +121,12 @@ func cookieOf(r *http.Request) (name string, secure bool) {
 }
 
 func (d *tokenDoor) visitor(r *http.Request) (*visitor, error) {
-	if token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); is {
-		return d.by(r.Context(), r.RemoteAddr, token)
+	if token, given := bearerOf(r); given {
+		return d.by(r.Context(), d.trusted.addressOf(r), token)
 	}
 	name, _ := cookieOf(r)
-	if cookie, err := r.Cookie(name); err == nil && cookie.Value != "" {
-		return d.by(r.Context(), r.RemoteAddr, cookie.Value)
+	if cookie, err := r.Cookie(name); err == nil {
+		return d.by(r.Context(), d.trusted.addressOf(r), cookie.Value)
 	}
 	return nil, errNobody
 }
@@ -149,12 +150,12 @@ func (d *tokenDoor) register(mux *http.ServeMux) {
 				"This token has %d characters, and browsers keep no more than some %d: have a proxy that signs users in send it in the header Authorization, or use another one.", len(token), mostInCookie)}})
 			return
 		}
-		if _, err := d.by(r.Context(), r.RemoteAddr, token); err != nil || token == "" {
+		if _, err := d.by(r.Context(), d.trusted.addressOf(r), token); err != nil {
 			status, said := http.StatusUnauthorized, "The API server of the hub does not accept this token: it is another cluster's, or has expired."
 			switch {
 			case errors.Is(err, errTooMany):
 				status, said = http.StatusTooManyRequests, err.Error()
-			case err != nil && !apierrors.IsUnauthorized(err): // the token may be a good one; a stranger is told no addresses
+			case !errors.Is(err, errNobody) && !apierrors.IsUnauthorized(err): // the token may be a good one; a stranger is told no addresses
 				status, said = http.StatusBadGateway, "The API server of the hub cannot be asked about this token at the moment: try again."
 				d.log.Info("asking about a token failed", "error", err.Error())
 			}

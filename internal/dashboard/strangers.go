@@ -11,7 +11,7 @@ import (
 
 const (
 	// strangersEach and strangersAll are how many tokens that are new the API server is asked about in a second, of one address and of all; five times as many at once.
-	// Behind a proxy all have its address, and a quarter has to do for them.
+	// Behind a proxy that is not trusted all have its address, and a quarter has to do for them.
 	strangersEach = 5
 	strangersAll  = 20
 	atOnce        = 5
@@ -42,9 +42,9 @@ func tokenBucket(rate int) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(float32(rate), rate*atOnce)
 }
 
-// accept says whether the API server may be asked about a token that came from an address with a port.
-func (s *strangers) accept(remote string, now time.Time) bool {
-	return s.of(networkOf(remote), now).TryAccept() && s.all.TryAccept()
+// accept says whether the API server may be asked about a token that came from an address.
+func (s *strangers) accept(address netip.Addr, now time.Time) bool {
+	return s.of(networkOf(address), now).TryAccept() && s.all.TryAccept()
 }
 
 // of is the limit of an address. One that was not used for a while is as good as new, and forgotten when room is needed.
@@ -66,17 +66,12 @@ func (s *strangers) of(address netip.Prefix, now time.Time) flowcontrol.RateLimi
 	return limit
 }
 
-// networkOf is the address of an address with a port; of IPv6 the network of 64 bits, of which one host can have all addresses.
-func networkOf(remote string) netip.Prefix {
-	with, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	address := with.Addr().Unmap().WithZone("")
+// networkOf is an address as a network; of IPv6 the network of 64 bits, of which one host can have all addresses.
+func networkOf(address netip.Addr) netip.Prefix {
 	bits := 64
 	if address.Is4() {
 		bits = 32
 	}
-	network, _ := address.Prefix(bits) // as many bits as such an address has
+	network, _ := address.Prefix(bits) // as many bits as such an address has; none of what is no address
 	return network
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ func TestNoAddressUsesUpWhatOthersNeedToSignIn(t *testing.T) {
 	s, now := newStrangers(), time.Now()
 	accepted := 0
 	for range 1000 {
-		if s.accept("192.0.2.1:4711", now) {
+		if s.accept(addressIn("192.0.2.1:4711"), now) {
 			accepted++
 		}
 	}
@@ -26,32 +27,32 @@ func TestNoAddressUsesUpWhatOthersNeedToSignIn(t *testing.T) {
 		t.Errorf("%d tokens of one address were asked about, want at most %d", accepted, most)
 	}
 	for remote, want := range map[string]bool{"192.0.2.1:4712": false, "[::ffff:192.0.2.1]:4713": false, "192.0.2.2:4711": true, "[2001:db8::1]:1": true, "what is this": true} {
-		if got := s.accept(remote, now); got != want {
+		if got := s.accept(addressIn(remote), now); got != want {
 			t.Errorf("one of %s is asked about: %t", remote, got)
 		}
 	}
 	for i := range 1000 {
-		s.accept(fmt.Sprintf("[2001:db8::%x]:1", i), now)
+		s.accept(addressIn(fmt.Sprintf("[2001:db8::%x]:1", i)), now)
 	}
-	if s.accept("[2001:db8::ffff]:1", now) {
+	if s.accept(addressIn("[2001:db8::ffff]:1"), now) {
 		t.Error("a host that changes its address in its network of IPv6 goes on and on")
 	}
 }
 
 func TestWhatIsKnownOfAddressesIsBounded(t *testing.T) {
 	s, now := newStrangers(), time.Now()
-	address := func(i int) string { return fmt.Sprintf("10.0.%d.%d:1", i/256, i%256) }
+	addressOf := func(i int) netip.Addr { return addressIn(fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)) }
 	for i := range mostAddresses + 500 {
-		s.of(networkOf(address(i)), now)
+		s.of(networkOf(addressOf(i)), now)
 	}
 	if n := len(s.addresses); n != mostAddresses {
 		t.Errorf("%d addresses are known", n)
 	}
-	if s.of(networkOf(address(mostAddresses+1)), now) != s.further || s.of(networkOf(address(1)), now) == s.further {
+	if s.of(networkOf(addressOf(mostAddresses+1)), now) != s.further || s.of(networkOf(addressOf(1)), now) == s.further {
 		t.Error("further addresses do not share a limit, or known ones do")
 	}
 	later := now.Add((atOnce + 1) * time.Second)
-	if s.of(networkOf(address(mostAddresses+1)), later) == s.further || len(s.addresses) != 1 {
+	if s.of(networkOf(addressOf(mostAddresses+1)), later) == s.further || len(s.addresses) != 1 {
 		t.Errorf("addresses that have not asked for a while are not forgotten: %d", len(s.addresses))
 	}
 }
@@ -90,7 +91,7 @@ func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 2 * strangersEach * atOnce {
 			all.Go(func() {
-				if signIn("127.0.0.2", fmt.Sprint("rubbish", round, i)) == http.StatusTooManyRequests {
+				if signIn("127.0.0.2", fmt.Sprintf("rubbish-%d-%d", round, i)) == http.StatusTooManyRequests {
 					refused.Add(1)
 				}
 			})
@@ -99,5 +100,31 @@ func TestRubbishOfOneAddressKeepsNobodyFromSigningIn(t *testing.T) {
 	}
 	if got := signIn("127.0.0.3", admin); got != http.StatusSeeOther {
 		t.Errorf("another one who signs in: %d", got)
+	}
+}
+
+// TestWhoIsBehindATrustedProxyIsCountedByTheForwardedAddress sends all from one address, as a proxy does.
+func TestWhoIsBehindATrustedProxyIsCountedByTheForwardedAddress(t *testing.T) {
+	r := newRig(t)
+	admin := r.Account(t, "dashboard-admin", "cluster-admin")
+	for trusted, want := range map[string]int{"127.0.0.0/8": http.StatusOK, "": http.StatusTooManyRequests, "10.0.0.0/8": http.StatusTooManyRequests} {
+		s, err := NewShared(t.Context(), Options{Config: r.Config, TrustedProxies: trusted})
+		r.check(err)
+		address := r.serve(s)
+		limit := s.door.(*tokenDoor).limit
+		for limit.of(networkOf(addressIn("127.0.0.1")), time.Now()).TryAccept() {
+		}
+		for limit.of(networkOf(addressIn("198.51.100.1")), time.Now()).TryAccept() {
+		}
+		forged := "198.51.100.2, 198.51.100.1"
+		if got := r.ask(http.MethodGet, address+"/", admin, "", "X-Forwarded-For", forged); got.status != http.StatusTooManyRequests {
+			t.Errorf("with the proxies %q, one who has used up what may be asked and says to be another one: %d", trusted, got.status)
+		}
+		if got := r.ask(http.MethodGet, address+"/", admin, "", "X-Forwarded-For", "198.51.100.3"); got.status != want {
+			t.Errorf("with the proxies %q, somebody else behind them: %d, want %d", trusted, got.status, want)
+		}
+	}
+	if _, err := NewShared(t.Context(), Options{Config: r.Config, TrustedProxies: "ingress"}); err == nil {
+		t.Error("a name of a proxy is taken for a network")
 	}
 }

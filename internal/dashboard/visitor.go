@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-fleet/muster/internal/kube"
@@ -31,6 +35,8 @@ const (
 	// mostVisitors is of how many visitors the tokens and rights are remembered, forgotten after how long those of one are who does not come again.
 	mostVisitors = 1000
 	forgotten    = time.Hour
+	// anonymous is the name that an API server has for requests that say nothing of whom they are from.
+	anonymous = "system:anonymous"
 )
 
 // visitor is somebody who looks at the dashboard. What he sees and does is within his own rights, about which the API server is asked as him.
@@ -65,6 +71,8 @@ func (v *visitor) ask(ctx context.Context) (name string, err error) {
 	switch {
 	case err == nil:
 		return review.Status.UserInfo.Username, nil
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), strconv.Quote(anonymous)):
+		return anonymous, nil
 	case kube.NotServed(err), apierrors.IsForbidden(err): // before Kubernetes 1.28 nobody says who one is
 		return "you", nil
 	}
@@ -144,23 +152,34 @@ type visitors struct {
 	config *rest.Config // with the address and the CA, and no credential
 	mapper meta.RESTMapper
 	limit  *strangers
+	clock  clock.PassiveClock
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]*welcomed
 }
 
-// welcomed is a visitor whose token the API server accepted at some time.
+// welcomed is a visitor whose token the API server accepted at some time, and which ends at another; zero if it does not say.
 type welcomed struct {
 	*visitor
-	at time.Time
+	at, ends time.Time
 }
 
+// isForgotten says whether the token has ended, or the visitor has not come for long.
+func (w *welcomed) isForgotten(now time.Time) bool {
+	return now.Sub(w.at) > forgotten || w.hasEnded(now)
+}
+
+func (w *welcomed) hasEnded(now time.Time) bool { return !w.ends.IsZero() && !w.ends.After(now) }
+
 func newVisitors(config *rest.Config, mapper meta.RESTMapper) *visitors {
-	return &visitors{config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newStrangers(), known: map[[sha256.Size]byte]*welcomed{}}
+	return &visitors{config: rest.AnonymousClientConfig(config), mapper: mapper, limit: newStrangers(), clock: clock.RealClock{}, known: map[[sha256.Size]byte]*welcomed{}}
 }
 
 // by is the visitor who comes from an address with a token, about which the API server is asked now and then.
-func (all *visitors) by(ctx context.Context, address, token string) (*visitor, error) {
+func (all *visitors) by(ctx context.Context, address netip.Addr, token string) (*visitor, error) {
+	if !isToken(token) {
+		return nil, errNobody
+	}
 	key := sha256.Sum256([]byte(token))
 	all.mu.Lock()
 	have := all.known[key]
@@ -168,7 +187,8 @@ func (all *visitors) by(ctx context.Context, address, token string) (*visitor, e
 	if have == nil {
 		return all.welcome(ctx, key, address, token)
 	}
-	if time.Since(have.at) < believed {
+	now := all.clock.Now()
+	if now.Sub(have.at) < believed && !have.hasEnded(now) {
 		return have.visitor, nil
 	}
 	_, err := have.ask(ctx)
@@ -176,7 +196,7 @@ func (all *visitors) by(ctx context.Context, address, token string) (*visitor, e
 	defer all.mu.Unlock()
 	switch {
 	case err == nil:
-		all.known[key] = &welcomed{have.visitor, time.Now()}
+		all.known[key] = &welcomed{have.visitor, now, endOf(token, now)}
 	case apierrors.IsUnauthorized(err):
 		delete(all.known, key)
 	}
@@ -187,16 +207,18 @@ func (all *visitors) by(ctx context.Context, address, token string) (*visitor, e
 func (all *visitors) remembered() (n int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, w := range all.known {
-		if time.Since(w.at) <= forgotten {
-			n++
-		}
-	}
-	return n
+	all.forget()
+	return len(all.known)
 }
 
-// welcome asks the API server about a token that is new.
-func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address, token string) (*visitor, error) {
+// forget forgets those whose token has ended, or who have not come for long. The caller has the lock.
+func (all *visitors) forget() {
+	now := all.clock.Now()
+	maps.DeleteFunc(all.known, func(_ [sha256.Size]byte, w *welcomed) bool { return w.isForgotten(now) })
+}
+
+// welcome asks the API server about a token that is new. Where no more can be remembered, who has not come for longest is forgotten.
+func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address netip.Addr, token string) (*visitor, error) {
 	if !all.limit.accept(address, time.Now()) {
 		return nil, errTooMany
 	}
@@ -206,12 +228,17 @@ func (all *visitors) welcome(ctx context.Context, key [sha256.Size]byte, address
 	if err != nil {
 		return nil, err
 	}
+	if v.name == anonymous {
+		return nil, errNobody
+	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	maps.DeleteFunc(all.known, func(_ [sha256.Size]byte, w *welcomed) bool { return time.Since(w.at) > forgotten })
-	if len(all.known) >= mostVisitors {
-		clear(all.known) // each is asked about again
+	all.forget()
+	for len(all.known) >= mostVisitors {
+		last := slices.MinFunc(slices.Collect(maps.Keys(all.known)), func(a, b [sha256.Size]byte) int { return all.known[a].at.Compare(all.known[b].at) })
+		delete(all.known, last)
 	}
-	all.known[key] = &welcomed{v, time.Now()}
+	now := all.clock.Now()
+	all.known[key] = &welcomed{v, now, endOf(token, now)}
 	return v, nil
 }

@@ -1,0 +1,65 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// proxies are the networks whose header X-Forwarded-For is believed.
+type proxies []netip.Prefix
+
+// proxiesOf are those of a list such as 10.0.0.0/8,192.168.1.7.
+func proxiesOf(list string) (all proxies, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		network, err := netip.ParsePrefix(text)
+		if address, isAddress := netip.ParseAddr(text); isAddress == nil {
+			network, err = address.Prefix(address.BitLen())
+		}
+		if err != nil || network != network.Masked() {
+			return nil, fmt.Errorf("%q is no network of proxies: it is one such as 10.0.0.0/8", text)
+		}
+		all = append(all, network)
+	}
+	return all, nil
+}
+
+func (p proxies) trusts(address netip.Addr) bool {
+	for _, network := range p {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// addressOf is the address that a request is from: the last one before the proxies that are trusted. Each proxy adds to
+// X-Forwarded-For whom it was asked by, so what stands before an address that is not trusted may be made up.
+func (p proxies) addressOf(r *http.Request) netip.Addr {
+	from := addressIn(r.RemoteAddr)
+	said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(said) - 1; i >= 0 && p.trusts(from); i-- {
+		before := addressIn(strings.TrimSpace(said[i]))
+		if !before.IsValid() {
+			break
+		}
+		from = before
+	}
+	return from
+}
+
+// addressIn is an address with a port or without; invalid if it is none.
+func addressIn(text string) netip.Addr {
+	address, err := netip.ParseAddr(text)
+	if with, errPort := netip.ParseAddrPort(text); errPort == nil {
+		address, err = with.Addr(), nil
+	}
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address.Unmap().WithZone("")
+}
