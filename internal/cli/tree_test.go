@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,13 @@ func TestTreeShowsWhatStandsBehindAMember(t *testing.T) {
 	admin.says("tree team/tall", "Cluster team/tall  Awaited\n└─ Namespace "+namespace+"  Active\n   ├─ identity ServiceAccount agent  missing\n",
 		"   ├─ report InternalMemberCluster tall  missing\n", "   ├─ heartbeat Lease heartbeat  missing\n", "   └─ BundleDeployment shop  ")
 	admin.says("tree oak", "MemberCluster oak  ", "├─ Namespace fleet-member-oak  ", "└─ identity ServiceAccount team/nobody  missing\n")
+	testkube.Eventually(t, "what the hub has of the MemberCluster is shown", func() error {
+		out, said, err := admin.run("tree", "oak")
+		if err == nil && (!strings.Contains(out, "Namespace fleet-member-oak  Active\n") || !strings.Contains(out, "─ report InternalMemberCluster oak  asks to ")) {
+			err = fmt.Errorf("it shows\n%s%s", out, said)
+		}
+		return err
+	})
 	t.Setenv("LC_ALL", "C")
 	admin.says("tree team/tall", "`- Namespace ")
 	admin.refused("tree nothing", "there is no nothing among the members")

@@ -80,10 +80,10 @@ func (s *Server) member(w http.ResponseWriter, r *http.Request, v *visitor) erro
 			m.Facts = append(m.Facts, fact{name, row[i]})
 		}
 	}
-	related, unseen := view.Related(r.Context(), v, record)
+	related, unseen, tree := view.Member(r.Context(), v, record)
 	m.Findings = explain.Of(append([]client.Object{record}, related...)...)
 	m.note(unseen...)
-	m.Tree = view.Tree(r.Context(), v, record)
+	m.Tree = tree
 	m.Life = momentsOf(record)
 	m.readEvents(r.Context(), v, record)
 	m.readAudit(r.Context(), v, record)

@@ -23,28 +23,48 @@ type gathering struct {
 	ctx     context.Context
 	objects []client.Object
 	unseen  []error
+	// listed is what was listed of a kind in a namespace, by both.
+	listed map[string]listed
+}
+
+// listed is what a list has, or why it cannot be had.
+type listed struct {
+	objects []client.Object
+	err     error
+}
+
+// Member returns what Related and Tree do for a member, and lists what is delivered to it once for both.
+func Member(ctx context.Context, c client.Client, record client.Object) (objects []client.Object, unseen []error, tree *Node) {
+	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
+	g.relate(record)
+	return g.objects, g.unseen, g.tree(record)
 }
 
 // Related returns what belongs to an object, and what could not be looked at. It reads what is of that object only, however large the fleet is; but for the
 // requests of a workspace, while a Cluster has no agent.
 func Related(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
-	g := &gathering{Client: c, ctx: ctx}
+	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
+	g.relate(subject)
+	return g.objects, g.unseen
+}
+
+func (g *gathering) relate(subject client.Object) {
 	switch o := subject.(type) {
 	case *fleet.Cluster:
 		status := membership.ClusterStatus(&o.Status, nil)
 		if status.Agent != membership.AgentOnline {
 			g.requestsOf(o)
 		} else if !status.Ready {
-			g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membership.OfCluster(o).Namespace))
+			g.delivered(&fleet.BundleDeploymentList{}, membership.OfCluster(o).Namespace)
 		}
 	case *clusterv1beta1.MemberCluster:
 		if membership.MemberClusterStatus(&o.Status).Ready {
-			g.each(&placement.WorkList{}, client.InNamespace(membership.OfMemberCluster(o).Namespace))
+			g.delivered(&placement.WorkList{}, membership.OfMemberCluster(o).Namespace)
 		}
 	case *fleet.ClusterRegistration:
 		if name := o.Labels[fleet.LabelRegistrationToken]; name != "" {
 			token := &fleet.ClusterRegistrationToken{}
-			err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, token)
+			err := g.Get(g.ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, token)
 			if g.note(err); err == nil {
 				g.objects = append(g.objects, token)
 			}
@@ -52,17 +72,39 @@ func Related(ctx context.Context, c client.Client, subject client.Object) (objec
 	case *fleet.Bundle:
 		g.deploymentsOf(o)
 	}
-	return g.objects, g.unseen
 }
 
 // each gathers the objects of a kind.
 func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
-	g.note(Each(g.ctx, g, list, func(o client.Object) {
-		if work, ok := o.(*placement.Work); ok {
-			work.Spec = placement.WorkSpec{} // what is placed is large, and says nothing about why
+	g.note(Each(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
+}
+
+// delivered gathers what is delivered to the member of a namespace.
+func (g *gathering) delivered(list client.ObjectList, namespace string) {
+	all := g.in(namespace, list)
+	g.objects = append(g.objects, all.objects...)
+	g.note(all.err)
+}
+
+// in returns what is delivered to the member of a namespace, without its spec: that is large, and says nothing about why.
+func (g *gathering) in(namespace string, list client.ObjectList) listed {
+	key := fmt.Sprintf("%T %s", list, namespace)
+	all, known := g.listed[key]
+	if known {
+		return all
+	}
+	all.err = Each(g.ctx, g, list, func(o client.Object) {
+		switch o := o.(type) {
+		case *placement.Work:
+			o.Spec = placement.WorkSpec{}
+		case *fleet.BundleDeployment:
+			o.Spec = fleet.BundleDeploymentSpec{}
 		}
-		g.objects = append(g.objects, o)
-	}, options...))
+		o.SetManagedFields(nil)
+		all.objects = append(all.objects, o)
+	}, client.InNamespace(namespace))
+	g.listed[key] = all
+	return all
 }
 
 // note notes what could not be looked at. What does not exist is no reason, but a kind that is not served.

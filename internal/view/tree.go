@@ -35,7 +35,7 @@ func (n *Node) add(name, state string) *Node {
 // Tree is a member with what stands behind it on the hub: its namespace, identity, report, heartbeat and what is delivered to it. What does not exist, and what the
 // client may not see, is said in its place.
 func Tree(ctx context.Context, c client.Client, record client.Object) *Node {
-	return (&gathering{Client: c, ctx: ctx}).tree(record)
+	return (&gathering{Client: c, ctx: ctx, listed: map[string]listed{}}).tree(record)
 }
 
 func (g *gathering) tree(record client.Object) *Node {
@@ -43,8 +43,7 @@ func (g *gathering) tree(record client.Object) *Node {
 	member := membership.Of(record)
 	namespace, foreign := &corev1.Namespace{}, false
 	below := root.add("Namespace "+member.Namespace, g.read(namespace, "", member.Namespace, func() string {
-		key, made := membership.RecordOf(namespace)
-		if foreign = !made || key != client.ObjectKeyFromObject(record); foreign {
+		if foreign = !member.MadeFor(namespace); foreign {
 			return "not made for this member"
 		}
 		return string(namespace.Status.Phase)
@@ -126,7 +125,8 @@ func Absent(err error) string {
 
 // addEach adds the objects of a kind with what is wrong with them.
 func (g *gathering) addEach(below *Node, list client.ObjectList, kind, namespace string) {
-	err := Each(g.ctx, g, list, func(o client.Object) {
+	all := g.in(namespace, list)
+	for _, o := range all.objects {
 		state := StateReady
 		if o.GetDeletionTimestamp() != nil {
 			state = StateDeleting
@@ -137,8 +137,8 @@ func (g *gathering) addEach(below *Node, list client.ObjectList, kind, namespace
 			}
 		}
 		below.add(kind+" "+o.GetName(), state)
-	}, client.InNamespace(namespace))
-	if err != nil {
-		below.add(kind+"s", Absent(err))
+	}
+	if all.err != nil {
+		below.add(kind+"s", Absent(all.err))
 	}
 }

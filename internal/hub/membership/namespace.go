@@ -153,7 +153,7 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 	switch {
 	case m.predecessor(namespace):
 		return NamespaceTerminating, namespace, nil
-	case !m.madeFor(namespace):
+	case !m.MadeFor(namespace):
 		return NamespaceTaken, namespace, nil
 	case namespace.DeletionTimestamp != nil:
 		return NamespaceTerminating, namespace, nil
@@ -169,9 +169,9 @@ func (m Member) predecessor(namespace client.Object) bool {
 	return m.Workspace == "" && owner != nil && owner.Kind == "MemberCluster" && owner.Name == m.Name && owner.UID != m.UID
 }
 
-// madeFor returns whether a namespace was created for this very record. The owner reference to a MemberCluster proves that, because both Muster's and
+// MadeFor returns whether a namespace was created for this very record. The owner reference to a MemberCluster proves that, because both Muster's and
 // KubeFleet's hub set it when they create the namespace and at no other time.
-func (m Member) madeFor(namespace client.Object) bool {
+func (m Member) MadeFor(namespace client.Object) bool {
 	if m.Workspace == "" {
 		owner := metav1.GetControllerOf(namespace)
 		return owner != nil && owner.UID == m.UID
