@@ -2,6 +2,7 @@ package cli
 
 import (
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,9 +20,24 @@ var secretText = regexp.MustCompile(`(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:
 // drifted is how a message quotes what was changed of an object on a member.
 var drifted = regexp.MustCompile(`(?s) modified \{.*`)
 
-// scrub leaves out of a text what lets somebody in, and what an object has been changed to.
+// quoted is how messages quote a value that somebody gave: those of API servers (the field errors of apimachinery, and what a
+// server-side apply says of a wrong type), of strconv, of JSON schemas and of templates. What stands before the value stays. In a
+// line of a log that is JSON, quotes have a backslash before them.
+var quoted = regexp.MustCompile(`((?:Invalid|Unsupported|Duplicate) value: |Not found: |\bparsing )` +
+	`(?:"(?:[^"\\]|\\.)*"|\\"(?:[^\\]|\\\\\\"|\\\\)*?\\"|[^\s:;,"]*[{\[][^\n]*[}\]]|[^\s:;,]+)` +
+	`|(got )(?:&|\\u0026)[^\s{]*\{[^\n]*\}` +
+	`|(can't iterate over )[^\n]*` +
+	`|(execution error at \([^()\n]*\): )[^\n]*` +
+	`|()'[^'\n]*'( (?:does not match pattern|is not valid))`)
+
+// inQuery is a parameter of a URL that lets somebody in.
+var inQuery = regexp.MustCompile(`(?i)((?:[?&]|\\u0026)[\w.-]*(?:token|secret|password|signature|sig|key|credential)=)[^&\s"'\\]+`)
+
+// scrub leaves out of a text what lets somebody in, what an object has been changed to, and the values that messages quote.
 func scrub(text string) string {
 	text = drifted.ReplaceAllString(text, " modified "+redacted)
+	text = quoted.ReplaceAllString(text, "${1}${2}${3}${4}${5}"+redacted+"${6}")
+	text = inQuery.ReplaceAllString(text, "${1}"+redacted)
 	return secretText.ReplaceAllStringFunc(text, func(found string) string {
 		if found[0] == ':' {
 			return "://" + redacted + "@"
@@ -32,7 +48,7 @@ func scrub(text string) string {
 
 // hidden are the fields in which users, or agents, hand over what may be secret: of a kind, or of all.
 var hidden = map[string][][]string{
-	"":                      {{"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}, {"metadata", "annotations", "objectset.rio.cattle.io/applied"}},
+	"":                      {{"metadata", "managedFields"}},
 	"ClusterRegistration":   {{"spec", "clientRandom"}, {"status", "answer"}},
 	"Content":               {{"content"}},
 	"Work":                  {{"spec", "workload"}},
@@ -40,14 +56,21 @@ var hidden = map[string][][]string{
 }
 
 // maybeSecret says whether a field of an object of any kind may hold a secret: the data of Secrets,
-// files and values of Bundles, what overrides set, what differs on members, and the environment, the
+// files and values of Bundles, what a HelmOp says of its chart, what overrides set, what differs on members, and the environment, the
 // arguments and the command of containers.
 func maybeSecret(kind string, in map[string]any, key string) bool {
 	switch key {
 	case "data", "binaryData":
 		return kind != "ConfigMap"
-	case "stringData", "content", "overlays", "args", "command", "patch", "valueInHub", "valueInMember":
+	case "stringData", "content", "overlays", "args", "command", "patch", "valueInHub", "valueInMember", "volumeAttributes", "gmsaCredentialSpec":
 		return true
+	case "options": // of a volume
+		_, driver := in["driver"]
+		return driver
+	case "helmOpOptions", "helmChartOptions", "reportBackStrategy":
+		return true
+	case "cluster": // how somebody reaches a cluster of a ClusterProfile
+		return kind == "ClusterProfile"
 	case "values", "valuesFiles", "templateValues":
 		_, selects := in["operator"]
 		return !selects
@@ -77,14 +100,33 @@ func redactIn(value any, kind string) any {
 		}
 	case map[string]any:
 		for key, below := range value {
-			if maybeSecret(kind, value, key) {
+			switch all, isMap := below.(map[string]any); {
+			case isMap && strings.HasSuffix(strings.ToLower(key), "annotations"):
+				value[key] = ofAnnotations(all)
+			case maybeSecret(kind, value, key):
 				value[key] = namesOnly(below)
-			} else {
+			default:
 				value[key] = redactIn(below, kind)
 			}
 		}
 	}
 	return value
+}
+
+// theirAnnotations are the groups of annotations that hubs, agents, Kubernetes and Helm write. In others users write what they like.
+var theirAnnotations = regexp.MustCompile(`^(?:[a-z0-9.-]+\.)?(?:muster|muster-fleet\.github\.io|cattle\.io|kubernetes-fleet\.io|kubernetes\.io|k8s\.io|helm\.sh)/`)
+
+// ofAnnotations leaves out what users have written, and whole objects.
+func ofAnnotations(all map[string]any) map[string]any {
+	for key, value := range all {
+		switch text, is := value.(string); {
+		case !is, !theirAnnotations.MatchString(key), key == corev1.LastAppliedConfigAnnotation, strings.HasPrefix(key, "objectset.rio.cattle.io/"):
+			all[key] = redacted
+		default:
+			all[key] = scrub(text)
+		}
+	}
+	return all
 }
 
 // namesOnly keeps of values the keys, so that it can be seen what there is.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
@@ -51,8 +51,9 @@ func newSupport(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "support-bundle",
 		Short: "Gather what helps to find out what is wrong, without secrets",
 		Long: `support-bundle writes an archive of what the cluster of the context, a hub or a member, tells of the fleet: the objects of all of its kinds, what is in the namespaces of
-the hub and the agents, their logs, and what muster explain says. Secrets are left out: of Secrets only the names of their keys stay, of Bundles and Works the files, of containers the
-environment, and tokens, keys and passwords wherever they are found. Look into it before you hand it on: names and labels stay as they are.
+the hub and the agents, their logs, and what muster explain says. Secrets are left out: of Secrets only the names of their keys stay, of Contents only their metadata. The files of Bundles and Works,
+the environment of containers, and annotations of your own are left out, so are the values that differ on members or that messages quote, and tokens, keys and passwords wherever they are found.
+Look into it before you hand it on: names and labels stay as they are.
 
 What you may not read is listed in errors.txt.`,
 		Example: `  muster support-bundle --context hub
@@ -76,7 +77,7 @@ func (s *supporter) run(ctx context.Context) (err error) {
 	out := s.Out
 	if s.file != "-" {
 		if s.file == "" {
-			s.file = fmt.Sprintf("muster-support-%s-%s.tar.gz", strings.ReplaceAll(s.contextName(), "/", "-"), time.Now().UTC().Format("20060102-150405"))
+			s.file = fmt.Sprintf("muster-support-%s-%s.tar.gz", fileName(s.contextName()), time.Now().UTC().Format("20060102-150405"))
 		}
 		file, err := os.OpenFile(s.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, readableByUser)
 		if err != nil {
@@ -179,20 +180,40 @@ func (g *gatherer) fleetKinds() ([]schema.GroupVersionKind, error) {
 
 // objects writes those of a kind, each as a file.
 func (g *gatherer) objects(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	var failed error
-	err := view.Each(ctx, g, list, func(o client.Object) {
-		object := o.(*unstructured.Unstructured)
-		redact(object)
-		text, err := yaml.Marshal(object)
+	err := view.Each(ctx, g, listOf(kind), func(o client.Object) {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		object := &unstructured.Unstructured{Object: content}
+		var text []byte
 		if err == nil {
-			err = g.write(path.Join(strings.ToLower(kind.GroupKind().String()), object.GetNamespace(), object.GetName()+".yaml"), text)
+			object.SetGroupVersionKind(kind)
+			redact(object)
+			text, err = yaml.Marshal(object)
+		}
+		if err == nil {
+			name := fileName(object.GetName()) + ".yaml"
+			if namespace := object.GetNamespace(); namespace != "" {
+				name = path.Join(fileName(namespace), name)
+			}
+			err = g.write(path.Join(strings.ToLower(kind.GroupKind().String()), name), text)
 		}
 		failed = errors.Join(failed, err)
 	}, options...)
 	g.note(kind.Kind, err)
 	return failed
+}
+
+// listOf is an empty list of a kind. Contents, of which nothing but the metadata is handed on, are read without the rest.
+func listOf(kind schema.GroupVersionKind) client.ObjectList {
+	of := kind.GroupVersion().WithKind(kind.Kind + "List")
+	if kind.Kind == "Content" {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(of)
+		return list
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(of)
+	return list
 }
 
 // logs writes the end of what the Pods of a namespace have logged, also before they were started again.
@@ -218,7 +239,7 @@ func (g *gatherer) logs(ctx context.Context, namespace string) error {
 				if previous {
 					name = container.Name + ".previous.log"
 				}
-				if err := g.write(path.Join("logs", namespace, pod.Name, name), []byte(scrub(string(text)))); err != nil {
+				if err := g.write(path.Join("logs", namespace, fileName(pod.Name), fileName(name)), []byte(scrub(string(text)))); err != nil {
 					return err
 				}
 			}

@@ -51,7 +51,6 @@ func unpacked(t *testing.T, path string) map[string]string {
 	}
 }
 
-// TestASupportBundleHasNoSecrets plants secrets wherever users and agents may have put some.
 func TestWhatDiffersOnMembersIsNotShown(t *testing.T) {
 	const planted = "pl4nted"
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "BundleDeployment", "status": map[string]any{
@@ -71,6 +70,7 @@ func TestWhatDiffersOnMembersIsNotShown(t *testing.T) {
 	}
 }
 
+// TestASupportBundleHasNoSecrets plants secrets wherever users and agents may have put some.
 func TestASupportBundleHasNoSecrets(t *testing.T) {
 	cluster := fleetOn(t, "cli-support")
 	c, ctx := cluster.Client(t), context.Background()
