@@ -2,10 +2,13 @@ package deployer
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
@@ -21,22 +24,42 @@ type Placed struct {
 
 	known chan struct{}
 	once  sync.Once
-	names map[string]int64
-	// idle are the generations of objects that need nothing more from the program.
-	idle map[string]int64
-	// reported is what was reported last of each object, with the generation: the program may have written the status since.
+	names map[string]seen
+	// idle are the objects that need nothing more from the program, as they were then. It outlasts a break of the watch.
+	idle map[string]seen
+	// reported is what was reported last of each object: the program may have written the status since.
 	reported map[string]notice
+}
+
+// seen is an object as the watch showed it.
+type seen struct {
+	uid        types.UID
+	generation int64
+	// version is the resource version.
+	version string
+}
+
+// sameSpec says whether two objects are one, with the same spec.
+func (s seen) sameSpec(other seen) bool {
+	return s.uid == other.uid && s.generation == other.generation
+}
+
+// isBehind says whether the hub shows an older version than before, because it was restored: a generation counts anew from there.
+func (s seen) isBehind(before seen) bool {
+	order, err := resourceversion.CompareResourceVersion(s.version, before.version)
+	return err == nil && order < 0
 }
 
 // notice is a report about one object.
 type notice struct {
+	uid        types.UID
 	generation int64
 	sentence   string
 }
 
 // NewPlaced makes an empty store.
 func NewPlaced(kind Kind, changed chan struct{}) *Placed {
-	p := &Placed{Kind: kind, known: make(chan struct{}), names: map[string]int64{}, reported: map[string]notice{}}
+	p := &Placed{Kind: kind, known: make(chan struct{}), names: map[string]seen{}, reported: map[string]notice{}}
 	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset, Strip: stripPlaced}
 	return p
 }
@@ -54,10 +77,11 @@ func (p *Placed) Offered() bool { return p.IsListed() }
 // ReportReason reports why the objects are not deployed, where that was not reported before.
 func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
 	p.Lock()
-	fresh := map[string]int64{}
-	for name, generation := range p.names {
-		if p.reported[name] != (notice{generation, sentence}) {
-			fresh[name] = generation
+	fresh, notices := map[string]int64{}, map[string]notice{}
+	for name, object := range p.names {
+		said := notice{object.uid, object.generation, sentence}
+		if p.reported[name] != said {
+			fresh[name], notices[name] = object.generation, said
 		}
 	}
 	p.Unlock()
@@ -69,9 +93,7 @@ func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
 	}
 	p.Lock()
 	defer p.Unlock()
-	for name, generation := range fresh {
-		p.reported[name] = notice{generation, sentence}
-	}
+	maps.Copy(p.reported, notices)
 	return nil
 }
 
@@ -86,15 +108,20 @@ func (p *Placed) forgetReports() {
 func (p *Placed) setIdle(generations map[string]int64) {
 	p.Lock()
 	defer p.Unlock()
-	p.idle = generations
+	p.idle = map[string]seen{}
+	for name, generation := range generations {
+		object := p.names[name]
+		object.generation = generation
+		p.idle[name] = object
+	}
 }
 
 // needsProgram says whether an object needs the program.
 func (p *Placed) needsProgram() bool {
 	p.Lock()
 	defer p.Unlock()
-	for name, generation := range p.names {
-		if idle, rests := p.idle[name]; !rests || idle != generation {
+	for name, object := range p.names {
+		if idle, rests := p.idle[name]; !rests || !idle.sameSpec(object) {
 			return true
 		}
 	}
@@ -113,10 +140,23 @@ func (p *Placed) waitListed(ctx context.Context) bool {
 
 // put stores an object. An update is a change only if the object was idle before it.
 func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
+	now := seen{object.UID, object.Generation, object.ResourceVersion}
 	_, known := p.names[object.Name]
-	idle := p.idle[object.Name]
-	p.names[object.Name] = object.Generation
-	return !known || idle != 0 && idle != object.Generation
+	p.names[object.Name] = now
+	idle, rests := p.idle[object.Name]
+	if !rests {
+		return !known
+	}
+	if idle.uid == "" {
+		idle.uid = now.uid // the program saw the object before the agent did
+	}
+	if now.uid != idle.uid || now.isBehind(idle) {
+		delete(p.idle, object.Name)
+		return true
+	}
+	idle.version = now.version
+	p.idle[object.Name] = idle
+	return !known || !idle.sameSpec(now)
 }
 
 func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
@@ -125,8 +165,9 @@ func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
 	delete(p.reported, object.Name)
 }
 
+// reset forgets what is there, because all of it is listed anew. What comes back as it was is idle still: otherwise each break of the watch, such as a
+// restart of the hub's API server, would start the program on every idle member at once.
 func (p *Placed) reset() {
-	p.idle = nil
 	clear(p.names)
 	p.once.Do(func() { close(p.known) })
 }

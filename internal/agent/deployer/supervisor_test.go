@@ -284,3 +284,29 @@ func TestASimulationTakesOrdersAndRunsAgainForWhatItWasNotIdleWith(t *testing.T)
 		})
 	}
 }
+
+func TestABrokenWatchDoesNotStartTheProgramThatWasIdle(t *testing.T) {
+	f := newFixture(t, `echo '{"kind":"BundleDeployments","idle":{"agent":2}}'`)
+	agent := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "agent", UID: "a", Generation: 2}}
+	f.run()
+	if err := f.placed.Replace([]any{agent}, ""); err != nil {
+		t.Fatal(err)
+	}
+	f.runs(1)
+	f.idles()
+	if err := f.placed.Replace([]any{agent.DeepCopy()}, ""); err != nil { // as a reflector does that lists anew
+		t.Fatal(err)
+	}
+	f.idles()
+	f.runs(1)
+	agent.Generation = 3
+	if err := f.placed.Update(agent); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the program runs again", func() error {
+		if strings.Count(f.file("runs"), "run") < 2 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+}
