@@ -2,7 +2,8 @@
 // and health; and that the member has left, when the hub asks for that.
 //
 // Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s, unless the hub waits for an
-// answer, and at least once per 10 min; two equal observations are one write. The numbers are the member's claims about itself.
+// answer, and at least once per 10 min; two equal observations are one write, and Pods alone are one in a heartbeat period. The numbers are the member's
+// claims about itself.
 package report
 
 import (
@@ -160,7 +161,11 @@ func (r *Reporter) observe() {
 }
 
 func (r *Reporter) due() time.Time {
-	at := due(r.last, !r.facts.equal(r.written), r.facts.urgent(r.written))
+	var period time.Duration
+	if r.report != nil {
+		period = r.report.HeartbeatPeriod()
+	}
+	at := due(r.last, r.facts.since(r.written), period)
 	if r.written.left && r.facts.left {
 		// A member that has left reports nothing more.
 		at = r.Clock.Now().Add(refresh)

@@ -64,18 +64,66 @@ func TestSummary(t *testing.T) {
 func TestNextWriteIsDue(t *testing.T) {
 	last := time.Unix(1000, 0)
 	for name, row := range map[string]struct {
-		last    time.Time
-		changed bool
-		urgent  bool
-		want    time.Time
+		last   time.Time
+		what   change
+		period time.Duration
+		want   time.Time
 	}{
-		"at once when there was none yet":          {changed: true},
-		"at once when somebody waits for it":       {last: last, changed: true, urgent: true},
-		"10 s after the last one on a change":      {last: last, changed: true, want: last.Add(10 * time.Second)},
-		"10 min after the last one without change": {last: last, want: last.Add(10 * time.Minute)},
+		"at once when there was none yet":                                       {what: changed},
+		"at once when somebody waits for it":                                    {last: last, what: urgent, want: time.Time{}},
+		"10 s after the last one on a change":                                   {last: last, what: changed, period: time.Minute, want: last.Add(10 * time.Second)},
+		"10 min after the last one without change":                              {last: last, period: time.Minute, want: last.Add(10 * time.Minute)},
+		"a heartbeat period after the last one when Pods started":               {last: last, what: usage, period: time.Minute, want: last.Add(time.Minute)},
+		"not before 10 s when Pods started and the period is short":             {last: last, what: usage, period: time.Second, want: last.Add(10 * time.Second)},
+		"10 s after the last one when Pods started and no period is known":      {last: last, what: usage, want: last.Add(10 * time.Second)},
+		"at most 10 min after the last one when Pods started, at whatever pace": {last: last, what: usage, period: time.Hour, want: last.Add(10 * time.Minute)},
 	} {
-		if got := due(row.last, row.changed, row.urgent); !got.Equal(row.want) {
+		if got := due(row.last, row.what, row.period); !got.Equal(row.want) {
 			t.Errorf("%s: got %s, want %s", name, got, row.want)
+		}
+	}
+}
+
+func TestHowSoonTheHubShouldKnowWhatDiffers(t *testing.T) {
+	written := func() facts {
+		return facts{
+			generation: 3, version: "v1.36.3", namespaces: collection{answered: true, listed: true},
+			summary: summary{
+				listed: true, nodes: clusterv1beta1.NodeSummary{Total: 2, Ready: 2, Sample: "a"},
+				capacity: list("cpu", "10", "pods", "200"), allocatable: list("cpu", "8", "pods", "200"), available: list("cpu", "4", "pods", "150"),
+			},
+			credential: &clusterv1beta1.CredentialInUse{Sequence: 1},
+		}
+	}
+	for name, row := range map[string]struct {
+		edit func(*facts)
+		want change
+	}{
+		"nothing": {func(*facts) {}, none},
+		"the generation alone, as of another heartbeat period": {func(f *facts) { f.generation = 4 }, none},
+		"less than 5 % of a resource requested, or released":   {func(f *facts) { f.summary.available = list("cpu", "3601m", "pods", "159") }, none},
+		"5 % of a resource requested":                          {func(f *facts) { f.summary.available = list("cpu", "3600m", "pods", "150") }, usage},
+		"5 % of a resource released":                           {func(f *facts) { f.summary.available = list("cpu", "4", "pods", "160") }, usage},
+		"5 % requested, with another generation":               {func(f *facts) { f.generation, f.summary.available = 4, list("cpu", "3", "pods", "150") }, usage},
+		"what is available is not known any more":              {func(f *facts) { f.summary.available = nil }, changed},
+		"a node more":                        {func(f *facts) { f.summary.nodes.Total = 3 }, changed},
+		"a node that is not ready":           {func(f *facts) { f.summary.nodes.Ready = 1 }, changed},
+		"another capacity":                   {func(f *facts) { f.summary.capacity = list("cpu", "11", "pods", "200") }, changed},
+		"less allocatable":                   {func(f *facts) { f.summary.allocatable = list("cpu", "7999m", "pods", "200") }, changed},
+		"an API server that is not ready":    {func(f *facts) { f.unhealthy = "etcd is away" }, changed},
+		"another version":                    {func(f *facts) { f.version = "v1.37.0" }, changed},
+		"namespaces that cannot be listed":   {func(f *facts) { f.namespaces.listed = false }, changed},
+		"how far the member is with leaving": {func(f *facts) { f.leaving = "2 objects left" }, urgent},
+		"another credential":                 {func(f *facts) { f.credential = &clusterv1beta1.CredentialInUse{Sequence: 2} }, urgent},
+		"a member that left":                 {func(f *facts) { f.left = true }, urgent},
+		"a note":                             {func(f *facts) { f.note = "the token expired" }, urgent},
+		"another address, with a node more":  {func(f *facts) { f.hub.APIServerURL, f.summary.nodes.Total = "https://hub", 3 }, urgent},
+		"what cannot be pruned":              {func(f *facts) { f.unpruned.Reason = "RemovalBlocked" }, urgent},
+		"less requested of a resource that the nodes do not have": {func(f *facts) { f.summary.available = list("cpu", "4", "pods", "150", "example.com/gpu", "1") }, none},
+	} {
+		now := written()
+		if row.edit(&now); now.since(written()) != row.want {
+			t.Errorf("%s: got %d, want %d", name, now.since(written()), row.want)
 		}
 	}
 }
@@ -95,9 +143,10 @@ func TestTransitionTimeIsThatOfTheLastTransition(t *testing.T) {
 	}
 }
 
-// fakeMember lists its nodes when the test sends them.
+// fakeMember lists its nodes, and its Pods, when the test sends them.
 type fakeMember struct {
 	nodes chan []any
+	pods  chan []any
 	sick  atomic.Bool
 }
 
@@ -110,24 +159,43 @@ func (m *fakeMember) Ready(context.Context) error {
 
 func (m *fakeMember) Version(context.Context) (string, error) { return "v1.36.3", nil }
 func (m *fakeMember) FollowNodes(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+	replace(ctx, store, m.nodes)
+}
+
+func (m *fakeMember) FollowPods(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+	_ = store.Replace(nil, "") // the store never fails
+	replace(ctx, store, m.pods)
+}
+
+func replace(ctx context.Context, store cache.ReflectorStore, lists <-chan []any) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case list := <-m.nodes:
+		case list := <-lists:
 			_ = store.Replace(list, "") // the store never fails
 		}
 	}
 }
 
-func (m *fakeMember) FollowPods(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+func (m *fakeMember) FollowNamespaces(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
 	_ = store.Replace(nil, "") // the store never fails
 	<-ctx.Done()
 }
 
-func (m *fakeMember) FollowNamespaces(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
-	_ = store.Replace(nil, "") // the store never fails
-	<-ctx.Done()
+// nodeOf is the only node of a member, with so much CPU.
+func nodeOf(cpu string) []any {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	node.Status.Capacity, node.Status.Allocatable = list("cpu", cpu), list("cpu", cpu)
+	return []any{node}
+}
+
+// podsOf are Pods that request so much CPU each.
+func podsOf(cpu string, names ...string) (pods []any) {
+	for _, name := range names {
+		pods = append(pods, pod(name, corev1.PodSpec{Containers: []corev1.Container{container("cpu", cpu)}}))
+	}
+	return pods
 }
 
 func nodeList(names ...string) (list []any) {
@@ -159,11 +227,12 @@ type write struct {
 func reporting(t *testing.T, fail func() error, script func(m *fakeMember, check chan<- struct{})) []write {
 	t.Helper()
 	var writes []write
-	member := &fakeMember{nodes: make(chan []any)}
+	member := &fakeMember{nodes: make(chan []any), pods: make(chan []any)}
 	checks := make(chan struct{})
 	begun := time.Now()
+	hubReport := clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{HeartbeatPeriodSeconds: 30}}
 	reporter := Reporter{
-		Member: member, Observe: func() Session { return Session{} }, HealthDue: checks, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
+		Member: member, Observe: func() Session { return Session{Report: &hubReport} }, HealthDue: checks, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
 		Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 			w := write{At: time.Since(begun), Nodes: -1, Healthy: string(status.AgentStatus[0].Conditions[1].Status)}
 			if status.Nodes != nil {
@@ -236,6 +305,32 @@ func TestFailedReportIsRepeatedWithBackOff(t *testing.T) {
 		})
 		if len(writes) != 4 || writes[3].At > 10*time.Second {
 			t.Errorf("writes: %v, want 4 within 10 s", writes)
+		}
+	})
+}
+
+func TestPodsThatComeAndGoAreReportedWithTheHeartbeatsAndOnlyIfTheyTakeMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := reporting(t, never, func(m *fakeMember, _ chan<- struct{}) {
+			m.nodes <- nodeOf("10")
+			for range 5 { // a CronJob
+				time.Sleep(30 * time.Second)
+				m.pods <- podsOf("499m", "job")
+				time.Sleep(30 * time.Second)
+				m.pods <- nil
+			}
+			m.pods <- podsOf("4", "web")
+			time.Sleep(5 * time.Second)
+			m.pods <- podsOf("4", "web", "db") // less than a heartbeat later
+			time.Sleep(time.Minute)
+			m.nodes <- nodeOf("12")
+			time.Sleep(time.Minute)
+		})
+		want := []write{
+			{0, 1, "True"}, {5 * time.Minute, 1, "True"}, {5*time.Minute + 30*time.Second, 1, "True"}, {6*time.Minute + 5*time.Second, 1, "True"},
+		}
+		if diff := cmp.Diff(want, writes); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

@@ -34,7 +34,7 @@ const (
 // maxNote is the longest note that is reported.
 const maxNote = 1024
 
-// facts is what was observed of the member; two reports with equal facts need not both be written.
+// facts is what was observed of the member.
 type facts struct {
 	summary    summary
 	namespaces collection
@@ -62,13 +62,28 @@ func (f facts) complete() bool {
 // Unpruned says why something is still on the member that was deleted on the hub; empty if nothing is.
 type Unpruned struct{ Reason, Message string }
 
+// since is how soon the hub should know what differs from the other facts. A generation alone, which the hub knows by itself, and a small change of
+// what is available ride with the next write.
+func (f facts) since(other facts) change {
+	switch {
+	case f.urgent(other):
+		return urgent
+	case !f.equal(other):
+		return changed
+	case usageDiffers(f.summary.allocatable, f.summary.available, other.summary.available):
+		return usage
+	}
+	return none
+}
+
+// equal compares all but the generation and how much is available.
 func (f facts) equal(other facts) bool {
 	return f.summary.nodes == other.summary.nodes && f.summary.listed == other.summary.listed &&
 		f.version == other.version && f.unhealthy == other.unhealthy && f.left == other.left && f.leaving == other.leaving &&
 		f.note == other.note && f.hub == other.hub && equality.Semantic.DeepEqual(f.credential, other.credential) && f.unpruned == other.unpruned &&
-		f.generation == other.generation && equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
+		equality.Semantic.DeepEqual(f.summary.capacity, other.summary.capacity) &&
 		equality.Semantic.DeepEqual(f.summary.allocatable, other.summary.allocatable) &&
-		equality.Semantic.DeepEqual(f.summary.available, other.summary.available) && f.namespaces.equal(other.namespaces)
+		(f.summary.available == nil) == (other.summary.available == nil) && f.namespaces.equal(other.namespaces)
 }
 
 // urgent says whether somebody waits for what is new since the other facts: that the member left, reaches the hub elsewhere, cannot do
