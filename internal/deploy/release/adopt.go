@@ -210,6 +210,7 @@ func (c *Cluster) Disown(s Summary, o Owner) error {
 // asHelm is the cluster with the field manager of Helm's command.
 func (c *Cluster) asHelm() (*Cluster, error) {
 	as := *c
+	as.accounts = newAccounts() // those of c have the field manager of c
 	as.config = rest.CopyConfig(c.config)
 	as.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return asHelmManager{next} })
 	client, err := rest.HTTPClientFor(as.config)

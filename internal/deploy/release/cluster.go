@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -50,6 +51,15 @@ type Cluster struct {
 	names *names
 	// kinds is the discovery cache of the mapper.
 	kinds *expiringDiscovery
+	// accounts are the clusters that As made.
+	accounts *accounts
+}
+
+// accounts are the clusters with the rights of one account each, by name. Clients for all kinds are made with each, so that one for each object that is
+// compared would cost more than the comparison.
+type accounts struct {
+	mu     sync.Mutex
+	byName map[string]*Cluster
 }
 
 // NewCluster prepares access; nothing is sent yet.
@@ -59,7 +69,7 @@ func NewCluster(config *rest.Config, agentNamespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
-	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{reserved: map[ID]string{}}}
+	c := &Cluster{AgentNamespace: agentNamespace, config: config, names: &names{reserved: map[ID]string{}}, accounts: newAccounts()}
 	if err := c.clients(client); err != nil {
 		return nil, err
 	}
@@ -93,6 +103,11 @@ func (c *Cluster) As(account string) (*Cluster, error) {
 	if account == "" {
 		return c, nil
 	}
+	c.accounts.mu.Lock()
+	defer c.accounts.mu.Unlock()
+	if made := c.accounts.byName[account]; made != nil {
+		return made, nil
+	}
 	as := *c
 	as.config = rest.CopyConfig(c.config)
 	as.config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + c.AgentNamespace + ":" + account}
@@ -100,8 +115,14 @@ func (c *Cluster) As(account string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to act as service account %s: %w", account, err)
 	}
-	return &as, as.clients(client)
+	if err := as.clients(client); err != nil {
+		return nil, err
+	}
+	c.accounts.byName[account] = &as
+	return &as, nil
 }
+
+func newAccounts() *accounts { return &accounts{byName: map[string]*Cluster{}} }
 
 // configuration is Helm's configuration for a namespace: histories are read and written by the agent, objects by acting.
 func (c *Cluster) configuration(acting *Cluster, namespace, histories string, maxHistory int) *action.Configuration {
