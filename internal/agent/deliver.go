@@ -28,7 +28,7 @@ func (s *session) deliver(ctx context.Context) {
 	var all []*deployer.Placed
 	for _, kind := range s.mode.kinds {
 		placed := deployer.NewPlaced(kind, s.placed)
-		placed.Report = s.reportNotRunning(kind)
+		placed.Report, placed.First = s.reportNotRunning(kind), s.deliveryDue
 		all = append(all, placed)
 	}
 	supervisor := &deployer.Supervisor{
@@ -76,6 +76,9 @@ func (s *session) watchPlaced(ctx context.Context, placed *deployer.Placed) {
 // anythingLeft says whether the member has anything left of what was placed on it.
 func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 	left, err := s.member.HasApplied(ctx, s.hub.Namespace)
+	if left || err != nil {
+		s.hasApplied.Store(true)
+	}
 	if left || err != nil || !slices.Contains(s.mode.kinds, deployer.Bundles) {
 		return left, err
 	}
@@ -108,10 +111,21 @@ func (s *session) order(all []*deployer.Placed) deployer.Order {
 		Leave: s.leavePolicy(),
 	}
 	for _, placed := range all {
-		// To remove what was delivered needs nothing that the hub shows.
-		if placed.Offered() || placed.Kind == deployer.Bundles && order.Leave == clusterv1beta1.LeaveDelete {
+		if s.needed(placed, order.Leave) {
 			order.Kinds = append(order.Kinds, placed.Kind)
 		}
 	}
 	return order
+}
+
+// needed says whether the program is to see to a kind. Works are watched from the first one on, or because something of earlier ones is left: most Clusters
+// never have any.
+func (s *session) needed(placed *deployer.Placed, leave clusterv1beta1.LeavePolicy) bool {
+	switch {
+	case placed.Kind == deployer.Bundles && leave == clusterv1beta1.LeaveDelete:
+		return true // to remove what was delivered needs nothing that the hub shows
+	case placed.Kind == deployer.Works && leave != clusterv1beta1.LeaveDelete && !placed.Begun() && !s.hasApplied.Load():
+		return false
+	}
+	return placed.Offered()
 }

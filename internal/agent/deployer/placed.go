@@ -19,12 +19,16 @@ type Placed struct {
 	Kind Kind
 	// Report writes into the status of the objects, given by name and generation, why they are not deployed.
 	Report func(ctx context.Context, placed map[string]int64, sentence string) error
+	// First is signalled with the first object; nil if nothing waits for that.
+	First chan<- struct{}
 	// Store signals that the objects changed, or that the hub gives the right to see them now.
 	kubeclient.Store[*metav1.PartialObjectMetadata]
 
 	known chan struct{}
 	once  sync.Once
 	names map[string]seen
+	// begun says that there has been an object.
+	begun bool
 	// idle are the objects that need nothing more from the program, as they were then. It outlasts a break of the watch.
 	idle map[string]seen
 	// reported is what was reported last of each object: the program may have written the status since.
@@ -73,6 +77,13 @@ func (p *Placed) Followed(err error) {
 
 // Offered says whether the hub gives the right to see the objects.
 func (p *Placed) Offered() bool { return p.IsListed() }
+
+// Begun says whether there has been an object since the store was made.
+func (p *Placed) Begun() bool {
+	p.Lock()
+	defer p.Unlock()
+	return p.begun
+}
 
 // ReportReason reports why the objects are not deployed, where that was not reported before.
 func (p *Placed) ReportReason(ctx context.Context, sentence string) error {
@@ -143,6 +154,10 @@ func (p *Placed) put(object *metav1.PartialObjectMetadata) bool {
 	now := seen{object.UID, object.Generation, object.ResourceVersion}
 	_, known := p.names[object.Name]
 	p.names[object.Name] = now
+	if !p.begun {
+		p.begun = true
+		kubeclient.Notify(p.First)
+	}
 	idle, rests := p.idle[object.Name]
 	if !rests {
 		return !known

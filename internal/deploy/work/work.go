@@ -26,7 +26,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -115,11 +114,11 @@ func New(deps Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: deps, moved: make(chan struct{}, 1), unserved: make(chan struct{}), leaving: deps.Leaving, expected: kube.Expectations{Clock: deps.Clock},
 	}
-	hub, err := connect(deps.Hub, scheme, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
+	hub, err := connect(deps.Hub, scheme, hubKinds, cache.Options{DefaultNamespaces: map[string]cache.Config{deps.Namespace: {}}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the hub: %w", err)
 	}
-	member, err := connect(deps.Member, scheme, cache.Options{})
+	member, err := connect(deps.Member, scheme, newMemberKinds, cache.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to this cluster: %w", err)
 	}
@@ -142,13 +141,15 @@ type connection struct {
 	http         *http.Client
 }
 
-func connect(config *rest.Config, scheme *runtime.Scheme, options cache.Options) (connection, error) {
+func connect(
+	config *rest.Config, scheme *runtime.Scheme, kinds func(*rest.Config, *http.Client) (meta.RESTMapper, error), options cache.Options,
+) (connection, error) {
 	config = kubeclient.Unlimited(config)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return connection{}, err
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	mapper, err := kinds(config, httpClient)
 	if err != nil {
 		return connection{}, err
 	}

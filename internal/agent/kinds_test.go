@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/hubclient"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// ordered plays the deployer, and passes on the kinds of each order.
+func ordered(kinds chan<- []deployer.Kind) func(*Options) {
+	return func(o *Options) {
+		o.Delivery.Simulation = func(ctx context.Context, orders io.Reader, _ io.Writer) error {
+			go func() {
+				_ = deployer.ReadOrders(orders, func(order deployer.Order) { kinds <- order.Kinds }) // until the pipe is closed
+			}()
+			<-ctx.Done()
+			return nil
+		}
+	}
+}
+
+// mayDeliver gives the agent the rights on what it delivers.
+func (m *testMember) mayDeliver() {
+	m.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: m.namespace + "-delivery"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}},
+		{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"appliedworks"}, Verbs: []string{"list"}},
+	}}
+	_, err := m.kube.RbacV1().ClusterRoles().Create(m.t.Context(), role, metav1.CreateOptions{})
+	check(m.t, err)
+	_, err = m.kube.RbacV1().ClusterRoleBindings().Create(m.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "fleet-agent", Namespace: m.namespace}},
+	}, metav1.CreateOptions{})
+	check(m.t, err)
+}
+
+func TestTheDeployerSeesToWorksFromTheFirstOneOn(t *testing.T) {
+	for name, row := range map[string]struct {
+		// left says that something of an earlier Work is on the member.
+		left  bool
+		first []deployer.Kind
+	}{
+		"a member without any":                      {false, []deployer.Kind{deployer.Bundles}},
+		"a member with an AppliedWork that is left": {true, []deployer.Kind{deployer.Bundles, deployer.Works}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub, member := newCluster(t)
+			member.mayDeliver()
+			hub.serve(hub.grant)
+			hub.prepare(time.Hour)
+			hub.bind(hub.namespace, "works", naming.MemberServiceAccount, rbacv1.PolicyRule{
+				APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch"},
+			})
+			applied, err := kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](hub.connection, placement.GroupVersion.WithResource("appliedworks"), "")
+			check(t, err)
+			if row.left {
+				_, err := applied.Create(t.Context(), &placement.AppliedWork{
+					ObjectMeta: metav1.ObjectMeta{Name: hub.namespace}, Spec: placement.AppliedWorkSpec{WorkName: "web", WorkNamespace: hub.namespace},
+				}, metav1.CreateOptions{})
+				check(t, err)
+			}
+			_, err = hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+			check(t, err)
+			member.bootstrap(hub.values())
+			orders := make(chan []deployer.Kind, 10)
+			agent := member.start(ordered(orders))
+			agent.untilJoined()
+			if got := <-orders; !slices.Equal(got, row.first) {
+				t.Fatalf("the first order is about %v, want %v", got, row.first)
+			}
+			if row.left {
+				return
+			}
+			admin, err := dynamic.NewForConfig(hub.config)
+			check(t, err)
+			work := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": placement.GroupVersion.String(), "kind": "Work", "metadata": map[string]any{"name": "web"},
+				"spec": map[string]any{"workload": map[string]any{}},
+			}}
+			_, err = admin.Resource(hubclient.Works).Namespace(hub.namespace).Create(t.Context(), work, metav1.CreateOptions{})
+			check(t, err)
+			for got := range orders {
+				if slices.Contains(got, deployer.Works) {
+					break
+				}
+			}
+		})
+	}
+}
