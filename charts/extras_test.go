@@ -74,3 +74,24 @@ func TestAgentsTakeWhatAClusterAsksOfPods(t *testing.T) {
 		t.Errorf("a label that is a number: %v", err)
 	}
 }
+
+func TestAgentsAreProbedEachSecondOnlyUntilTheyHaveJoined(t *testing.T) {
+	for deployment, chart := range map[string]helm{
+		"fleet-agent":  agent(valuesOfToken(t) + "apiServerURL: https://hub:6443\n"),
+		"member-agent": member(),
+	} {
+		container := chart.mustRender(t).container(t, deployment)
+		probe := func(name string, fields ...string) any {
+			value, _, _ := unstructured.NestedFieldNoCopy(container, append([]string{name}, fields...)...)
+			return value
+		}
+		got := map[string]any{
+			"startup": probe("startupProbe", "httpGet", "path"), "each": probe("startupProbe", "periodSeconds"), "for": probe("startupProbe", "failureThreshold"),
+			"readiness": probe("readinessProbe", "httpGet", "path"), "then each": probe("readinessProbe", "periodSeconds"),
+		}
+		want := map[string]any{"startup": "/healthz?until=joined", "each": 1.0, "for": 120.0, "readiness": "/readyz", "then each": 10.0}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", deployment, diff)
+		}
+	}
+}

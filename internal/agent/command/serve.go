@@ -18,10 +18,21 @@ import (
 // off is the address that switches an endpoint off.
 const off = "0"
 
-// health answers /healthz while the process lives and /readyz once it has joined; until then /readyz says why not, and what to do.
+// startup is how long /healthz?until=joined waits for the agent to join: a request may wait for days to be approved.
+const startup = time.Minute
+
+// health answers /healthz while the process lives and /readyz once it has joined; until then /readyz says why not, and what to do. With until=joined,
+// /healthz is for a startup probe, which is asked each second so that an installation need not wait for a rare readiness probe.
 func health(status func() (agent.State, string, bool)) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux, started := http.NewServeMux(), time.Now()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if _, _, joined := status(); r.URL.Query().Get("until") == "joined" && !joined && time.Since(started) < startup {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, "not joined yet")
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		state, reason, joined := status()
 		if !joined {

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/muster-fleet/muster/internal/agent"
 )
@@ -41,6 +43,38 @@ func TestReadinessMeansJoinedAndSaysWhyNot(t *testing.T) {
 		}
 		server.Close()
 	}
+}
+
+func TestStartupEndsWhenTheAgentHasJoinedOrAfterAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		joined := false
+		handler := health(func() (agent.State, string, bool) { return agent.Joining, "request clusters/r is Pending", joined })
+		codes := func() (codes [3]int) {
+			for i, path := range []string{"/healthz?until=joined", "/healthz", "/readyz"} {
+				recorder := httptest.NewRecorder()
+				handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+				codes[i] = recorder.Code
+			}
+			return codes
+		}
+		for _, step := range []struct {
+			after  time.Duration
+			joined bool
+			want   [3]int
+		}{
+			{0, false, [3]int{503, 200, 503}},
+			{0, true, [3]int{200, 200, 200}},
+			{59 * time.Second, false, [3]int{503, 200, 503}},
+			{time.Second, false, [3]int{200, 200, 503}},
+			{time.Hour, true, [3]int{200, 200, 200}},
+		} {
+			time.Sleep(step.after)
+			joined = step.joined
+			if got := codes(); got != step.want {
+				t.Errorf("%+v: got %v", step, got)
+			}
+		}
+	})
 }
 
 func check(t *testing.T, err error) {
