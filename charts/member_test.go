@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -324,4 +325,32 @@ func TestMistakesOfAMemberAgentFailWithASentence(t *testing.T) {
 		})
 	}
 	member("config.memberClusterName=" + strings.Repeat("x", 50)).mustRender(t)
+}
+
+func TestOnlyAnAgentOfKubeFleetGoesBeforeItsSuccessorHasJoined(t *testing.T) {
+	of := func(labels map[string]any) []runtime.Object {
+		deployment := map[string]any{"name": "member-agent", "namespace": "fleet-system"}
+		if labels != nil {
+			deployment["labels"] = labels
+		}
+		return []runtime.Object{&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment}}}
+	}
+	for name, row := range map[string]struct {
+		there              []runtime.Object
+		unavailable, surge float64
+	}{
+		"a new installation":      {nil, 0, 1},
+		"an upgrade":              {of(map[string]any{"app.kubernetes.io/part-of": "muster"}), 0, 1},
+		"an agent of KubeFleet":   {of(map[string]any{"app.kubernetes.io/name": "member-agent"}), 1, 0},
+		"one without labels":      {of(nil), 1, 0},
+		"a rendering of our own":  {of(map[string]any{"app.kubernetes.io/part-of": "muster", "team": "a"}), 0, 1},
+		"one of another's labels": {of(map[string]any{"app.kubernetes.io/part-of": "other"}), 1, 0},
+	} {
+		chart := member()
+		chart.cluster = row.there
+		update, _, _ := unstructured.NestedMap(chart.mustRender(t).object(t, "Deployment", "member-agent").Object, "spec", "strategy", "rollingUpdate")
+		if diff := cmp.Diff(map[string]any{"maxUnavailable": row.unavailable, "maxSurge": row.surge}, update); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }

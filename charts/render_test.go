@@ -140,7 +140,7 @@ type lookup []runtime.Object
 
 func (l lookup) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(apiVersion, kind))
-	return fake.NewSimpleDynamicClient(runtime.NewScheme(), l...).Resource(resource), false, nil
+	return fake.NewSimpleDynamicClient(runtime.NewScheme(), l...).Resource(resource), kind == "Deployment", nil
 }
 
 func (h helm) mustRender(t *testing.T) release {

@@ -275,6 +275,27 @@ func TestSecondAgentOfAMemberWaitsAndTakesOver(t *testing.T) {
 	}
 }
 
+func TestNewPodOfAMembersAgentBeatsWhileTheOldOneRuns(t *testing.T) {
+	config := startCluster(t)
+	hub, member := newMemberHub(t, config, "upgraded"), newGivenMember(t, config)
+	hub.apply()
+	member.give(hub.own())
+	old := member.start(member.membership(hub))
+	old.untilJoined()
+	hub.patchReport(`{"spec":{"heartbeatPeriodSeconds":60}}`) // so that waiting would take three minutes
+	started := time.Now()
+	successor := member.start(member.membership(hub), func(o *Options) { o.Hostname = "pod-2" })
+	successor.untilJoined() // and so its Pod is ready, which is what the old one's is kept for
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("the successor waited %s", took)
+	}
+	hub.patchReport(`{"spec":{"heartbeatPeriodSeconds":1}}`)
+	old.untilState(Standby, "beats for this member; this one waits")
+	hub.reported(successor, "True", "InternalMemberClusterJoined")
+	old.stop()
+	hub.beatsAgain(successor)
+}
+
 func TestClusterLeavesByTheFirstDoorToo(t *testing.T) {
 	hub, member, agent := newJoinedCluster(t)
 	hub.patchReport(`{"spec":{"state":"Leave"}}`)
