@@ -142,7 +142,7 @@ func serve(ctx context.Context, d *controllers, first deployer.Order, orders <-c
 	d.member = first.Member
 	d.idle, d.left, d.removing = map[deployer.Kind]bool{}, map[deployer.Kind]applied.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
-	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing)
+	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing, exitLost)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // leaseDuration is how long the Lease of a deployer that was killed keeps others from deploying.
-const leaseDuration = 30 * time.Second
+const leaseDuration = 45 * time.Second
 
 // lease is the Lease that a deployer holds while it deploys, so that two of them, such as those of an old and a new Pod of the agent, never run Helm
 // at the same time. The holder may take a pending operation for one that was cut off.
@@ -26,6 +26,14 @@ type lease struct {
 	namespace, name, holder string
 	duration                time.Duration
 }
+
+// window is the least time between two renewals that are written: 15 s of 45, because each is a write on the disk of a small node.
+func (l lease) window() time.Duration { return l.duration / 3 }
+
+// retry is how often the holder looks whether a renewal is due, and tries again one that failed; deadline is for how long. A holder that could not renew
+// has given up after window, retry and deadline, which is before the Lease ends for others.
+func (l lease) retry() time.Duration    { return l.duration / 9 }
+func (l lease) deadline() time.Duration { return l.duration * 4 / 9 }
 
 // newHolder is a unique identity.
 func newHolder() string {
@@ -36,24 +44,27 @@ func newHolder() string {
 	return host + "_" + string(uuid.NewUUID())
 }
 
-// acquire starts to take the Lease. The channel acquired is closed when this process holds it; release gives it back. A process that loses the Lease
-// exits at once, because another one may be deploying. Each new reason for which the Lease cannot be taken is passed to failing.
-func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing func(error)) (acquired <-chan struct{}, release func(), err error) {
+// exitLost ends a process that lost the Lease at once, because another one may be deploying.
+func exitLost() { os.Exit(deployer.ExitLeaseLost) }
+
+// acquire starts to take the Lease. The channel acquired is closed when this process holds it; release gives it back. lost is called when another one may
+// hold the Lease. Each new reason for which the Lease cannot be taken is passed to failing.
+func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing func(error), lost func()) (acquired <-chan struct{}, release func(), err error) {
 	log := logr.FromContextOrDiscard(ctx)
 	holds, ended := make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &lock{failing: failing, Interface: &resourcelock.LeaseLock{
+		Lock: &lock{failing: failing, window: l.window(), Interface: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.name}, Client: kube.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.holder},
 		}},
-		LeaseDuration: l.duration, RenewDeadline: l.duration * 2 / 3, RetryPeriod: l.duration / 6, ReleaseOnCancel: true,
+		LeaseDuration: l.duration, RenewDeadline: l.deadline(), RetryPeriod: l.retry(), ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(holds) },
 			OnStoppedLeading: func() {
 				if ctx.Err() == nil {
 					log.Info("deployer ends, because it lost its Lease", "lease", l.String())
-					os.Exit(deployer.ExitLeaseLost)
+					lost()
 				}
 			},
 			OnNewLeader: func(holder string) {
@@ -76,11 +87,27 @@ func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing f
 
 func (l lease) String() string { return l.namespace + "/" + l.name }
 
-// lock reports why the Lease cannot be taken; the elector only tries again.
+// lock writes renewals a window apart, and reports why the Lease cannot be taken; the elector only tries again.
 type lock struct {
 	resourcelock.Interface
 	failing func(error)
 	last    string
+	window  time.Duration
+	// renewed is when this process wrote last that it is the holder, by the clock that goes on while the machine sleeps.
+	renewed time.Time
+}
+
+// isFresh says whether the Lease was renewed less than a window ago.
+func (l *lock) isFresh(now time.Time) bool {
+	age := now.Sub(l.renewed)
+	return age >= 0 && age < l.window
+}
+
+// wrote stores that this process wrote the record.
+func (l *lock) wrote(record resourcelock.LeaderElectionRecord, at time.Time, err error) {
+	if l.renewed = (time.Time{}); err == nil && record.HolderIdentity == l.Identity() {
+		l.renewed = at
+	}
 }
 
 // Get implements resourcelock.Interface.
@@ -94,14 +121,21 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 
 // Create implements resourcelock.Interface.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	now := time.Now().Round(0)
 	err := l.Interface.Create(ctx, record)
+	l.wrote(record, now, err)
 	l.report(ctx, err)
 	return err
 }
 
 // Update implements resourcelock.Interface.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	now := time.Now().Round(0)
+	if record.HolderIdentity == l.Identity() && l.isFresh(now) {
+		return nil
+	}
 	err := l.Interface.Update(ctx, record)
+	l.wrote(record, now, err)
 	l.report(ctx, err)
 	return err
 }

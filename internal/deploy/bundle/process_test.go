@@ -51,7 +51,7 @@ func (o *output) String() string {
 func (r *rig) program(binary, server string, arguments ...string) *program {
 	r.t.Helper()
 	p := &program{
-		Cmd:    exec.Command(binary, "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--lease-duration=12s"),
+		Cmd:    exec.Command(binary, "--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--lease-duration=18s"),
 		output: &output{}, exited: make(chan error, 1),
 	}
 	p.Args = append(p.Args, arguments...)
@@ -113,7 +113,7 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 	r := newRig(t)
 	first, shutFirst := r.relay()
 	second, _ := r.relay()
-	p := r.program(testkube.Build(t, deployer.Program), first, "--lease-duration=30s") // a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
+	p := r.program(testkube.Build(t, deployer.Program), first, "--lease-duration=45s") // a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	p.order.Hub.Server = second
 	r.check(p.order.Send(p.orders))
