@@ -48,8 +48,13 @@ func FollowMetadata(
 // errInterrupted says that a connection broke while a watch was begun, which client-go answers by a watch without events instead of an error.
 var errInterrupted = errors.New("the API server cannot be reached")
 
-// FollowBy does so for what a ListWatch selects; example is an object of its kind.
+// FollowBy does so for what a ListWatch selects; example is an object of its kind. A store in pages is given stripped ones.
 func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
+	var strip cache.TransformFunc
+	if large, ok := store.(paged); ok && large.IsPaged() {
+		strip = large.Transformer()
+		listWatch = inPages(listWatch, strip)
+	}
 	surviving := restore.Survive(listWatch)
 	begin := surviving.WatchFuncWithContext
 	surviving.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -71,6 +76,9 @@ func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, stor
 		Name:    "follow",
 		Backoff: &watchAgain,
 	})
+	if strip != nil {
+		reflector.WatchListPageSize = pageSize
+	}
 	delay := retry.Watch().DelayWithReset(clock.RealClock{}, 2*time.Minute)
 	for ctx.Err() == nil {
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {

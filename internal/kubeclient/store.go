@@ -16,6 +16,8 @@ type Store[T any] struct {
 	Reset func()
 	// Strip reduces each object of a list while the list is read; nil keeps them whole.
 	Strip func(T) T
+	// InPages has lists read, and stripped, page by page where the server cannot stream them. It takes a Strip.
+	InPages bool
 
 	sync.Mutex
 	// Listed says that the objects have been listed once.
@@ -45,6 +47,9 @@ func (s *Store[T]) Change(change func()) error {
 	Notify(s.Changed)
 	return nil
 }
+
+// IsPaged implements paged.
+func (s *Store[T]) IsPaged() bool { return s.InPages && s.Strip != nil }
 
 // Transformer implements cache.TransformingStore.
 func (s *Store[T]) Transformer() cache.TransformFunc {

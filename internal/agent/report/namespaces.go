@@ -26,7 +26,7 @@ type namespaces struct {
 
 func newNamespaces(changed chan struct{}) *namespaces {
 	n := &namespaces{owners: map[string]string{}}
-	n.Store = kubeclient.Store[*corev1.Namespace]{Changed: changed, Put: n.put, Drop: n.drop, Strip: stripNamespace, Reset: func() {
+	n.Store = kubeclient.Store[*corev1.Namespace]{Changed: changed, Put: n.put, Drop: n.drop, Strip: stripNamespace, InPages: true, Reset: func() {
 		n.answered, n.sorted = true, nil
 		clear(n.owners)
 	}}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/kubeclient"
@@ -30,8 +31,20 @@ type nodes struct {
 
 func newNodes(changed chan struct{}) *nodes {
 	n := &nodes{byName: map[string]node{}}
-	n.Store = kubeclient.Store[*corev1.Node]{Changed: changed, Put: n.put, Drop: n.drop, Reset: func() { clear(n.byName) }}
+	n.Store = kubeclient.Store[*corev1.Node]{Changed: changed, Put: n.put, Drop: n.drop, Reset: func() { clear(n.byName) }, Strip: stripNode, InPages: true}
 	return n
+}
+
+// stripNode keeps what is read of a node, without its list of images.
+func stripNode(o *corev1.Node) *corev1.Node {
+	stripped := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}}
+	stripped.Status.Capacity, stripped.Status.Allocatable = o.Status.Capacity, o.Status.Allocatable
+	for _, c := range o.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			stripped.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return stripped
 }
 
 // put stores a node, and says whether that changed anything: most updates only renew a heartbeat.

@@ -22,7 +22,7 @@ func newPods(changed chan struct{}) *pods {
 	p := &pods{byName: map[cache.ObjectName]corev1.ResourceList{}, sum: corev1.ResourceList{}}
 	p.Store = kubeclient.Store[*corev1.Pod]{
 		Changed: changed, Put: func(pod *corev1.Pod) bool { return p.set(pod, requests(pod)) }, Drop: func(pod *corev1.Pod) { p.set(pod, nil) },
-		Reset: func() { clear(p.byName); p.sum = corev1.ResourceList{} }, Strip: stripPod,
+		Reset: func() { clear(p.byName); p.sum = corev1.ResourceList{} }, Strip: stripPod, InPages: true,
 	}
 	return p
 }

@@ -61,6 +61,41 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestStrippedNodesSumUpAsWholeOnes(t *testing.T) {
+	node := func(name string, ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"long": "text"}},
+			Status: corev1.NodeStatus{
+				Capacity: list("cpu", "4", "pods", "110"), Allocatable: list("cpu", "3", "pods", "110"), Images: []corev1.ContainerImage{{Names: []string{"a"}}},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: ready}},
+			},
+		}
+	}
+	whole := []any{node("a", corev1.ConditionFalse), node("b", corev1.ConditionTrue)}
+	n := newNodes(make(chan struct{}, 1))
+	var stripped []any
+	for _, obj := range whole {
+		s, err := n.Transformer()(obj)
+		if err != nil || s.(*corev1.Node).Annotations != nil || s.(*corev1.Node).Status.Images != nil {
+			t.Fatalf("stripping %v: %v, %v", obj, s, err)
+		}
+		stripped = append(stripped, s)
+	}
+	if !n.IsPaged() || !newPods(make(chan struct{}, 1)).IsPaged() || !newNamespaces(make(chan struct{}, 1)).IsPaged() {
+		t.Error("nodes, pods or namespaces are read all at once")
+	}
+	want := summary{
+		listed: true, nodes: clusterv1beta1.NodeSummary{Total: 2, Ready: 1, Sample: "b"},
+		capacity: list("cpu", "8", "pods", "220"), allocatable: list("cpu", "6", "pods", "220"),
+	}
+	for form, objects := range map[string][]any{"whole": whole, "stripped": stripped} {
+		_ = n.Replace(objects, "") // the store never fails
+		if diff := cmp.Diff(want, n.summary(), cmp.AllowUnexported(summary{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", form, diff)
+		}
+	}
+}
+
 func TestNextWriteIsDue(t *testing.T) {
 	last := time.Unix(1000, 0)
 	for name, row := range map[string]struct {
