@@ -230,7 +230,7 @@ func (s *session) use(c hubclient.Credential) {
 func (s *session) watchReport(ctx context.Context) {
 	changed := notification()
 	mirror := kubeclient.NewMirror[*clusterv1beta1.InternalMemberCluster](changed)
-	watching := &runnable{run: func(ctx context.Context) { kubeclient.FollowOne(ctx, mirror, s.hub.Reports, s.hub.Name) }}
+	watching := &runnable{run: func(ctx context.Context) { s.hub.FollowReport(ctx, mirror) }}
 	watching.start(ctx)
 	defer watching.wait()
 	defer watching.stop()

@@ -161,6 +161,11 @@ var (
 	Works             = placement.GroupVersion.WithResource("works")
 )
 
+// FollowReport keeps mirror equal to the report until ctx ends.
+func (m *Member) FollowReport(ctx context.Context, mirror *kubeclient.Mirror[*clusterv1beta1.InternalMemberCluster]) {
+	kubeclient.FollowCustom(ctx, m.connection, mirror, m.Reports, m.Name)
+}
+
 // FollowPlaced keeps store equal to the metadata of one of these kinds until ctx ends.
 func (m *Member) FollowPlaced(ctx context.Context, resource schema.GroupVersionResource, store cache.ReflectorStore, outcome func(error)) {
 	if err := kubeclient.FollowMetadata(ctx, m.connection, resource, m.Namespace, store, outcome); err != nil {

@@ -22,6 +22,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 var (
@@ -64,6 +65,8 @@ type Resource[T Object, L runtime.Object] = gentype.ClientWithList[T, L]
 type Connection struct {
 	config *rest.Config
 	http   *http.Client
+	// server is what the watches of custom resources know together of the API server.
+	server *restore.Server
 }
 
 // Connect prepares a connection; nothing is sent yet.
@@ -73,7 +76,7 @@ func Connect(config *rest.Config) (*Connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", config.Host, err)
 	}
-	return &Connection{config: config, http: httpClient}, nil
+	return &Connection{config: config, http: httpClient, server: restore.NewServer()}, nil
 }
 
 // Unlimited is a config without a client-side rate limit, which would only delay a join or a delivery, and without warnings in the log: the API server

@@ -41,7 +41,7 @@ func FollowMetadata(
 		return fmt.Errorf("preparing the metadata client of %s: %w", c.config.Host, err)
 	}
 	objects := all.Resource(resource).Namespace(namespace)
-	FollowBy(ctx, restore.ListWatch(objects, func(*metav1.ListOptions) {}), &metav1.PartialObjectMetadata{}, store, outcome)
+	follow(ctx, c.server, restore.ListWatch(objects, func(*metav1.ListOptions) {}), &metav1.PartialObjectMetadata{}, store, outcome)
 	return nil
 }
 
@@ -50,12 +50,19 @@ var errInterrupted = errors.New("the API server cannot be reached")
 
 // FollowBy does so for what a ListWatch selects; example is an object of its kind. A store in pages is given stripped ones.
 func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
+	follow(ctx, restore.NewServer(), listWatch, example, store, outcome)
+}
+
+// follow does so together with other watches of the server.
+func follow(
+	ctx context.Context, server *restore.Server, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error),
+) {
 	var strip cache.TransformFunc
 	if large, ok := store.(paged); ok && large.IsPaged() {
 		strip = large.Transformer()
 		listWatch = inPages(listWatch, strip)
 	}
-	surviving := restore.Survive(listWatch)
+	surviving := restore.SurviveTogether(server, listWatch)
 	begin := surviving.WatchFuncWithContext
 	surviving.WatchFuncWithContext = func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		w, err := begin(ctx, options)

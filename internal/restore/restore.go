@@ -67,19 +67,27 @@ func ListWatch[L runtime.Object](objects Objects[L], narrow func(*metav1.ListOpt
 // there. So before a watch goes on that was interrupted, the server is asked for its version, which costs a list of one object. A watch that ended
 // because its time was over is not asked about: nobody can restore a server without interrupting its watches.
 func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
-	return survive(lw, clock.RealClock{})
+	return SurviveTogether(NewServer(), lw)
 }
 
-func survive(lw toolscache.ListerWatcher, clk clock.PassiveClock) *toolscache.ListWatch {
-	s := &survivor{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw), clock: clk}
+// SurviveTogether does so for one of several watches of kinds in one etcd, such as all custom resources of an API server: one of them asks for all.
+func SurviveTogether(server *Server, lw toolscache.ListerWatcher) *toolscache.ListWatch {
+	return survive(server, lw, clock.RealClock{})
+}
+
+func survive(server *Server, lw toolscache.ListerWatcher, clk clock.PassiveClock) *toolscache.ListWatch {
+	s := &survivor{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw), server: server, clock: clk}
 	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 }
 
 type survivor struct {
 	toolscache.ListerWatcherWithContext
-	clock clock.PassiveClock
+	server *Server
+	clock  clock.PassiveClock
 
 	mu sync.Mutex
+	// running is the last watch; nil if there was none.
+	running *ending
 	// ends is when the last watch ends by itself; zero if it, or an attempt since, failed.
 	ends time.Time
 	// listed is the version of the last list, until a watch was tried from there.
@@ -104,6 +112,11 @@ func (s *survivor) list(ctx context.Context, options metav1.ListOptions) (runtim
 }
 
 func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	if s.running != nil {
+		s.running.ended()
+	}
+	s.mu.Unlock()
 	if options.SendInitialEvents != nil && *options.SendInitialEvents {
 		if s.isRestored() {
 			options.ResourceVersion = ""
@@ -116,8 +129,17 @@ func (s *survivor) watch(ctx context.Context, options metav1.ListOptions) (watch
 		}
 		return events, err
 	}
+	if s.isKnown(options.ResourceVersion) {
+		return s.begin(ctx, options)
+	}
+	done, err := s.server.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done() // when the watch runs, which then is the proof that the server is still the one that answered
 	if err := s.reached(ctx, options.ResourceVersion); err != nil {
 		s.interrupted()
+		s.server.broke()
 		return nil, err
 	}
 	return s.begin(ctx, options)
@@ -128,13 +150,18 @@ func (s *survivor) begin(ctx context.Context, options metav1.ListOptions) (watch
 	now := s.clock.Now()
 	events, err := s.WatchWithContext(ctx, options)
 	s.interrupted()
-	if err != nil || options.TimeoutSeconds == nil {
+	if err != nil || isBroken(events) {
+		s.server.broke()
 		return events, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.running = s.server.until(events)
+	if options.TimeoutSeconds == nil {
+		return s.running, nil
+	}
 	s.ends = now.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
-	return events, nil
+	return s.running, nil
 }
 
 func (s *survivor) interrupted() {
@@ -143,12 +170,16 @@ func (s *survivor) interrupted() {
 	s.listed, s.ends = "", time.Time{}
 }
 
+// isKnown says whether the server has reached a version without being asked.
+func (s *survivor) isKnown(observed string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return observed == "" || observed == "0" || observed == s.listed || !s.ends.IsZero() && !s.clock.Now().Before(s.ends)
+}
+
 // reached fails if the server is behind a version.
 func (s *survivor) reached(ctx context.Context, observed string) error {
-	s.mu.Lock()
-	known := observed == "" || observed == "0" || observed == s.listed || !s.ends.IsZero() && !s.clock.Now().Before(s.ends)
-	s.mu.Unlock()
-	if known {
+	if s.server.hasReached(observed) {
 		return nil
 	}
 	one, err := s.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
@@ -159,6 +190,7 @@ func (s *survivor) reached(ctx context.Context, observed string) error {
 	if err != nil {
 		return err
 	}
+	s.server.answered(now)
 	if order, err := resourceversion.CompareResourceVersion(now, observed); err != nil || order >= 0 {
 		return nil //nolint:nilerr // what cannot be compared says nothing
 	}

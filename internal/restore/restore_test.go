@@ -19,7 +19,7 @@ func TestAWatchGoesOnOnlyWhereItsServerGotTo(t *testing.T) {
 	now, lists := "10", []string{}
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	timeout := int64(300)
-	lw := survive(&toolscache.ListWatch{
+	lw := survive(NewServer(), &toolscache.ListWatch{
 		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			lists = append(lists, options.ResourceVersion)
 			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: now}}, nil

@@ -1,0 +1,71 @@
+package restore
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Server is what several watches of one API server know of it. An answer of the server counts until one of the watches breaks: nobody can restore a server
+// without interrupting its watches.
+type Server struct {
+	turn chan struct{}
+
+	mu sync.Mutex
+	// version is what the server has reached; empty after a break.
+	version string
+}
+
+// NewServer makes a Server that has answered nothing yet.
+func NewServer() *Server { return &Server{turn: make(chan struct{}, 1)} }
+
+// enter waits until no other watch asks or begins; done lets the next one.
+func (s *Server) enter(ctx context.Context) (done func(), err error) {
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// hasReached says whether the server answered with this version or a later one since the last break.
+func (s *Server) hasReached(version string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	order, err := resourceversion.CompareResourceVersion(s.version, version)
+	return err == nil && order >= 0
+}
+
+func (s *Server) answered(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = version
+}
+
+func (s *Server) broke() { s.answered("") }
+
+// until notes the end of a watch.
+func (s *Server) until(events watch.Interface) *ending {
+	return &ending{Interface: events, ended: sync.OnceFunc(s.broke)}
+}
+
+// ending is a watch whose end is noted: its reader stops it then, or begins another one.
+type ending struct {
+	watch.Interface
+	ended func()
+}
+
+// Stop implements watch.Interface.
+func (e *ending) Stop() {
+	e.ended()
+	e.Interface.Stop()
+}
+
+// isBroken says whether the connection broke while a watch was begun, which client-go answers by a watch without events.
+func isBroken(events watch.Interface) bool {
+	return reflect.TypeOf(events) == reflect.TypeOf(watch.NewEmptyWatch())
+}
