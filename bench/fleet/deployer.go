@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
@@ -21,6 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/restore"
 )
 
 // deployed counts what all members have answered.
@@ -37,7 +43,8 @@ func (d *deployed) fail(err error) {
 }
 
 // program is a run of a simulated deployer. It follows what is placed on its member and says of each object that it is deployed. What it does on
-// the hub is what muster-deployer does: a connection of its own, two watches, one read of each Content, one write of each status.
+// the hub is what muster-deployer does: a connection of its own, a watch of whole BundleDeployments, and one of whole Works from the first one on; one read
+// of each Content and of values; one write of each status, and one that claims a Work, or lets it go. muster-deployer discovers nothing on the hub.
 type program struct {
 	*native
 	ctx     context.Context
@@ -46,23 +53,26 @@ type program struct {
 	hub     *hubclient.Member
 
 	bundles *kubeclient.Store[*fleet.BundleDeployment]
-	placed  *kubeclient.Store[*metav1.PartialObjectMetadata]
+	placed  *kubeclient.Store[*unstructured.Unstructured]
 	running sync.WaitGroup
-	mu      sync.Mutex
+	// followed are the kinds that are watched.
+	followed []deployer.Kind
+	mu       sync.Mutex
 	// answered are the generations of the BundleDeployments whose status is written, others 0; agents is that of the agent itself.
 	answered map[string]int64
 	agents   string
-	works    int
+	// works are the generations of the Works whose status is written, others 0.
+	works map[string]int64
 }
 
 // deploy plays muster-deployer until the agent itself is all that was deployed, or the member leaves.
 func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &program{native: n, ctx: ctx, end: cancel, replies: replies, answered: map[string]int64{}}
+	p := &program{native: n, ctx: ctx, end: cancel, replies: replies, answered: map[string]int64{}, works: map[string]int64{}}
 	changed := make(chan struct{}, 1)
 	p.bundles = &kubeclient.Store[*fleet.BundleDeployment]{Changed: changed, Put: p.putBundle, Drop: p.dropBundle, Reset: func() {}}
-	p.placed = &kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.putWork, Drop: func(*metav1.PartialObjectMetadata) {}, Reset: func() {}}
+	p.placed = &kubeclient.Store[*unstructured.Unstructured]{Changed: changed, Put: p.putWork, Drop: p.dropWork, Reset: func() {}}
 	received := make(chan deployer.Order)
 	go func() {
 		_ = deployer.ReadOrders(orders, func(order deployer.Order) { // the pipe is closed when this program ends
@@ -102,7 +112,7 @@ func (p *program) follow(order deployer.Order) error {
 	}
 	if p.hub != nil {
 		p.hub.SetToken(order.Token)
-		return nil
+		return p.watch(order.Kinds)
 	}
 	hub, err := hubclient.Dial(order.Hub, order.Token, clock.RealClock{})
 	if err != nil {
@@ -111,23 +121,60 @@ func (p *program) follow(order deployer.Order) error {
 	if p.hub, err = hub.Member(order.Namespace, order.Name); err != nil {
 		return err
 	}
-	deployments, err := p.hub.Deployments()
-	if err != nil {
-		return err
+	return p.watch(order.Kinds)
+}
+
+// watch begins to watch the kinds that are ordered for the first time.
+func (p *program) watch(kinds []deployer.Kind) error {
+	for _, kind := range kinds {
+		if slices.Contains(p.followed, kind) {
+			continue
+		}
+		p.followed = append(p.followed, kind)
+		if kind == deployer.Bundles {
+			deployments, err := p.hub.Deployments()
+			if err != nil {
+				return err
+			}
+			p.running.Go(func() { kubeclient.Follow(p.ctx, deployments, "", p.bundles, func(error) {}) })
+			continue
+		}
+		works, err := p.worksOnHub()
+		if err != nil {
+			return err
+		}
+		p.running.Go(func() {
+			listed := restore.ListWatch(works, func(*metav1.ListOptions) {})
+			kubeclient.FollowBy(p.ctx, listed, &unstructured.Unstructured{}, p.placed, func(error) {})
+		})
 	}
-	p.running.Go(func() { kubeclient.Follow(p.ctx, deployments, "", p.bundles, func(error) {}) })
-	p.running.Go(func() { p.hub.FollowPlaced(p.ctx, hubclient.Works, p.placed, func(error) {}) })
 	return nil
+}
+
+// worksOnHub are the Works of the member, whole.
+func (p *program) worksOnHub() (works, error) {
+	all, err := dynamic.NewForConfig(kubeclient.Unlimited(p.hub.Config()))
+	if err != nil {
+		return works{}, err
+	}
+	return works{all.Resource(hubclient.Works).Namespace(p.hub.Namespace)}, nil
+}
+
+// works are restore.Objects.
+type works struct{ dynamic.ResourceInterface }
+
+func (w works) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return w.ResourceInterface.List(ctx, options)
 }
 
 // endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs no program while it is well.
 func (p *program) endIfIdle() {
-	if !p.bundles.IsListed() || !p.placed.IsListed() {
+	if slices.Contains(p.followed, deployer.Bundles) && !p.bundles.IsListed() || slices.Contains(p.followed, deployer.Works) && !p.placed.IsListed() {
 		return
 	}
 	p.mu.Lock()
 	generation := p.answered[p.agents]
-	idle := p.works == 0 && (len(p.answered) == 0 || len(p.answered) == 1 && generation > 0)
+	idle := len(p.works) == 0 && (len(p.answered) == 0 || len(p.answered) == 1 && generation > 0)
 	p.mu.Unlock()
 	if !idle {
 		return
@@ -172,10 +219,15 @@ func (p *program) count(err error, ofAgent bool) {
 	}
 }
 
-// answerBundle reads the Content, as the program does, and says that it is deployed: a release of ten objects that is well.
+// answerBundle reads the Content and the values, as the program does, and says that it is deployed: a release of ten objects that is well.
 func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 	if _, err := p.hub.Content(p.ctx, delivery.ContentName(d.Spec.DeploymentID)); err != nil {
 		return err
+	}
+	if d.Spec.ValuesHash != "" {
+		if _, err := p.hub.Secret(p.ctx, d.Name); err != nil {
+			return err
+		}
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
 	var conditions, resources []map[string]string
@@ -200,35 +252,93 @@ func (p *program) patch(resource schema.GroupVersionResource, name string, statu
 	return p.hub.PatchStatus(context.WithoutCancel(p.ctx), resource, name, patch)
 }
 
-func (p *program) putWork(object *metav1.PartialObjectMetadata) bool {
+func (p *program) putWork(work *unstructured.Unstructured) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.works++
-	p.running.Go(func() {
-		if err := p.answerWork(object); err != nil && p.ctx.Err() == nil {
-			p.deployed.fail(err)
-		}
-	})
+	name, generation := work.GetName(), work.GetGeneration()
+	switch {
+	case work.GetDeletionTimestamp() != nil:
+		p.running.Go(func() { p.countWork(p.letGo(work)) })
+	case !slices.Contains(work.GetFinalizers(), placement.FinalizerWork):
+		p.works[name] = 0
+		p.running.Go(func() { p.countWork(p.claim(work)) })
+	case p.works[name] != generation && reported(work) != generation:
+		p.works[name] = generation
+		p.running.Go(func() { p.countWork(p.answerWork(work)) })
+	default:
+		p.works[name] = generation
+	}
 	return true
 }
 
-// answerWork says of a Work that it is applied and available, once for each generation.
-func (p *program) answerWork(object *metav1.PartialObjectMetadata) error {
-	var status placement.WorkStatus
-	if err := p.hub.Status(p.ctx, hubclient.Works, object.Name, &status); err != nil {
+func (p *program) dropWork(work *unstructured.Unstructured) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.works, work.GetName())
+}
+
+// countWork counts what failed about a Work.
+func (p *program) countWork(err error) {
+	if err != nil && p.ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		p.deployed.fail(err)
+	}
+}
+
+// reported is the generation of a Work that its status is about.
+func reported(work *unstructured.Unstructured) (generation int64) {
+	conditions, _, _ := unstructured.NestedSlice(work.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, is := c.(map[string]any); is {
+			if observed, is := condition["observedGeneration"].(int64); is {
+				generation = max(generation, observed)
+			}
+		}
+	}
+	return generation
+}
+
+// claim adds the finalizer by which a Work waits until its objects are removed.
+func (p *program) claim(work *unstructured.Unstructured) error {
+	return p.patchWork(work, map[string]any{
+		"finalizers": append(work.GetFinalizers(), placement.FinalizerWork), "annotations": map[string]string{placement.AnnotationRetains: "true"},
+	})
+}
+
+// letGo removes the finalizer of a deleted Work.
+func (p *program) letGo(work *unstructured.Unstructured) error {
+	left := slices.DeleteFunc(work.GetFinalizers(), func(f string) bool { return f == placement.FinalizerWork })
+	if len(left) == len(work.GetFinalizers()) {
+		return nil
+	}
+	return p.patchWork(work, map[string]any{"finalizers": left})
+}
+
+// patchWork writes the metadata of a Work to its end.
+func (p *program) patchWork(work *unstructured.Unstructured, metadata map[string]any) error {
+	metadata["resourceVersion"] = work.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
 		return err
 	}
+	all, err := p.worksOnHub()
+	if err != nil {
+		return err
+	}
+	_, err = all.Patch(context.WithoutCancel(p.ctx), work.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "work-api-agent"})
+	if apierrors.IsConflict(err) {
+		return nil // the watch shows the other one
+	}
+	return err
+}
+
+// answerWork says of a Work that it is applied and available, once for each generation.
+func (p *program) answerWork(work *unstructured.Unstructured) error {
 	var conditions []metav1.Condition
 	for _, kind := range []string{placement.ConditionApplied, placement.ConditionAvailable} {
 		conditions = append(conditions, metav1.Condition{
-			Type: kind, Status: metav1.ConditionTrue, Reason: "Simulated", ObservedGeneration: object.Generation, LastTransitionTime: metav1.Now(),
+			Type: kind, Status: metav1.ConditionTrue, Reason: "Simulated", ObservedGeneration: work.GetGeneration(), LastTransitionTime: metav1.Now(),
 		})
 	}
-	for _, c := range status.Conditions {
-		if c.ObservedGeneration == object.Generation {
-			return nil
-		}
-	}
 	p.deployed.works.Add(1)
-	return p.patch(hubclient.Works, object.Name, map[string]any{"conditions": conditions})
+	return p.patch(hubclient.Works, work.GetName(), map[string]any{"conditions": conditions})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 )
 
 // memberAPI is the API server of one simulated member, as far as an agent asks it, without a socket. It keeps the Secrets and ConfigMaps of the
-// agent's namespace; nodes, pods and namespaces are the same on all members and never change.
+// agent's namespace, and the Pod of a Job while that runs; nodes, other Pods and namespaces are the same on all members and never change.
 type memberAPI struct {
 	uid string
 
@@ -152,6 +153,9 @@ func (m *memberAPI) get(request *http.Request, resource, name string) *http.Resp
 // The caller holds the lock.
 func (m *memberAPI) list(resource, name string) []string {
 	if name == "" {
+		if job := m.objects["pods/"+jobPod]; resource == "pods" && job != "" {
+			return append(slices.Clone(unchanging[resource]), job)
+		}
 		return unchanging[resource]
 	}
 	if object := m.objects[resource+"/"+name]; object != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -60,6 +61,42 @@ func TestAnAgentFindsOnASimulatedMemberWhatAnAPIServerWouldShow(t *testing.T) {
 	}
 	if version, err := member.Version(ctx); version == "" || err != nil {
 		t.Errorf("version %q: %v", version, err)
+	}
+}
+
+func TestAPodOfASimulatedMemberComesAndGoesWithEachJob(t *testing.T) {
+	api := newMemberAPI("11111111-2222-3333-4444-555555555555")
+	member, err := local.New(&rest.Config{Host: "http://member", Transport: api}, agentNamespace)
+	check(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen := make(chan string, 100)
+	there := map[string]bool{}
+	store := &kubeclient.Store[*corev1.Pod]{Changed: make(chan struct{}, 1), Reset: func() { clear(there) }, Put: func(pod *corev1.Pod) bool {
+		if there[pod.Name] = true; pod.Name == jobPod {
+			seen <- fmt.Sprintf("begun on %s beside %d", pod.Spec.NodeName, len(there)-1)
+		}
+		return true
+	}, Drop: func(pod *corev1.Pod) {
+		delete(there, pod.Name)
+		seen <- "ended " + pod.Name
+	}}
+	go member.FollowPods(ctx, store, func(error) {})
+	for !store.IsListed() {
+		time.Sleep(time.Millisecond)
+	}
+	go api.runJobs(ctx, 60*time.Millisecond)
+	for range 3 {
+		for _, want := range []string{"begun on node-0 beside 20", "ended " + jobPod} {
+			select {
+			case got := <-seen:
+				if got != want {
+					t.Fatalf("seen is %q, want %q", got, want)
+				}
+			case <-ctx.Done():
+				t.Fatalf("nothing is seen, want %q", want)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type native struct {
 	id       string
 	api      *memberAPI
 	deployed *deployed
+	// jobs is how often a Job runs on the member; 0 for never.
+	jobs time.Duration
 
 	agent  *agent.Agent
 	cancel context.CancelFunc
@@ -34,7 +37,7 @@ type native struct {
 
 // newNative makes a member on which the chart fleet-agent was just installed.
 func (r *run) newNative(i int) *native {
-	n := &native{id: fmt.Sprintf("member-%d", i), api: newMemberAPI(string(uuid.NewUUID())), deployed: &r.deployed}
+	n := &native{id: fmt.Sprintf("member-%d", i), api: newMemberAPI(string(uuid.NewUUID())), deployed: &r.deployed, jobs: r.options.jobs}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: naming.AgentBootstrapSecret}, Data: map[string][]byte{
 		"apiServerURL": []byte(r.cluster.Config.Host), "apiServerCA": r.cluster.Config.CAData,
 	}}
@@ -59,6 +62,9 @@ func (n *native) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.agent, n.cancel = running, cancel
 	n.ended.Go(func() { running.Run(ctx) })
+	if n.jobs > 0 {
+		n.ended.Go(func() { n.api.runJobs(ctx, n.jobs) })
+	}
 	return nil
 }
 

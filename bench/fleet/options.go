@@ -25,6 +25,7 @@ type options struct {
 	hold       bool
 	audit      bool
 	churn      time.Duration
+	jobs       time.Duration
 	seed       uint64
 }
 
@@ -46,6 +47,7 @@ func parse(arguments []string) (options, error) {
 	set.IntVar(&o.silent, "silent", 10, "how many members fall silent")
 	set.IntVar(&o.leave, "leave", 20, "how many members leave at once")
 	set.DurationVar(&o.churn, "churn", 0, "how long members join and leave at random, and labels and Bundles change; 0 for not at all")
+	set.DurationVar(&o.jobs, "jobs", time.Minute, "how often a CronJob starts a Pod on each member with a native agent; 0 for never")
 	set.Uint64Var(&o.seed, "seed", 1, "which random changes")
 	set.StringVar(&o.out, "out", "", "directory for results.md, results.json and plots; none if empty")
 	set.DurationVar(&o.rancher, "rancher-beat", 15*time.Minute, "how often agents of Rancher Fleet beat")

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -9,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unchanging are the nodes, pods and namespaces of every simulated member, as JSON: a small cluster that nothing happens in.
+// unchanging are the nodes, pods and namespaces of every simulated member, as JSON: a small cluster. Beside them runs a CronJob.
 var unchanging = map[string][]string{"nodes": nodes(3), "pods": pods(20, 3), "namespaces": namespaces()}
 
 func fixed(namespace, name string) metav1.ObjectMeta {
@@ -27,13 +30,17 @@ func nodes(count int) (all []string) {
 }
 
 func pods(count, nodes int) (all []string) {
-	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}}
 	for i := range count {
-		all = append(all, string(encode(&corev1.Pod{ObjectMeta: fixed("default", fmt.Sprintf("pod-%d", i)), Spec: corev1.PodSpec{
-			NodeName: fmt.Sprintf("node-%d", i%nodes), Containers: []corev1.Container{{Name: "c", Resources: requests}},
-		}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})))
+		all = append(all, string(encode(&corev1.Pod{
+			ObjectMeta: fixed("default", fmt.Sprintf("pod-%d", i)), Spec: podSpec(fmt.Sprintf("node-%d", i%nodes)), Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		})))
 	}
 	return all
+}
+
+func podSpec(node string) corev1.PodSpec {
+	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}}
+	return corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Resources: requests}}}
 }
 
 func namespaces() (all []string) {
@@ -41,4 +48,31 @@ func namespaces() (all []string) {
 		all = append(all, string(encode(&corev1.Namespace{ObjectMeta: fixed("", name)})))
 	}
 	return all
+}
+
+// jobPod is the name of the Pod of a CronJob's Jobs.
+const jobPod = "job"
+
+// runJobs has the Pod of a Job run for a third of each period, as a CronJob does, from a random time on, until ctx ends.
+func (m *memberAPI) runJobs(ctx context.Context, period time.Duration) {
+	wait := time.Duration(rand.Int64N(int64(period))) //nolint:gosec // the members need not start their Jobs together
+	for {
+		for _, step := range []struct {
+			do    func()
+			after time.Duration
+		}{
+			{func() {
+				m.put("pods", &corev1.Pod{ObjectMeta: fixed("default", jobPod), Spec: podSpec("node-0"), Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+			}, wait},
+			{func() { m.remove("pods", jobPod) }, period / 3}, // it has succeeded, so that the agent's selector shows it no more
+		} {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(step.after):
+				step.do()
+			}
+		}
+		wait = period - period/3
+	}
 }
