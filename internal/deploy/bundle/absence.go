@@ -162,8 +162,8 @@ func (d *Deployer) keepRestored(ctx context.Context, name string, of *delivery) 
 
 // watchEnded takes the result of an attempt to watch BundleDeployments.
 func (d *Deployer) watchEnded(err error) {
-	resumed := d.store.watchResult(err, d.Clock.Now())
-	if err != nil {
+	resumed, failed := d.store.watchResult(err, d.Clock.Now())
+	if failed {
 		d.Log.Info("watching BundleDeployments failing", "reason", d.Hub.Explain(err))
 	}
 	if resumed {

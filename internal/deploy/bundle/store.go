@@ -45,20 +45,20 @@ func newStore(changed, reported func(string)) *store {
 		deleted: map[string]bool{}, lost: map[string]bool{}}
 }
 
-// watchResult takes the result of an attempt to watch, and returns whether a watch is established again.
-func (s *store) watchResult(err error, now time.Time) (resumed bool) {
+// watchResult takes the result of an attempt to watch, and returns whether a watch is established again, or is the first one that fails.
+func (s *store) watchResult(err error, now time.Time) (resumed, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.interrupted = true
+		failed, s.interrupted = !s.interrupted, true
 		clear(s.deleted)
-		return false
+		return false, failed
 	}
 	resumed, s.interrupted = s.interrupted || s.watchedSince.IsZero(), false
 	if resumed {
 		s.watchedSince = now
 	}
-	return resumed
+	return resumed, false
 }
 
 func (s *store) missing(name string) missing {

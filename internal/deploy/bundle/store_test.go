@@ -3,6 +3,7 @@ package bundle
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,20 @@ func TestTheStoreKeepsTheSameOfABundleDeploymentHoweverItComes(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, s.get("web")); diff != "" {
 			t.Errorf("by %s (-want +got):\n%s", way, diff)
+		}
+	}
+}
+
+func TestOnlyTheFirstOfTheAttemptsToWatchThatFailIsLogged(t *testing.T) {
+	s, away := &store{deleted: map[string]bool{}}, errors.New("the hub is away")
+	for i, step := range []struct {
+		err             error
+		resumed, failed bool
+	}{
+		{away, false, true}, {away, false, false}, {nil, true, false}, {nil, false, false}, {away, false, true}, {away, false, false}, {nil, true, false},
+	} {
+		if resumed, failed := s.watchResult(step.err, time.Unix(int64(i+1), 0)); resumed != step.resumed || failed != step.failed {
+			t.Errorf("attempt %d: resumed %t, failed %t", i, resumed, failed)
 		}
 	}
 }
