@@ -11,7 +11,6 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,8 +136,14 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err := c.takeFields(ctx, acting, was.last, r); err != nil {
 		return Summary{}, err
 	}
-	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, releases: was.namesOf(r.ID())}
-	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
+	hooks := &hookClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r), runs: map[hookKey]hookRun{}}
+	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID())}
+	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {
+		hooks.store = store
+		if r.Rendered != nil {
+			r.Rendered()
+		}
+	}}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	var made *helm.Release
 	if was.fresh {
@@ -243,58 +248,6 @@ func (c *Cluster) besideNoHub(ctx context.Context, account string) error {
 	}
 	return fmt.Errorf("service account %s/%s, which spec.options.serviceAccount names, is not for Bundles: the hub's own accounts are in this namespace; "+
 		"if it is meant for Bundles, kubectl -n %s label serviceaccount %s %s=true", c.AgentNamespace, account, c.AgentNamespace, account, labelMayDeploy)
-}
-
-// past is what there is of a release before it is deployed.
-type past struct {
-	// last is the newest revision that was deployed; nil if none was.
-	last *helm.Release
-	// fresh says that the release has to be installed: none was deployed, or the newest is
-	// uninstalled.
-	fresh bool
-	// failed is how many revisions have failed.
-	failed int
-	// former is the name that the objects bear of a release that was renamed and not deployed
-	// since.
-	former string
-}
-
-// namesOf are the release and what it was before it was renamed.
-func (p past) namesOf(release ID) []ID {
-	if p.former == "" {
-		return []ID{release}
-	}
-	return []ID{release, {Namespace: release.Namespace, Name: p.former}}
-}
-
-// recoverHistory marks pending revisions as failed, so that Helm goes on.
-func recoverHistory(configuration *action.Configuration, name string) (past, error) {
-	history, err := revisions(configuration, name)
-	if err != nil || len(history) == 0 {
-		return past{fresh: true}, err
-	}
-	p := past{fresh: uninstalled(history)}
-	for _, revision := range history {
-		if name := revision.Labels[labelRenamed]; name != "" {
-			p.former = name
-		} else if revision.Info.Status == common.StatusDeployed || revision.Info.Status == common.StatusSuperseded {
-			p.former = ""
-		}
-		switch status := revision.Info.Status; {
-		case status == common.StatusDeployed, status == common.StatusSuperseded:
-			p.last = revision
-		case status.IsPending(), status == common.StatusUninstalling:
-			p.failed++
-			revision.SetStatus(common.StatusFailed, "cut off: the deployer ended before it did; taken up again")
-			if err := configuration.Releases.Update(revision); err != nil {
-				return past{}, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
-			}
-		case status == common.StatusFailed:
-			p.failed++
-		}
-	}
-	p.fresh = p.fresh || p.last == nil
-	return p, nil
 }
 
 func install(ctx context.Context, configuration *action.Configuration, r Request, after *renderer) (*helm.Release, error) {

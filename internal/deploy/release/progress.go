@@ -5,16 +5,14 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
-// progressDriver calls rendered when Helm stores a revision: the templates are rendered then.
+// progressDriver calls stored when Helm has stored a revision: the templates are rendered then.
 type progressDriver struct {
 	driver.Driver
-	rendered func()
+	stored func(store func())
 }
 
 // Create implements driver.Driver.
 func (a *progressDriver) Create(key string, made release.Releaser) error {
-	if a.rendered != nil {
-		a.rendered()
-	}
+	a.stored(func() { _ = a.Update(key, made) }) // as Helm does: the next step says if the API server is away
 	return a.Driver.Create(key, made)
 }

@@ -16,16 +16,14 @@ import (
 // upgradeClient has an upgrade delete only what is still the release's. Helm deletes all that the
 // last revision has and the next one has not, by its name.
 type upgradeClient struct {
-	*kube.Client
-	//nolint:containedctx // Helm gives none
-	ctx    context.Context
-	acting *Cluster
+	*hookClient
 	// releases are the release, and those whose names its objects may bear still.
 	releases []ID
 }
 
 // Update implements kube.Interface.
 func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	u.storeRuns()
 	result, err := u.Client.Update(originals.Intersect(targets), targets, options...)
 	if err != nil {
 		return result, err

@@ -1,0 +1,80 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+)
+
+// past is what there is of a release before it is deployed.
+type past struct {
+	// last is the newest revision that was deployed; nil if none was.
+	last *helm.Release
+	// fresh says that the release has to be installed: none was deployed, or the newest is
+	// uninstalled.
+	fresh bool
+	// failed is how many revisions have failed.
+	failed int
+	// former is the name that the objects bear of a release that was renamed and not deployed
+	// since.
+	former string
+	// cutOff are the newest revisions, the newest first, if the deployer ended while it deployed
+	// them.
+	cutOff []*helm.Release
+}
+
+// Descriptions of revisions that were pending when a deployer began.
+const (
+	cutOffDeployment = "cut off: the deployer ended before it did; taken up again"
+	cutOffRemoval    = "cut off: the deployer ended while it removed the release, or rolled it back"
+)
+
+// namesOf are the release and what it was before it was renamed.
+func (p past) namesOf(release ID) []ID {
+	if p.former == "" {
+		return []ID{release}
+	}
+	return []ID{release, {Namespace: release.Namespace, Name: p.former}}
+}
+
+// recoverHistory marks pending revisions as failed, so that Helm goes on.
+func recoverHistory(configuration *action.Configuration, name string) (past, error) {
+	history, err := revisions(configuration, name)
+	if err != nil || len(history) == 0 {
+		return past{fresh: true}, err
+	}
+	p := past{fresh: uninstalled(history)}
+	for _, revision := range history {
+		if name := revision.Labels[labelRenamed]; name != "" {
+			p.former = name
+		} else if revision.Info.Status == common.StatusDeployed || revision.Info.Status == common.StatusSuperseded {
+			p.former = ""
+		}
+		wasCutOff := false
+		switch status := revision.Info.Status; {
+		case status == common.StatusDeployed, status == common.StatusSuperseded:
+			p.last = revision
+		case status.IsPending(), status == common.StatusUninstalling:
+			p.failed++
+			description := cutOffRemoval
+			if wasCutOff = status == common.StatusPendingInstall || status == common.StatusPendingUpgrade; wasCutOff {
+				description = cutOffDeployment
+			}
+			revision.SetStatus(common.StatusFailed, description)
+			if err := configuration.Releases.Update(revision); err != nil {
+				return past{}, fmt.Errorf("marking revision %d of release %s as cut off: %w", revision.Version, name, err)
+			}
+		case status == common.StatusFailed:
+			p.failed++
+			wasCutOff = revision.Info.Description == cutOffDeployment
+		}
+		if p.cutOff = slices.Insert(p.cutOff, 0, revision); !wasCutOff {
+			p.cutOff = nil
+		}
+	}
+	p.fresh = p.fresh || p.last == nil
+	return p, nil
+}
