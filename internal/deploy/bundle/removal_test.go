@@ -1,19 +1,23 @@
 package bundle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/agent/deployer"
 )
 
 // account makes an account of the agent's namespace that may do anything with some resources in the target namespace, and returns its binding.
@@ -201,5 +205,53 @@ func TestMovingLeavesANamespaceThatHoldsSomethingElse(t *testing.T) {
 	r.check(r.kube.Get(t.Context(), client.ObjectKey{Name: first}, found))
 	if found.DeletionTimestamp != nil || r.uid(first, "web") != "" || r.uid(first, "mine") == "" {
 		t.Errorf("the namespace is %+v", found.ObjectMeta)
+	}
+}
+
+// brokenAPI registers an API that nothing serves, and returns how to take it away.
+func (r *rig) brokenAPI(group string) (mend func()) {
+	r.t.Helper()
+	service := r.object(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "", "v1."+group)
+	service.Object["spec"] = map[string]any{
+		"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(10), "insecureSkipTLSVerify": true,
+		"service": map[string]any{"namespace": "default", "name": "nobody"},
+	}
+	r.create(service)
+	mend = func() { _ = r.kube.Delete(context.Background(), service) } // it may be gone already
+	r.t.Cleanup(mend)
+	return mend
+}
+
+func TestABrokenAPIThatHoldsNothingHoldsNoNamespaceUp(t *testing.T) {
+	r := newRigAlone(t)
+	run := r.start()
+	r.brokenAPI("metrics.k8s.io")
+	going := func(name string) bool {
+		found := &corev1.Namespace{}
+		err := r.kube.Get(t.Context(), client.ObjectKey{Name: name}, found)
+		return apierrors.IsNotFound(err) || found.DeletionTimestamp != nil
+	}
+	for _, name := range []string{"web", "db"} {
+		r.deploy(name, fleet.BundleDeploymentOptions{DefaultNamespace: r.target + "-" + name, DeleteNamespace: true}, configMap(name, "one"))
+	}
+	begun := time.Now()
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.untilRemoved(run, "web")
+	if !going(r.target + "-web") {
+		t.Error("the namespace stays")
+	}
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("the removal took %s", took)
+	}
+	mend := r.brokenAPI("broken.example.com")
+	r.check(r.kube.Delete(t.Context(), r.get("db")))
+	r.blocked(run, deployer.ReasonRemovalBlocked, "APIService v1.broken.example.com is not available", "namespace "+r.target+"-db")
+	if r.uid(r.target+"-db", "db") != "" || going(r.target+"-db") {
+		t.Error("an object stays, or a namespace goes that may hold one of another")
+	}
+	mend()
+	r.untilRemoved(run, "db")
+	if !going(r.target + "-db") {
+		t.Error("the namespace stays although all of it is known")
 	}
 }

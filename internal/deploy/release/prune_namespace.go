@@ -2,12 +2,17 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 )
@@ -32,12 +37,12 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	case found.Annotations[annotationMadeFor] != madeFor(s.Owner()):
 		return fmt.Sprintf("namespace %s stays: it was not made for this release; delete it by hand if nobody needs it", s.Namespace), nil
 	}
-	other, err := c.otherObject(ctx, s)
+	holds, err := c.otherObjects(ctx, s)
 	if err != nil {
 		return "", fmt.Errorf("looking for what else is in namespace %s of release %s, which is to go with it: %w", s.Namespace, s, err)
 	}
-	if other != "" {
-		return fmt.Sprintf("namespace %s stays: it holds %s, which is not of this release", s.Namespace, other), nil
+	if stays, err := holds.verdict(s, c.removedSince(s)); stays != "" || err != nil {
+		return stays, err
 	}
 	acting, err := c.As(s.ServiceAccount)
 	if err != nil {
@@ -50,36 +55,150 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	return "", nil
 }
 
-// otherObject names the first object in the namespace of a release that is neither Kubernetes' own nor of the history.
-func (c *Cluster) otherObject(ctx context.Context, s Summary) (string, error) {
+// patience is how long a namespace waits for a part of the API that cannot be asked what it holds.
+const patience = 10 * time.Minute
+
+// computed are the groups whose objects are computed when they are read: nobody puts one into a
+// namespace. What serves them is away more often than any other part of the API.
+var computed = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
+
+// contents is what a namespace holds besides a release.
+type contents struct {
+	// other names an object that is neither of the release nor of Kubernetes.
+	other string
+	// unasked says which parts of the API cannot be asked, and why.
+	unasked []string
+}
+
+// verdict says why a namespace stays, or in an error why it cannot be deleted yet. What cannot be
+// asked may hold objects of others. It is waited for, but not for ever, because a member that
+// leaves waits for the namespace.
+func (h contents) verdict(s Summary, waited time.Duration) (stays string, err error) {
+	switch {
+	case h.other != "":
+		return fmt.Sprintf("namespace %s stays: it holds %s, which is not of this release", s.Namespace, h.other), nil
+	case len(h.unasked) == 0:
+		return "", nil
+	}
+	slices.Sort(h.unasked)
+	unknown := strings.Join(h.unasked[:min(len(h.unasked), 3)], "; ")
+	if waited < patience {
+		return "", fmt.Errorf("namespace %s of release %s may hold objects of others, because a part of the API cannot be asked: %s: mend that, or delete the "+
+			"APIService; if it lasts for %s, the namespace stays", s.Namespace, s, unknown, patience)
+	}
+	return fmt.Sprintf("namespace %s stays: it may hold objects of others, because for %s a part of the API could not be asked: %s; delete it by hand if nobody needs it",
+		s.Namespace, patience, unknown), nil
+}
+
+// removedSince is how long ago the release was uninstalled; 0 if its history does not say.
+func (c *Cluster) removedSince(s Summary) time.Duration {
+	history, err := revisions(c.configuration(c, s.Namespace, s.History, 0), s.Name)
+	if err != nil || len(history) == 0 || history[len(history)-1].Info.Deleted.IsZero() {
+		return 0
+	}
+	return time.Since(history[len(history)-1].Info.Deleted)
+}
+
+// otherObjects looks for an object in the namespace of a release that is neither Kubernetes' own nor
+// of the history.
+func (c *Cluster) otherObjects(ctx context.Context, s Summary) (contents, error) {
 	kinds, err := discovery.ServerPreferredNamespacedResources(c.live)
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partial) {
+		return contents{}, err
+	}
+	unasked, err := c.unavailable(ctx, partial)
 	if err != nil {
-		return "", err
+		return contents{}, err
 	}
 	for _, list := range kinds {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return "", fmt.Errorf("reading what is served of %s: %w", list.GroupVersion, err)
+			return contents{}, fmt.Errorf("reading what is served of %s: %w", list.GroupVersion, err)
 		}
 		for _, kind := range list.APIResources {
 			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
 				continue // such as metrics, which nobody put there
 			}
-			objects, err := c.Metadata.Resource(version.WithResource(kind.Name)).Namespace(s.Namespace).List(ctx, metav1.ListOptions{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return "", fmt.Errorf("listing %s: %w", kind.Name, err)
-			}
-			for i := range objects.Items {
-				if !ofKubernetes(kind.Kind, &objects.Items[i].ObjectMeta) && !s.isHistory(kind.Kind, &objects.Items[i].ObjectMeta) {
-					return kind.Kind + " " + objects.Items[i].Name, nil
-				}
+			other, err := c.otherOf(ctx, s, version, kind)
+			switch status := apierrors.APIStatus(nil); {
+			case other != "":
+				return contents{other: other}, nil
+			case errors.As(err, &status):
+				unasked = append(unasked, fmt.Sprintf("listing %s: %v", version.WithResource(kind.Name).GroupResource(), err))
+			case err != nil:
+				return contents{}, fmt.Errorf("listing %s: %w", kind.Name, err)
 			}
 		}
 	}
+	return contents{unasked: unasked}, nil
+}
+
+// otherOf names an object of a kind.
+func (c *Cluster) otherOf(ctx context.Context, s Summary, version schema.GroupVersion, kind metav1.APIResource) (string, error) {
+	objects, err := c.Metadata.Resource(version.WithResource(kind.Name)).Namespace(s.Namespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for i := range objects.Items {
+		if !ofKubernetes(kind.Kind, &objects.Items[i].ObjectMeta) && !s.isHistory(kind.Kind, &objects.Items[i].ObjectMeta) {
+			return kind.Kind + " " + objects.Items[i].Name, nil
+		}
+	}
 	return "", nil
+}
+
+// apiService is what is read of an APIService.
+type apiService struct {
+	Spec struct {
+		Group   string         `json:"group"`
+		Version string         `json:"version"`
+		Service map[string]any `json:"service"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// unavailable says which parts of the API do not answer and may hold objects. Discovery does not
+// mention what has not answered since the API server began.
+func (c *Cluster) unavailable(ctx context.Context, partial *discovery.ErrGroupDiscoveryFailed) ([]string, error) {
+	services, err := c.Dynamic.Resource(apiServiceResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing APIServices: %w", err)
+	}
+	why := map[schema.GroupVersion]string{}
+	for i := range services.Items {
+		service := apiService{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(services.Items[i].Object, &service); err != nil {
+			return nil, fmt.Errorf("reading APIService %s: %w", services.Items[i].GetName(), err)
+		}
+		available := apimeta.FindStatusCondition(service.Status.Conditions, "Available")
+		switch of := (schema.GroupVersion{Group: service.Spec.Group, Version: service.Spec.Version}); {
+		case service.Spec.Service == nil: // the API server itself
+		case available == nil:
+			why[of] = fmt.Sprintf("APIService %s is not available yet", services.Items[i].GetName())
+		case available.Status != metav1.ConditionTrue:
+			why[of] = fmt.Sprintf("APIService %s is not available: %s", services.Items[i].GetName(), available.Message)
+		}
+	}
+	if partial != nil {
+		for version, err := range partial.Groups {
+			if why[version] == "" {
+				why[version] = fmt.Sprintf("%s does not answer: %v", version, err)
+			}
+		}
+	}
+	var unasked []string
+	for version, reason := range why {
+		if !slices.Contains(computed, version.Group) {
+			unasked = append(unasked, reason)
+		}
+	}
+	return unasked, nil
 }
 
 // isHistory says whether an object is of the history of the release.
