@@ -97,7 +97,7 @@ type Action struct {
 	Name       string `json:"name"`
 	UID        string `json:"uid,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
-	// Rendered says that the templates are, so that what remains is to wait for the API server.
+	// Rendered says that the templates are, or not yet, so that the program only waits for others.
 	Rendered bool `json:"rendered,omitempty"`
 	// Within is how long it may take from now on.
 	Within time.Duration `json:"within"`

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,12 +50,12 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 	case Removing:
 		// A worker was not free at once, so the last confirmation may be old.
 		if d.confirm(going, name, of) {
-			of.attempt.extend(uninstallTimeout)
+			of.attempt.waits(uninstallTimeout)
 			d.watchRemoval(ctx, name, of)
 			return d.prune(going, name, of)
 		}
 	case Moving:
-		of.attempt.extend(uninstallTimeout)
+		of.attempt.waits(uninstallTimeout)
 		d.watchRemoval(ctx, name, of)
 		return withReason("MoveFailed", d.removeRelease(going, name, of))
 	case Deploying:
@@ -94,7 +93,8 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	if err := d.confirmNewest(ctx, of, s.deployment); err != nil {
 		return err
 	}
-	request, err := d.request(ctx, s)
+	of.attempt.waits(prepareTimeout)
+	request, err := d.request(ctx, s, of.attempt.renders)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,7 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	if before := of.release; s.found && (before.ID() != request.ID() || before.History != before.Namespace) {
 		request.Before = before
 	}
-	request.Rendered = func() { of.attempt.rendered(operationTimeout(request)) }
-	of.attempt.extend(d.Attempts.RenderTimeout)
+	request.Rendered = func() { of.attempt.waits(operationTimeout(request)) }
 	made, err := d.Cluster.Deploy(ctx, request)
 	close(done)
 	if status := <-reported; status != nil {
@@ -183,8 +182,8 @@ func (d *Deployer) progress(ctx context.Context, name string, s observation) *fl
 	return &status
 }
 
-// request gathers what a release is deployed from.
-func (d *Deployer) request(ctx context.Context, s observation) (release.Request, error) {
+// request gathers what a release is deployed from, and calls renders before the chart is loaded.
+func (d *Deployer) request(ctx context.Context, s observation, renders func()) (release.Request, error) {
 	spec := s.deployment.Spec
 	content := contents.ContentName(spec.DeploymentID)
 	packed, err := d.Hub.Content(ctx, content)
@@ -199,22 +198,14 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	if err != nil {
 		return release.Request{}, withReason("ContentRefused", err)
 	}
-	var fetched *helm.Chart
+	var archive *chart.Archive
 	if chart.Elsewhere(files, spec.Options) {
 		if err := contents.CheckChartVersion(spec.Options.Helm); err != nil {
 			return release.Request{}, withReason("ChartVersionRefused", err)
 		}
-		if fetched, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
+		if archive, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
 			return release.Request{}, withReason("ChartUnreadable", err)
 		}
-	}
-	made, values, err := chart.Build(files, fetched, naming.Release(s.deployment.Name), content, spec.Options)
-	var unsupported *chart.Unsupported
-	if errors.As(err, &unsupported) {
-		return release.Request{}, withReason(reasonMissing, err)
-	}
-	if err != nil {
-		return release.Request{}, withReason("ResourcesInvalid", err)
 	}
 	from, err := d.Cluster.ValuesFrom(ctx, spec.Options, s.namespace)
 	if err != nil {
@@ -223,6 +214,19 @@ func (d *Deployer) request(ctx context.Context, s observation) (release.Request,
 	own, err := d.values(ctx, s.deployment)
 	if err != nil {
 		return release.Request{}, withReason("ValuesInvalid", err)
+	}
+	renders()
+	fetched, err := archive.Load()
+	if err != nil {
+		return release.Request{}, withReason("ChartUnreadable", err)
+	}
+	made, values, err := chart.Build(files, fetched, naming.Release(s.deployment.Name), content, spec.Options)
+	var unsupported *chart.Unsupported
+	if errors.As(err, &unsupported) {
+		return release.Request{}, withReason(reasonMissing, err)
+	}
+	if err != nil {
+		return release.Request{}, withReason("ResourcesInvalid", err)
 	}
 	return release.Request{
 		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,

@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// turnTimeout is how long a deployment may wait for those that are rendered alone.
+	turnTimeout = time.Hour
 	// prepareTimeout is how long reading a deployment and fetching its chart may take.
 	prepareTimeout = 10 * time.Minute
 	// RenderTimeout is how long a chart may take to be rendered; a template ends only with the process.
@@ -37,7 +39,8 @@ type Attempts struct {
 
 	mu       sync.Mutex
 	suspects map[string]deployer.Suspect
-	// alone is locked by a suspect until its chart is rendered, and read-locked by the others.
+	// alone is locked by a suspect while it is compared or its chart is rendered, and read-locked by
+	// the others. No lock is held while something is downloaded or removed, or a hook runs.
 	alone sync.RWMutex
 }
 
@@ -81,7 +84,8 @@ func versionOf(deployment *fleet.BundleDeployment) (uid string, generation int64
 type attempt struct {
 	of     *Attempts
 	action deployer.Action
-	free   func()
+	// lock waits for this one's turn, free lets others have theirs; both may be called twice.
+	lock, free func()
 }
 
 // begin waits until the deployment may be worked on.
@@ -90,9 +94,22 @@ func (a *Attempts) begin(name string, deployment *fleet.BundleDeployment) *attem
 	if a.suspected(name) {
 		lock, free = a.alone.Lock, a.alone.Unlock
 	}
-	lock()
-	one := &attempt{of: a, action: deployer.Action{Name: name}, free: sync.OnceFunc(free)}
+	one := &attempt{of: a, action: deployer.Action{Name: name}}
 	one.action.UID, one.action.Generation = versionOf(deployment)
+	held := false
+	one.lock = func() {
+		if !held {
+			lock()
+			held = true
+		}
+	}
+	one.free = func() {
+		if held {
+			held = false
+			free()
+		}
+	}
+	one.lock()
 	one.extend(prepareTimeout)
 	return one
 }
@@ -104,8 +121,16 @@ func (a *attempt) extend(within time.Duration) {
 	a.of.Reply(deployer.Reply{Begun: &action})
 }
 
-// rendered sets the deadline for what follows the templates: Helm waits for the API server.
-func (a *attempt) rendered(within time.Duration) {
+// renders waits until the chart may be loaded and rendered, and sets the deadline for that.
+func (a *attempt) renders() {
+	a.extend(turnTimeout)
+	a.lock()
+	a.action.Rendered = false
+	a.extend(a.of.RenderTimeout)
+}
+
+// waits sets the deadline for what waits for others: a download, the API server, a hook.
+func (a *attempt) waits(within time.Duration) {
 	a.action.Rendered = true
 	a.extend(within)
 	a.free()

@@ -4,16 +4,22 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
+	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -86,4 +92,68 @@ func TestOneBadChartIsOneBadBundle(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSlowDefinitionsAreNotTakenForAChartThatNeverEnds(t *testing.T) {
+	r := newRig(t)
+	names := []string{"firsts", "seconds", "thirds"}
+	blocker := func(name string) *unstructured.Unstructured {
+		blocks := &unstructured.Unstructured{}
+		r.check(yaml.Unmarshal([]byte(r.definitionOf("other"+name, "Kind"+name).Content), &blocks.Object))
+		return blocks
+	}
+	for _, name := range names { // a kind of the same name keeps the definition from being served
+		r.create(blocker(name))
+		r.t.Cleanup(func() { _ = r.kube.Delete(context.Background(), blocker(name)) }) // it may be gone already
+	}
+	resources := []fleet.BundleResource{file("first.yaml", fmt.Sprintf("apiVersion: %s/v1\nkind: Kindfirsts\nmetadata: {name: first}\n", r.group()))}
+	for _, name := range names {
+		resources = append(resources, file(name+".yaml", r.definitionOf(name, "Kind"+name).Content))
+	}
+	// Another version is not served before its definition is.
+	resources[0].Content = strings.Replace(resources[0].Content, "/v1", "/v2", 1)
+	for i := range resources[1:] {
+		resources[i+1].Content = strings.Replace(resources[i+1].Content, "name: v1,", "name: v2,", 1)
+	}
+	r.place("slow", fleet.BundleDeploymentOptions{DeleteCRDResources: true}, resources...)
+	r.supervise("--render-timeout=4s")
+	r.eventually("all definitions are waited for at once", func() error {
+		for _, name := range names {
+			if err := r.kube.Get(t.Context(), client.ObjectKey{Name: name + "." + r.group()}, r.object(definitions, "", "")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	time.Sleep(8 * time.Second) // twice as long as a chart may take: that nothing is killed has no event
+	for _, name := range names {
+		r.check(r.kube.Delete(t.Context(), blocker(name)))
+	}
+	r.eventually("the Bundle is deployed", func() error {
+		found := r.get("slow")
+		if deployed := kube.FindCondition(found.Status.Conditions, fleet.ConditionDeployed); deployed != nil && deployed.Reason == reasonCrashed {
+			t.Fatalf("the deployer was killed: %s", deployed.Message)
+		}
+		if state := contents.StateOf(found); state != fleet.StateReady {
+			return fmt.Errorf("it is %s", state)
+		}
+		return nil
+	})
+}
+
+func TestASuspectThatIsRemovedHoldsNoOtherUp(t *testing.T) {
+	r := newRig(t)
+	first := r.start()
+	r.deploy("suspect", fleet.BundleDeploymentOptions{}, file("hook.yaml", strings.Replace(hook.Content, "pre-install,pre-upgrade", "pre-delete", 1)), configMap("suspect", "one"))
+	first.stop()
+	r.suspects = []deployer.Suspect{{Name: "suspect"}}
+	r.start()
+	r.check(r.kube.Delete(t.Context(), r.get("suspect")))
+	r.underWay()
+	begun := time.Now()
+	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("the other one took %s: as long as the removal of the suspect", took)
+	}
+	r.complete()
 }

@@ -50,6 +50,8 @@ type rig struct {
 	server string
 	ca     []byte
 	pauses Pauses
+	// suspects are those of the next deployer.
+	suspects []deployer.Suspect
 	// member is the member namespace, agent the one of the agent downstream, target one for releases.
 	member, agent, target string
 	report                *clusterv1beta1.InternalMemberCluster
@@ -221,6 +223,7 @@ func (r *rig) start() *running {
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{Cluster: r.reach(nil), Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, AgentIdle: func(map[string]int64) {}}
 	d.Attempts = &Attempts{Reply: func(deployer.Reply) {}}
+	d.Attempts.SetSuspects(r.suspects)
 	d.Blocked = func(b deployer.Blocked) {
 		run.mu.Lock()
 		defer run.mu.Unlock()

@@ -62,8 +62,18 @@ func isURL(chart string) bool {
 	return strings.HasPrefix(chart, scheme) || strings.HasPrefix(chart, "https://") || strings.HasPrefix(chart, "http://")
 }
 
-// Fetch gets the chart that the options mean and notes its digest in it. A version that is empty or a range is the newest that fits now.
-func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.Chart, error) {
+// Archive is a chart that was fetched and is not loaded yet.
+type Archive struct {
+	data []byte
+	// from is where it was fetched.
+	from string
+	// incomplete says that the chart is deployed without what it lacks.
+	incomplete bool
+}
+
+// Fetch gets the archive of the chart that the options mean. A version that is empty or a range is
+// the newest that fits now.
+func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*Archive, error) {
 	var packed []byte
 	var err error
 	from := strings.TrimSpace(options.Repo + " " + options.Chart + " " + options.Version)
@@ -80,16 +90,24 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*helm.C
 	if err != nil {
 		return nil, fmt.Errorf("fetching chart %s: %w", from, err)
 	}
-	made, err := loadArchive(packed)
+	return &Archive{data: packed, from: from, incomplete: options.DisableDependencyUpdate}, nil
+}
+
+// Load loads the chart and notes the digest of the archive in it. There is no chart in no archive.
+func (a *Archive) Load() (*helm.Chart, error) {
+	if a == nil {
+		return nil, nil
+	}
+	made, err := loadArchive(a.data)
 	if err != nil {
-		return nil, fmt.Errorf("loading chart %s: %w", from, err)
+		return nil, fmt.Errorf("loading chart %s: %w", a.from, err)
 	}
 	made.Raw = nil // see load
 	if made.Metadata.Annotations == nil {
 		made.Metadata.Annotations = map[string]string{}
 	}
-	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(packed)
-	return made, complete(made, options.DisableDependencyUpdate)
+	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(a.data)
+	return made, complete(made, a.incomplete)
 }
 
 // loadArchive loads a chart whose files cost a parser no more than those of a Bundle may.

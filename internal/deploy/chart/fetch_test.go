@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -95,7 +97,7 @@ func TestAChartComesFromARepository(t *testing.T) {
 		if row.options.Repo == "" {
 			row.options.Repo = server.URL + "/charts/"
 		}
-		made, err := fetcher.Fetch(t.Context(), row.options)
+		made, err := fetch(t.Context(), fetcher, row.options)
 		if row.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), row.problem) {
 				t.Errorf("%s: got %v, want %q", name, err, row.problem)
@@ -136,14 +138,14 @@ entries:
 		"redirected from https to " + attacker.URL + "/forged: name":         {Repo: server.URL, Chart: "web", Version: "1.1.0"},
 		"redirected from https to " + attacker.URL + "/forged: name an addr": {Chart: server.URL + "/redirected.tgz"},
 	} {
-		if _, err := fetcher.Fetch(t.Context(), options); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := fetch(t.Context(), fetcher, options); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %q", err, name)
 		}
 	}
 	if asked > 0 {
 		t.Errorf("the plain server was asked %d times", asked)
 	}
-	if made, err := fetcher.Fetch(t.Context(), fleet.HelmOptions{Repo: server.URL, Chart: "web", Version: "1.0.0"}); err != nil || made.Metadata.Version != "1.0.0" {
+	if made, err := fetch(t.Context(), fetcher, fleet.HelmOptions{Repo: server.URL, Chart: "web", Version: "1.0.0"}); err != nil || made.Metadata.Version != "1.0.0" {
 		t.Errorf("with a digest: %+v (%v)", made, err)
 	}
 }
@@ -192,11 +194,20 @@ func TestAChartComesFromARegistry(t *testing.T) {
 		{Chart: "oci://" + host + "/charts/web:1.2.0"},
 		{Repo: "oci://" + host + "/charts", Chart: "web"},
 	} {
-		if made, err := fetcher.Fetch(context.Background(), options); err != nil || made.Metadata.Version != "1.2.0" {
+		if made, err := fetch(context.Background(), fetcher, options); err != nil || made.Metadata.Version != "1.2.0" {
 			t.Errorf("%+v: got %+v (%v)", options, made, err)
 		}
 	}
-	if _, err := fetcher.Fetch(context.Background(), fleet.HelmOptions{Chart: "oci://" + host + "/charts/web", Version: "9"}); err == nil {
+	if _, err := fetch(context.Background(), fetcher, fleet.HelmOptions{Chart: "oci://" + host + "/charts/web", Version: "9"}); err == nil {
 		t.Error("a version that is not there is found")
 	}
+}
+
+// fetch gets and loads a chart.
+func fetch(ctx context.Context, fetcher *Fetcher, options fleet.HelmOptions) (*helm.Chart, error) {
+	archive, err := fetcher.Fetch(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Load()
 }

@@ -3,7 +3,9 @@ package release
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,26 +18,50 @@ import (
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
-// establishTimeout is how long an API server may take to serve a new kind.
+// establishTimeout is how long an API server may take to serve the new kinds of a release.
 const establishTimeout = time.Minute
 
-// establish applies a CustomResourceDefinition as a part of a release that is about to be deployed, and returns when the kind is served. An existing
+// establish applies CustomResourceDefinitions as parts of a release that is about to be deployed,
+// and returns when their kinds are served: all of them are waited for at the same time. An existing
 // definition is left to Helm, which checks its owner.
-func (c *Cluster) establish(ctx context.Context, crd *unstructured.Unstructured, request Request) error {
+func (c *Cluster) establish(ctx context.Context, crds []*unstructured.Unstructured, id ID) error {
+	var made []string
+	for _, crd := range crds {
+		applied, err := c.applyCRD(ctx, crd, id)
+		if err != nil {
+			return err
+		}
+		if applied {
+			made = append(made, crd.GetName())
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
+	defer cancel()
+	failures := make([]error, len(made))
+	var waiting sync.WaitGroup
+	for i, name := range made {
+		waiting.Go(func() { failures[i] = c.awaitCRD(ctx, name) })
+	}
+	waiting.Wait()
+	return errors.Join(failures...)
+}
+
+// applyCRD applies a definition that is not there.
+func (c *Cluster) applyCRD(ctx context.Context, crd *unstructured.Unstructured, id ID) (applied bool, err error) {
 	crds := c.Dynamic.Resource(crdResource)
 	name := crd.GetName()
 	if _, err := crds.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		if err != nil {
-			return fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+			return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
 		}
-		return nil
+		return false, nil
 	}
 	owned := crd.DeepCopy()
-	Mark(owned, request.ID())
+	Mark(owned, id)
 	if _, err := Apply(ctx, crds, owned); err != nil {
-		return fmt.Errorf("applying CustomResourceDefinition %s: %w", name, err)
+		return false, fmt.Errorf("applying CustomResourceDefinition %s: %w", name, err)
 	}
-	return c.awaitCRD(ctx, name)
+	return true, nil
 }
 
 // Apply applies a manifest by server-side apply.
@@ -48,8 +74,6 @@ func Apply(ctx context.Context, objects dynamic.ResourceInterface, desired *unst
 }
 
 func (c *Cluster) awaitCRD(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
-	defer cancel()
 	watch, err := c.Dynamic.Resource(crdResource).Watch(ctx, metav1.ListOptions{
 		FieldSelector: kubeclient.Name(name),
 	})

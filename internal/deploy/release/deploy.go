@@ -44,7 +44,8 @@ type Request struct {
 	Values map[string]any
 	// Agent says that this is the agent's own release, which a user may have installed.
 	Agent bool
-	// Rendered is called when the templates are rendered.
+	// Rendered is called when the templates are rendered and Deploy waits for the API server; it may be
+	// called again.
 	Rendered func()
 	// Options of the BundleDeployment.
 	Options fleet.BundleDeploymentOptions

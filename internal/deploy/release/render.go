@@ -168,10 +168,11 @@ func (r *renderer) establish(objects, crds []*unstructured.Unstructured) error {
 	if !unknown {
 		return nil
 	}
-	for _, crd := range crds {
-		if err := r.acting.establish(r.ctx, crd, r.request); err != nil {
-			return err
-		}
+	if r.request.Rendered != nil {
+		r.request.Rendered() // the API server may take longer for definitions than a chart for its templates
+	}
+	if err := r.acting.establish(r.ctx, crds, r.request.ID()); err != nil {
+		return err
 	}
 	r.cluster.Mapper.Reset()
 	return nil
