@@ -48,6 +48,10 @@ func TestAHeartbeatAloneIsNoChangeOfAReport(t *testing.T) {
 		want   bool
 	}{
 		"nothing": {func(r *clusterv1beta1.InternalMemberCluster) { r.ResourceVersion = "2" }, false},
+		"the record of a removal": {func(r *clusterv1beta1.InternalMemberCluster) {
+			r.Annotations = map[string]string{clusterv1beta1.AnnotationRemoved: "u"}
+		}, false},
+		"another annotation": {func(r *clusterv1beta1.InternalMemberCluster) { r.Annotations = map[string]string{"a": "b"} }, true},
 		"a heartbeat": {func(r *clusterv1beta1.InternalMemberCluster) {
 			r.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(time.Now().Add(time.Minute))
 		}, false},
