@@ -86,7 +86,8 @@ func TestAgentsAreProbedEachSecondOnlyUntilTheyHaveJoined(t *testing.T) {
 			return value
 		}
 		got := map[string]any{
-			"startup": probe("startupProbe", "httpGet", "path"), "each": probe("startupProbe", "periodSeconds"), "for": probe("startupProbe", "failureThreshold"),
+			"startup": probe("startupProbe", "httpGet", "path"), "each": probe("startupProbe", "periodSeconds"),
+			"for":       probe("startupProbe", "failureThreshold"),
 			"readiness": probe("readinessProbe", "httpGet", "path"), "then each": probe("readinessProbe", "periodSeconds"),
 		}
 		want := map[string]any{"startup": "/healthz?until=joined", "each": 1.0, "for": 120.0, "readiness": "/readyz", "then each": 10.0}

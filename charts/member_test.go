@@ -333,7 +333,8 @@ func TestOnlyAnAgentOfKubeFleetGoesBeforeItsSuccessorHasJoined(t *testing.T) {
 		if labels != nil {
 			deployment["labels"] = labels
 		}
-		return []runtime.Object{&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment}}}
+		object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment}
+		return []runtime.Object{&unstructured.Unstructured{Object: object}}
 	}
 	for name, row := range map[string]struct {
 		there              []runtime.Object
@@ -348,7 +349,8 @@ func TestOnlyAnAgentOfKubeFleetGoesBeforeItsSuccessorHasJoined(t *testing.T) {
 	} {
 		chart := member()
 		chart.cluster = row.there
-		update, _, _ := unstructured.NestedMap(chart.mustRender(t).object(t, "Deployment", "member-agent").Object, "spec", "strategy", "rollingUpdate")
+		rendered := chart.mustRender(t).object(t, "Deployment", "member-agent")
+		update, _, _ := unstructured.NestedMap(rendered.Object, "spec", "strategy", "rollingUpdate")
 		if diff := cmp.Diff(map[string]any{"maxUnavailable": row.unavailable, "maxSurge": row.surge}, update); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -42,9 +42,11 @@ func (d *deployed) fail(err error) {
 	d.problem.Store(&err)
 }
 
-// program is a run of a simulated deployer. It follows what is placed on its member and says of each object that it is deployed. What it does on
-// the hub is what muster-deployer does: a connection of its own, a watch of whole BundleDeployments, and one of whole Works from the first one on; one read
-// of each Content and of values; one write of each status, and one that claims a Work, or lets it go. muster-deployer discovers nothing on the hub.
+// program is a run of a simulated deployer. It follows what is placed on its member and says of
+// each object that it is deployed. What it does on the hub is what muster-deployer does: a
+// connection of its own, a watch of whole BundleDeployments, and one of whole Works from the first
+// one on; one read of each Content and of values; one write of each status, and one that claims a
+// Work, or lets it go. muster-deployer discovers nothing on the hub.
 type program struct {
 	*native
 	ctx     context.Context
@@ -169,8 +171,10 @@ func (w works) List(ctx context.Context, options metav1.ListOptions) (*unstructu
 
 // endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs no program while it is well.
 func (p *program) endIfIdle() {
-	if slices.Contains(p.followed, deployer.Bundles) && !p.bundles.IsListed() || slices.Contains(p.followed, deployer.Works) && !p.placed.IsListed() {
-		return
+	for _, kind := range p.followed {
+		if kind == deployer.Bundles && !p.bundles.IsListed() || kind == deployer.Works && !p.placed.IsListed() {
+			return
+		}
 	}
 	p.mu.Lock()
 	generation := p.answered[p.agents]
@@ -219,7 +223,8 @@ func (p *program) count(err error, ofAgent bool) {
 	}
 }
 
-// answerBundle reads the Content and the values, as the program does, and says that it is deployed: a release of ten objects that is well.
+// answerBundle reads the Content and the values, as the program does, and says that it is deployed:
+// a release of ten objects that is well.
 func (p *program) answerBundle(d *fleet.BundleDeployment) error {
 	if _, err := p.hub.Content(p.ctx, delivery.ContentName(d.Spec.DeploymentID)); err != nil {
 		return err
@@ -300,17 +305,16 @@ func reported(work *unstructured.Unstructured) (generation int64) {
 // claim adds the finalizer by which a Work waits until its objects are removed.
 func (p *program) claim(work *unstructured.Unstructured) error {
 	return p.patchWork(work, map[string]any{
-		"finalizers": append(work.GetFinalizers(), placement.FinalizerWork), "annotations": map[string]string{placement.AnnotationRetains: "true"},
+		"finalizers":  append(work.GetFinalizers(), placement.FinalizerWork),
+		"annotations": map[string]string{placement.AnnotationRetains: "true"},
 	})
 }
 
 // letGo removes the finalizer of a deleted Work.
 func (p *program) letGo(work *unstructured.Unstructured) error {
-	left := slices.DeleteFunc(work.GetFinalizers(), func(f string) bool { return f == placement.FinalizerWork })
-	if len(left) == len(work.GetFinalizers()) {
-		return nil
-	}
-	return p.patchWork(work, map[string]any{"finalizers": left})
+	return p.patchWork(work, map[string]any{
+		"finalizers": slices.DeleteFunc(work.GetFinalizers(), func(f string) bool { return f == placement.FinalizerWork }),
+	})
 }
 
 // patchWork writes the metadata of a Work to its end.
@@ -324,7 +328,8 @@ func (p *program) patchWork(work *unstructured.Unstructured, metadata map[string
 	if err != nil {
 		return err
 	}
-	_, err = all.Patch(context.WithoutCancel(p.ctx), work.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "work-api-agent"})
+	options := metav1.PatchOptions{FieldManager: "work-api-agent"}
+	_, err = all.Patch(context.WithoutCancel(p.ctx), work.GetName(), types.MergePatchType, patch, options)
 	if apierrors.IsConflict(err) {
 		return nil // the watch shows the other one
 	}
@@ -336,7 +341,8 @@ func (p *program) answerWork(work *unstructured.Unstructured) error {
 	var conditions []metav1.Condition
 	for _, kind := range []string{placement.ConditionApplied, placement.ConditionAvailable} {
 		conditions = append(conditions, metav1.Condition{
-			Type: kind, Status: metav1.ConditionTrue, Reason: "Simulated", ObservedGeneration: work.GetGeneration(), LastTransitionTime: metav1.Now(),
+			Type: kind, Status: metav1.ConditionTrue, Reason: "Simulated",
+			ObservedGeneration: work.GetGeneration(), LastTransitionTime: metav1.Now(),
 		})
 	}
 	p.deployed.works.Add(1)

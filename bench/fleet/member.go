@@ -18,8 +18,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// memberAPI is the API server of one simulated member, as far as an agent asks it, without a socket. It keeps the Secrets and ConfigMaps of the
-// agent's namespace, and the Pod of a Job while that runs; nodes, other Pods and namespaces are the same on all members and never change.
+// memberAPI is the API server of one simulated member, as far as an agent asks it, without a
+// socket. It keeps the Secrets and ConfigMaps of the agent's namespace, and the Pod of a Job while
+// that runs; nodes, other Pods and namespaces are the same on all members and never change.
 type memberAPI struct {
 	uid string
 

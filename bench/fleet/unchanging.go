@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unchanging are the nodes, pods and namespaces of every simulated member, as JSON: a small cluster. Beside them runs a CronJob.
+// unchanging are the nodes, pods and namespaces of every simulated member, as JSON: a small
+// cluster. Beside them runs a CronJob.
 var unchanging = map[string][]string{"nodes": nodes(3), "pods": pods(20, 3), "namespaces": namespaces()}
 
 func fixed(namespace, name string) metav1.ObjectMeta {
@@ -31,16 +32,19 @@ func nodes(count int) (all []string) {
 
 func pods(count, nodes int) (all []string) {
 	for i := range count {
-		all = append(all, string(encode(&corev1.Pod{
-			ObjectMeta: fixed("default", fmt.Sprintf("pod-%d", i)), Spec: podSpec(fmt.Sprintf("node-%d", i%nodes)), Status: corev1.PodStatus{Phase: corev1.PodRunning},
-		})))
+		all = append(all, string(encode(podOn(fmt.Sprintf("pod-%d", i), fmt.Sprintf("node-%d", i%nodes)))))
 	}
 	return all
 }
 
-func podSpec(node string) corev1.PodSpec {
-	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}}
-	return corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Resources: requests}}}
+// podOn is a Pod that runs.
+func podOn(name, node string) *corev1.Pod {
+	requests := corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}
+	container := corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}
+	return &corev1.Pod{
+		ObjectMeta: fixed("default", name), Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
 }
 
 func namespaces() (all []string) {
@@ -53,7 +57,8 @@ func namespaces() (all []string) {
 // jobPod is the name of the Pod of a CronJob's Jobs.
 const jobPod = "job"
 
-// runJobs has the Pod of a Job run for a third of each period, as a CronJob does, from a random time on, until ctx ends.
+// runJobs has the Pod of a Job run for a third of each period, as a CronJob does, from a random
+// time on, until ctx ends.
 func (m *memberAPI) runJobs(ctx context.Context, period time.Duration) {
 	wait := time.Duration(rand.Int64N(int64(period))) //nolint:gosec // the members need not start their Jobs together
 	for {
@@ -61,9 +66,7 @@ func (m *memberAPI) runJobs(ctx context.Context, period time.Duration) {
 			do    func()
 			after time.Duration
 		}{
-			{func() {
-				m.put("pods", &corev1.Pod{ObjectMeta: fixed("default", jobPod), Spec: podSpec("node-0"), Status: corev1.PodStatus{Phase: corev1.PodRunning}})
-			}, wait},
+			{func() { m.put("pods", podOn(jobPod, "node-0")) }, wait},
 			{func() { m.remove("pods", jobPod) }, period / 3}, // it has succeeded, so that the agent's selector shows it no more
 		} {
 			select {

@@ -118,8 +118,8 @@ func (s *session) order(all []*deployer.Placed) deployer.Order {
 	return order
 }
 
-// needed says whether the program is to see to a kind. Works are watched from the first one on, or because something of earlier ones is left: most Clusters
-// never have any.
+// needed says whether the program is to see to a kind. Works are watched from the first one on, or
+// because something of earlier ones is left: most Clusters never have any.
 func (s *session) needed(placed *deployer.Placed, leave clusterv1beta1.LeavePolicy) bool {
 	switch {
 	case placed.Kind == deployer.Bundles && leave == clusterv1beta1.LeaveDelete:

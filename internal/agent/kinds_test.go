@@ -43,8 +43,9 @@ func (m *testMember) mayDeliver() {
 	_, err := m.kube.RbacV1().ClusterRoles().Create(m.t.Context(), role, metav1.CreateOptions{})
 	check(m.t, err)
 	_, err = m.kube.RbacV1().ClusterRoleBindings().Create(m.t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "fleet-agent", Namespace: m.namespace}},
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "fleet-agent", Namespace: m.namespace}},
 	}, metav1.CreateOptions{})
 	check(m.t, err)
 }
@@ -66,15 +67,18 @@ func TestTheDeployerSeesToWorksFromTheFirstOneOn(t *testing.T) {
 			hub.bind(hub.namespace, "works", naming.MemberServiceAccount, rbacv1.PolicyRule{
 				APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch"},
 			})
-			applied, err := kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](hub.connection, placement.GroupVersion.WithResource("appliedworks"), "")
+			resource := placement.GroupVersion.WithResource("appliedworks")
+			applied, err := kubeclient.Of[placement.AppliedWork, placement.AppliedWorkList](hub.connection, resource, "")
 			check(t, err)
 			if row.left {
 				_, err := applied.Create(t.Context(), &placement.AppliedWork{
-					ObjectMeta: metav1.ObjectMeta{Name: hub.namespace}, Spec: placement.AppliedWorkSpec{WorkName: "web", WorkNamespace: hub.namespace},
+					ObjectMeta: metav1.ObjectMeta{Name: hub.namespace},
+					Spec:       placement.AppliedWorkSpec{WorkName: "web", WorkNamespace: hub.namespace},
 				}, metav1.CreateOptions{})
 				check(t, err)
 			}
-			_, err = hub.deployments().Create(t.Context(), &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+			web := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			_, err = hub.deployments().Create(t.Context(), web, metav1.CreateOptions{})
 			check(t, err)
 			member.bootstrap(hub.values())
 			orders := make(chan []deployer.Kind, 10)

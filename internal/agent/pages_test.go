@@ -32,7 +32,7 @@ func (s *oldServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	query := request.URL.Query()
 	if query.Get("sendInitialEvents") == "true" {
 		err := apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "ListOptions"}, "", field.ErrorList{
-			field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
+			field.Forbidden(field.NewPath("sendInitialEvents"), "it is forbidden unless the WatchList feature gate is enabled"),
 		})
 		err.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		body, _ := json.Marshal(err.ErrStatus) // a status is JSON
@@ -57,11 +57,12 @@ func TestListsOfAnOldAPIServerAreReadAndStrippedPageByPage(t *testing.T) {
 	check(t, err)
 	hub := newTestHub(t, config)
 	namespace := makeNamespace(t, hub.kube, "pages-")
-	objects, err := kubeclient.Of[corev1.ConfigMap, corev1.ConfigMapList](admin, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace)
+	resource := corev1.SchemeGroupVersion.WithResource("configmaps")
+	objects, err := kubeclient.Of[corev1.ConfigMap, corev1.ConfigMapList](admin, resource, namespace)
 	check(t, err)
 	create := func(name string) {
-		_, err := objects.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"large": "text"}}, metav1.CreateOptions{})
-		if err != nil {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"large": "text"}}
+		if _, err := objects.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -79,7 +80,7 @@ func TestListsOfAnOldAPIServerAreReadAndStrippedPageByPage(t *testing.T) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { server.next = next; return server })
 	connection, err := kubeclient.Connect(config)
 	check(t, err)
-	followed, err := kubeclient.Of[corev1.ConfigMap, corev1.ConfigMapList](connection, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace)
+	followed, err := kubeclient.Of[corev1.ConfigMap, corev1.ConfigMapList](connection, resource, namespace)
 	check(t, err)
 	changed, names, whole := make(chan struct{}, 1), map[string]bool{}, 0
 	store := &kubeclient.Store[*corev1.ConfigMap]{
@@ -92,7 +93,8 @@ func TestListsOfAnOldAPIServerAreReadAndStrippedPageByPage(t *testing.T) {
 			return true
 		},
 		InPages: true, Strip: func(c *corev1.ConfigMap) *corev1.ConfigMap {
-			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, ResourceVersion: c.ResourceVersion}}
+			kept := metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, ResourceVersion: c.ResourceVersion}
+			return &corev1.ConfigMap{ObjectMeta: kept}
 		},
 	}
 	var following sync.WaitGroup

@@ -45,7 +45,8 @@ type session struct {
 	// report is the report as last observed, left whether the agent reported that it left.
 	report *clusterv1beta1.InternalMemberCluster
 	left   bool
-	// hasApplied says that something of Works was left on the member when that was looked up, or may be.
+	// hasApplied says that something of Works was left on the member when that was looked up, or
+	// may be.
 	hasApplied atomic.Bool
 	// removal is how far a member that leaves is with removing what was placed on it, blocked what keeps something from being removed that
 	// was deleted on the hub.

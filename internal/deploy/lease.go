@@ -27,11 +27,13 @@ type lease struct {
 	duration                time.Duration
 }
 
-// window is the least time between two renewals that are written: 15 s of 45, because each is a write on the disk of a small node.
+// window is the least time between two renewals that are written: 15 s of 45, because each is a
+// write on the disk of a small node.
 func (l lease) window() time.Duration { return l.duration / 3 }
 
-// retry is how often the holder looks whether a renewal is due, and tries again one that failed; deadline is for how long. A holder that could not renew
-// has given up after window, retry and deadline, which is before the Lease ends for others.
+// retry is how often the holder looks whether a renewal is due, and tries again one that failed;
+// deadline is for how long. A holder that could not renew has given up after window, retry and
+// deadline, which is before the Lease ends for others.
 func (l lease) retry() time.Duration    { return l.duration / 9 }
 func (l lease) deadline() time.Duration { return l.duration * 4 / 9 }
 
@@ -47,9 +49,12 @@ func newHolder() string {
 // exitLost ends a process that lost the Lease at once, because another one may be deploying.
 func exitLost() { os.Exit(deployer.ExitLeaseLost) }
 
-// acquire starts to take the Lease. The channel acquired is closed when this process holds it; release gives it back. lost is called when another one may
-// hold the Lease. Each new reason for which the Lease cannot be taken is passed to failing.
-func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing func(error), lost func()) (acquired <-chan struct{}, release func(), err error) {
+// acquire starts to take the Lease. The channel acquired is closed when this process holds it;
+// release gives it back. lost is called when another one may hold the Lease. Each new reason for
+// which the Lease cannot be taken is passed to failing.
+func (l lease) acquire(
+	ctx context.Context, kube kubernetes.Interface, failing func(error), lost func(),
+) (acquired <-chan struct{}, release func(), err error) {
 	log := logr.FromContextOrDiscard(ctx)
 	holds, ended := make(chan struct{}), make(chan struct{})
 	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
@@ -87,13 +92,15 @@ func (l lease) acquire(ctx context.Context, kube kubernetes.Interface, failing f
 
 func (l lease) String() string { return l.namespace + "/" + l.name }
 
-// lock writes renewals a window apart, and reports why the Lease cannot be taken; the elector only tries again.
+// lock writes renewals a window apart, and reports why the Lease cannot be taken; the elector only
+// tries again.
 type lock struct {
 	resourcelock.Interface
 	failing func(error)
 	last    string
 	window  time.Duration
-	// renewed is when this process wrote last that it is the holder, by the clock that goes on while the machine sleeps.
+	// renewed is when this process wrote last that it is the holder, by the clock that goes on
+	// while the machine sleeps.
 	renewed time.Time
 }
 

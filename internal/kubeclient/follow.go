@@ -48,7 +48,8 @@ func FollowMetadata(
 // errInterrupted says that a connection broke while a watch was begun, which client-go answers by a watch without events instead of an error.
 var errInterrupted = errors.New("the API server cannot be reached")
 
-// FollowBy does so for what a ListWatch selects; example is an object of its kind. A store in pages is given stripped ones.
+// FollowBy does so for what a ListWatch selects; example is an object of its kind. A store in pages
+// is given stripped ones.
 func FollowBy(ctx context.Context, listWatch *cache.ListWatch, example any, store cache.ReflectorStore, outcome func(error)) {
 	follow(ctx, restore.NewServer(), listWatch, example, store, outcome)
 }

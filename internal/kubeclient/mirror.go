@@ -34,8 +34,8 @@ func FollowOne[T Object, L runtime.Object](ctx context.Context, m *Mirror[T], re
 	Follow(ctx, resource, Name(name), m, m.result)
 }
 
-// FollowCustom does so for a custom resource of the server of c: after a break of the connection one request asks for all of those whether the server was
-// restored.
+// FollowCustom does so for a custom resource of the server of c: after a break of the connection
+// one request asks for all of those whether the server was restored.
 func FollowCustom[T Object, L runtime.Object](ctx context.Context, c *Connection, m *Mirror[T], resource *Resource[T, L], name string) {
 	var example T
 	narrow := func(options *metav1.ListOptions) { options.FieldSelector = Name(name) }

@@ -19,8 +19,9 @@ type paged interface {
 	Transformer() cache.TransformFunc
 }
 
-// inPages strips each page of a list before the next one is read, for API servers that cannot stream a list (Kubernetes before 1.32): all Pods of a large
-// cluster at once are hundreds of MiB. Such servers have no pages of a list "from any version", so that it is read as it is now.
+// inPages strips each page of a list before the next one is read, for API servers that cannot
+// stream a list (Kubernetes before 1.32): all Pods of a large cluster at once are hundreds of MiB.
+// Such servers have no pages of a list "from any version", so that it is read as it is now.
 func inPages(listWatch *cache.ListWatch, strip cache.TransformFunc) *cache.ListWatch {
 	list := listWatch.ListWithContextFunc
 	with := *listWatch

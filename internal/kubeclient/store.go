@@ -16,7 +16,8 @@ type Store[T any] struct {
 	Reset func()
 	// Strip reduces each object of a list while the list is read; nil keeps them whole.
 	Strip func(T) T
-	// InPages has lists read, and stripped, page by page where the server cannot stream them. It takes a Strip.
+	// InPages has lists read, and stripped, page by page where the server cannot stream them. It
+	// takes a Strip.
 	InPages bool
 
 	sync.Mutex

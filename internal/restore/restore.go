@@ -70,7 +70,8 @@ func Survive(lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return SurviveTogether(NewServer(), lw)
 }
 
-// SurviveTogether does so for one of several watches of kinds in one etcd, such as all custom resources of an API server: one of them asks for all.
+// SurviveTogether does so for one of several watches of kinds in one etcd, such as all custom
+// resources of an API server: one of them asks for all.
 func SurviveTogether(server *Server, lw toolscache.ListerWatcher) *toolscache.ListWatch {
 	return survive(server, lw, clock.RealClock{})
 }

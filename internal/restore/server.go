@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Server is what several watches of one API server know of it. An answer of the server counts until one of the watches breaks: nobody can restore a server
-// without interrupting its watches.
+// Server is what several watches of one API server know of it. An answer of the server counts until
+// one of the watches breaks: nobody can restore a server without interrupting its watches.
 type Server struct {
 	turn chan struct{}
 
@@ -32,7 +32,8 @@ func (s *Server) enter(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// hasReached says whether the server answered with this version or a later one since the last break.
+// hasReached says whether the server answered with this version or a later one since the last
+// break.
 func (s *Server) hasReached(version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +66,8 @@ func (e *ending) Stop() {
 	e.Interface.Stop()
 }
 
-// isBroken says whether the connection broke while a watch was begun, which client-go answers by a watch without events.
+// isBroken says whether the connection broke while a watch was begun, which client-go answers by a
+// watch without events.
 func isBroken(events watch.Interface) bool {
 	return reflect.TypeOf(events) == reflect.TypeOf(watch.NewEmptyWatch())
 }

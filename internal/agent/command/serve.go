@@ -18,11 +18,13 @@ import (
 // off is the address that switches an endpoint off.
 const off = "0"
 
-// startup is how long /healthz?until=joined waits for the agent to join: a request may wait for days to be approved.
+// startup is how long /healthz?until=joined waits for the agent to join: a request may wait for
+// days to be approved.
 const startup = time.Minute
 
-// health answers /healthz while the process lives and /readyz once it has joined; until then /readyz says why not, and what to do. With until=joined,
-// /healthz is for a startup probe, which is asked each second so that an installation need not wait for a rare readiness probe.
+// health answers /healthz while the process lives and /readyz once it has joined; until then
+// /readyz says why not, and what to do. With until=joined, /healthz is for a startup probe, which
+// is asked each second so that an installation need not wait for a rare readiness probe.
 func health(status func() (agent.State, string, bool)) http.Handler {
 	mux, started := http.NewServeMux(), time.Now()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {

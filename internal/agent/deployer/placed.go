@@ -29,9 +29,11 @@ type Placed struct {
 	names map[string]seen
 	// begun says that there has been an object.
 	begun bool
-	// idle are the objects that need nothing more from the program, as they were then. It outlasts a break of the watch.
+	// idle are the objects that need nothing more from the program, as they were then. It outlasts
+	// a break of the watch.
 	idle map[string]seen
-	// reported is what was reported last of each object: the program may have written the status since.
+	// reported is what was reported last of each object: the program may have written the status
+	// since.
 	reported map[string]notice
 }
 
@@ -48,7 +50,8 @@ func (s seen) sameSpec(other seen) bool {
 	return s.uid == other.uid && s.generation == other.generation
 }
 
-// isBehind says whether the hub shows an older version than before, because it was restored: a generation counts anew from there.
+// isBehind says whether the hub shows an older version than before, because it was restored: a
+// generation counts anew from there.
 func (s seen) isBehind(before seen) bool {
 	order, err := resourceversion.CompareResourceVersion(s.version, before.version)
 	return err == nil && order < 0
@@ -180,8 +183,9 @@ func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
 	delete(p.reported, object.Name)
 }
 
-// reset forgets what is there, because all of it is listed anew. What comes back as it was is idle still: otherwise each break of the watch, such as a
-// restart of the hub's API server, would start the program on every idle member at once.
+// reset forgets what is there, because all of it is listed anew. What comes back as it was is idle
+// still: otherwise each break of the watch, such as a restart of the hub's API server, would start
+// the program on every idle member at once.
 func (p *Placed) reset() {
 	clear(p.names)
 	p.once.Do(func() { close(p.known) })

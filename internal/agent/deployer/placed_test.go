@@ -52,6 +52,7 @@ func TestObjectThatComesBackAfterABrokenWatchIsIdleAsItWas(t *testing.T) {
 		object.UID, object.ResourceVersion = uid, version
 		return object
 	}
+	web := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "c", Generation: 1}}
 	for name, row := range map[string]struct {
 		back  []any
 		wants bool
@@ -61,7 +62,7 @@ func TestObjectThatComesBackAfterABrokenWatchIsIdleAsItWas(t *testing.T) {
 		"in another generation":                     {[]any{as("a", 4, "120")}, true},
 		"as another object of that name":            {[]any{as("b", 3, "120")}, true},
 		"from a hub that was restored":              {[]any{as("a", 3, "80")}, true},
-		"with one beside it":                        {[]any{as("a", 3, "90"), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "c", Generation: 1}}}, true},
+		"with one beside it":                        {[]any{as("a", 3, "90"), web}, true},
 		"not at all":                                {nil, false},
 		"in the generation before, which is behind": {[]any{as("a", 2, "70")}, true},
 	} {

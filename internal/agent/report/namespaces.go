@@ -26,10 +26,12 @@ type namespaces struct {
 
 func newNamespaces(changed chan struct{}) *namespaces {
 	n := &namespaces{owners: map[string]string{}}
-	n.Store = kubeclient.Store[*corev1.Namespace]{Changed: changed, Put: n.put, Drop: n.drop, Strip: stripNamespace, InPages: true, Reset: func() {
-		n.answered, n.sorted = true, nil
-		clear(n.owners)
-	}}
+	n.Store = kubeclient.Store[*corev1.Namespace]{
+		Changed: changed, Put: n.put, Drop: n.drop, Strip: stripNamespace, InPages: true, Reset: func() {
+			n.answered, n.sorted = true, nil
+			clear(n.owners)
+		},
+	}
 	return n
 }
 

@@ -31,7 +31,9 @@ type nodes struct {
 
 func newNodes(changed chan struct{}) *nodes {
 	n := &nodes{byName: map[string]node{}}
-	n.Store = kubeclient.Store[*corev1.Node]{Changed: changed, Put: n.put, Drop: n.drop, Reset: func() { clear(n.byName) }, Strip: stripNode, InPages: true}
+	n.Store = kubeclient.Store[*corev1.Node]{
+		Changed: changed, Put: n.put, Drop: n.drop, Reset: func() { clear(n.byName) }, Strip: stripNode, InPages: true,
+	}
 	return n
 }
 

@@ -12,8 +12,8 @@ const (
 	coalesce = 10 * time.Second
 	// refresh is the longest.
 	refresh = 10 * time.Minute
-	// worthwhile is the part of what is allocatable, a twentieth, by which what is available has to change for a write of its own: otherwise each Pod that
-	// starts or ends would cost the hub one.
+	// worthwhile is the part of what is allocatable, a twentieth, by which what is available has to
+	// change for a write of its own: otherwise each Pod that starts or ends would cost the hub one.
 	worthwhile = 20
 )
 
@@ -31,8 +31,9 @@ const (
 	urgent
 )
 
-// due is when the next write is to be made: at once if there was none yet or somebody waits for it, coalesce after the last one if the member changed
-// since, a heartbeat period after it if the available resources did, else refresh after it. The period grows with the fleet.
+// due is when the next write is to be made: at once if there was none yet or somebody waits for it,
+// coalesce after the last one if the member changed since, a heartbeat period after it if the
+// available resources did, else refresh after it. The period grows with the fleet.
 func due(last time.Time, what change, period time.Duration) time.Time {
 	switch {
 	case last.IsZero(), what == urgent:
@@ -46,7 +47,8 @@ func due(last time.Time, what change, period time.Duration) time.Time {
 	}
 }
 
-// usageDiffers says whether what is available of any resource changed by a part of it that is worthwhile.
+// usageDiffers says whether what is available of any resource changed by a part of it that is
+// worthwhile.
 func usageDiffers(allocatable, available, before corev1.ResourceList) bool {
 	for name, all := range allocatable {
 		by := available[name].DeepCopy()

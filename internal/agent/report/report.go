@@ -1,9 +1,10 @@
 // Package report reports to the hub how the member is: its nodes, what they have and what of it is free, the names of its namespaces, its version
 // and health; and that the member has left, when the hub asks for that.
 //
-// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per 10 s, unless the hub waits for an
-// answer, and at least once per 10 min; two equal observations are one write, and Pods alone are one in a heartbeat period. The numbers are the member's
-// claims about itself.
+// Its invariant: it is the only writer of the status of the InternalMemberCluster, at most once per
+// 10 s, unless the hub waits for an answer, and at least once per 10 min; two equal observations
+// are one write, and Pods alone are one in a heartbeat period. The numbers are the member's claims
+// about itself.
 package report
 
 import (

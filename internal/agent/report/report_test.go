@@ -66,8 +66,11 @@ func TestStrippedNodesSumUpAsWholeOnes(t *testing.T) {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"long": "text"}},
 			Status: corev1.NodeStatus{
-				Capacity: list("cpu", "4", "pods", "110"), Allocatable: list("cpu", "3", "pods", "110"), Images: []corev1.ContainerImage{{Names: []string{"a"}}},
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: ready}},
+				Capacity: list("cpu", "4", "pods", "110"), Allocatable: list("cpu", "3", "pods", "110"),
+				Images: []corev1.ContainerImage{{Names: []string{"a"}}},
+				Conditions: []corev1.NodeCondition{
+					{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: ready},
+				},
 			},
 		}
 	}
@@ -102,19 +105,24 @@ func TestNextWriteIsDue(t *testing.T) {
 		last   time.Time
 		what   change
 		period time.Duration
-		want   time.Time
+		// after is how long after the last one; negative for at once.
+		after time.Duration
 	}{
-		"at once when there was none yet":                                       {what: changed},
-		"at once when somebody waits for it":                                    {last: last, what: urgent, want: time.Time{}},
-		"10 s after the last one on a change":                                   {last: last, what: changed, period: time.Minute, want: last.Add(10 * time.Second)},
-		"10 min after the last one without change":                              {last: last, period: time.Minute, want: last.Add(10 * time.Minute)},
-		"a heartbeat period after the last one when Pods started":               {last: last, what: usage, period: time.Minute, want: last.Add(time.Minute)},
-		"not before 10 s when Pods started and the period is short":             {last: last, what: usage, period: time.Second, want: last.Add(10 * time.Second)},
-		"10 s after the last one when Pods started and no period is known":      {last: last, what: usage, want: last.Add(10 * time.Second)},
-		"at most 10 min after the last one when Pods started, at whatever pace": {last: last, what: usage, period: time.Hour, want: last.Add(10 * time.Minute)},
+		"at once when there was none yet":                      {time.Time{}, changed, 0, -1},
+		"at once when somebody waits for it":                   {last, urgent, 0, -1},
+		"10 s after the last one on a change":                  {last, changed, time.Minute, 10 * time.Second},
+		"10 min after the last one without change":             {last, none, time.Minute, 10 * time.Minute},
+		"a heartbeat period after it when Pods started":        {last, usage, time.Minute, time.Minute},
+		"not before 10 s when Pods started, however short":     {last, usage, time.Second, 10 * time.Second},
+		"10 s after it when Pods started without a period":     {last, usage, 0, 10 * time.Second},
+		"at most 10 min after it when Pods started, if longer": {last, usage, time.Hour, 10 * time.Minute},
 	} {
-		if got := due(row.last, row.what, row.period); !got.Equal(row.want) {
-			t.Errorf("%s: got %s, want %s", name, got, row.want)
+		var want time.Time
+		if row.after >= 0 {
+			want = last.Add(row.after)
+		}
+		if got := due(row.last, row.what, row.period); !got.Equal(want) {
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 }
@@ -125,36 +133,38 @@ func TestHowSoonTheHubShouldKnowWhatDiffers(t *testing.T) {
 			generation: 3, version: "v1.36.3", namespaces: collection{answered: true, listed: true},
 			summary: summary{
 				listed: true, nodes: clusterv1beta1.NodeSummary{Total: 2, Ready: 2, Sample: "a"},
-				capacity: list("cpu", "10", "pods", "200"), allocatable: list("cpu", "8", "pods", "200"), available: list("cpu", "4", "pods", "150"),
+				capacity: list("cpu", "10", "pods", "200"), allocatable: list("cpu", "8", "pods", "200"),
+				available: list("cpu", "4", "pods", "150"),
 			},
 			credential: &clusterv1beta1.CredentialInUse{Sequence: 1},
 		}
 	}
+	free := func(pairs ...string) func(*facts) { return func(f *facts) { f.summary.available = list(pairs...) } }
 	for name, row := range map[string]struct {
 		edit func(*facts)
 		want change
 	}{
 		"nothing": {func(*facts) {}, none},
 		"the generation alone, as of another heartbeat period": {func(f *facts) { f.generation = 4 }, none},
-		"less than 5 % of a resource requested, or released":   {func(f *facts) { f.summary.available = list("cpu", "3601m", "pods", "159") }, none},
-		"5 % of a resource requested":                          {func(f *facts) { f.summary.available = list("cpu", "3600m", "pods", "150") }, usage},
-		"5 % of a resource released":                           {func(f *facts) { f.summary.available = list("cpu", "4", "pods", "160") }, usage},
-		"5 % requested, with another generation":               {func(f *facts) { f.generation, f.summary.available = 4, list("cpu", "3", "pods", "150") }, usage},
+		"less than 5 % of a resource requested, or released":   {free("cpu", "3601m", "pods", "159"), none},
+		"5 % of a resource requested":                          {free("cpu", "3600m", "pods", "150"), usage},
+		"5 % of a resource released":                           {free("cpu", "4", "pods", "160"), usage},
+		"5 %, with another generation":                         {func(f *facts) { f.generation = 4; free("cpu", "3", "pods", "150")(f) }, usage},
 		"what is available is not known any more":              {func(f *facts) { f.summary.available = nil }, changed},
-		"a node more":                        {func(f *facts) { f.summary.nodes.Total = 3 }, changed},
-		"a node that is not ready":           {func(f *facts) { f.summary.nodes.Ready = 1 }, changed},
-		"another capacity":                   {func(f *facts) { f.summary.capacity = list("cpu", "11", "pods", "200") }, changed},
-		"less allocatable":                   {func(f *facts) { f.summary.allocatable = list("cpu", "7999m", "pods", "200") }, changed},
-		"an API server that is not ready":    {func(f *facts) { f.unhealthy = "etcd is away" }, changed},
-		"another version":                    {func(f *facts) { f.version = "v1.37.0" }, changed},
-		"namespaces that cannot be listed":   {func(f *facts) { f.namespaces.listed = false }, changed},
-		"how far the member is with leaving": {func(f *facts) { f.leaving = "2 objects left" }, urgent},
-		"another credential":                 {func(f *facts) { f.credential = &clusterv1beta1.CredentialInUse{Sequence: 2} }, urgent},
-		"a member that left":                 {func(f *facts) { f.left = true }, urgent},
-		"a note":                             {func(f *facts) { f.note = "the token expired" }, urgent},
-		"another address, with a node more":  {func(f *facts) { f.hub.APIServerURL, f.summary.nodes.Total = "https://hub", 3 }, urgent},
-		"what cannot be pruned":              {func(f *facts) { f.unpruned.Reason = "RemovalBlocked" }, urgent},
-		"less requested of a resource that the nodes do not have": {func(f *facts) { f.summary.available = list("cpu", "4", "pods", "150", "example.com/gpu", "1") }, none},
+		"a node more":                                   {func(f *facts) { f.summary.nodes.Total = 3 }, changed},
+		"a node that is not ready":                      {func(f *facts) { f.summary.nodes.Ready = 1 }, changed},
+		"another capacity":                              {func(f *facts) { f.summary.capacity = list("cpu", "11", "pods", "200") }, changed},
+		"less allocatable":                              {func(f *facts) { f.summary.allocatable = list("cpu", "7999m", "pods", "200") }, changed},
+		"an API server that is not ready":               {func(f *facts) { f.unhealthy = "etcd is away" }, changed},
+		"another version":                               {func(f *facts) { f.version = "v1.37.0" }, changed},
+		"namespaces that cannot be listed":              {func(f *facts) { f.namespaces.listed = false }, changed},
+		"how far the member is with leaving":            {func(f *facts) { f.leaving = "2 objects left" }, urgent},
+		"another credential":                            {func(f *facts) { f.credential = &clusterv1beta1.CredentialInUse{Sequence: 2} }, urgent},
+		"a member that left":                            {func(f *facts) { f.left = true }, urgent},
+		"a note":                                        {func(f *facts) { f.note = "the token expired" }, urgent},
+		"another address, and a node more":              {func(f *facts) { f.hub.APIServerURL, f.summary.nodes.Total = "https://hub", 3 }, urgent},
+		"what cannot be pruned":                         {func(f *facts) { f.unpruned.Reason = "RemovalBlocked" }, urgent},
+		"less of a resource that the nodes do not have": {free("cpu", "4", "pods", "150", "example.com/gpu", "1"), none},
 	} {
 		now := written()
 		if row.edit(&now); now.since(written()) != row.want {
@@ -267,7 +277,8 @@ func reporting(t *testing.T, fail func() error, script func(m *fakeMember, check
 	begun := time.Now()
 	hubReport := clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{HeartbeatPeriodSeconds: 30}}
 	reporter := Reporter{
-		Member: member, Observe: func() Session { return Session{Report: &hubReport} }, HealthDue: checks, Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
+		Member: member, Observe: func() Session { return Session{Report: &hubReport} }, HealthDue: checks,
+		Clock: clock.RealClock{}, Explain: func(err error) string { return err.Error() },
 		Write: func(_ context.Context, status clusterv1beta1.InternalMemberClusterStatus) error {
 			w := write{At: time.Since(begun), Nodes: -1, Healthy: string(status.AgentStatus[0].Conditions[1].Status)}
 			if status.Nodes != nil {
@@ -362,7 +373,8 @@ func TestPodsThatComeAndGoAreReportedWithTheHeartbeatsAndOnlyIfTheyTakeMuch(t *t
 			time.Sleep(time.Minute)
 		})
 		want := []write{
-			{0, 1, "True"}, {5 * time.Minute, 1, "True"}, {5*time.Minute + 30*time.Second, 1, "True"}, {6*time.Minute + 5*time.Second, 1, "True"},
+			{0, 1, "True"}, {5 * time.Minute, 1, "True"}, {5*time.Minute + 30*time.Second, 1, "True"},
+			{6*time.Minute + 5*time.Second, 1, "True"},
 		}
 		if diff := cmp.Diff(want, writes); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -62,8 +62,8 @@ func (f facts) complete() bool {
 // Unpruned says why something is still on the member that was deleted on the hub; empty if nothing is.
 type Unpruned struct{ Reason, Message string }
 
-// since is how soon the hub should know what differs from the other facts. A generation alone, which the hub knows by itself, and a small change of
-// what is available ride with the next write.
+// since is how soon the hub should know what differs from the other facts. A generation alone,
+// which the hub knows by itself, and a small change of what is available ride with the next write.
 func (f facts) since(other facts) change {
 	switch {
 	case f.urgent(other):

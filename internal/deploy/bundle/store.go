@@ -45,7 +45,8 @@ func newStore(changed, reported func(string)) *store {
 		deleted: map[string]bool{}, lost: map[string]bool{}}
 }
 
-// watchResult takes the result of an attempt to watch, and returns whether a watch is established again, or is the first one that fails.
+// watchResult takes the result of an attempt to watch, and returns whether a watch is established
+// again, or is the first one that fails.
 func (s *store) watchResult(err error, now time.Time) (resumed, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,8 @@ func TestOnlyTheFirstOfTheAttemptsToWatchThatFailIsLogged(t *testing.T) {
 		err             error
 		resumed, failed bool
 	}{
-		{away, false, true}, {away, false, false}, {nil, true, false}, {nil, false, false}, {away, false, true}, {away, false, false}, {nil, true, false},
+		{away, false, true}, {away, false, false}, {nil, true, false}, {nil, false, false},
+		{away, false, true}, {away, false, false}, {nil, true, false},
 	} {
 		if resumed, failed := s.watchResult(step.err, time.Unix(int64(i+1), 0)); resumed != step.resumed || failed != step.failed {
 			t.Errorf("attempt %d: resumed %t, failed %t", i, resumed, failed)

@@ -55,8 +55,8 @@ type Cluster struct {
 	accounts *accounts
 }
 
-// accounts are the clusters with the rights of one account each, by name. Clients for all kinds are made with each, so that one for each object that is
-// compared would cost more than the comparison.
+// accounts are the clusters with the rights of one account each, by name. Clients for all kinds are
+// made with each, so that one for each object that is compared would cost more than the comparison.
 type accounts struct {
 	mu     sync.Mutex
 	byName map[string]*Cluster

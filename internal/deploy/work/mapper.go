@@ -24,11 +24,12 @@ func ownKinds() *meta.DefaultRESTMapper {
 	return own
 }
 
-// hubKinds is the mapper for the hub: only Works are asked for there, which the hub serves, because it lets the agent see them.
+// hubKinds is the mapper for the hub: only Works are asked for there, which the hub serves, because
+// it lets the agent see them.
 func hubKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) { return ownKinds(), nil }
 
-// memberKinds is the mapper for this cluster. It asks about AppliedWorks by one small request, and discovers all kinds only for a manifest: that is
-// hundreds of KB where there are many definitions.
+// memberKinds is the mapper for this cluster. It asks about AppliedWorks by one small request, and
+// discovers all kinds only for a manifest: that is hundreds of KB where there are many definitions.
 type memberKinds struct {
 	// RESTMapper discovers.
 	meta.RESTMapper
