@@ -28,7 +28,10 @@ const (
 	annotationSet = "objectset.rio.cattle.io/id"
 )
 
-var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+var (
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+)
 
 // renderer is the post-renderer: it marks and confines the manifests before Helm applies them.
 type renderer struct {
@@ -71,6 +74,9 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 		return nil, err
 	}
 	if err := r.establish(objects, crds); err != nil {
+		return nil, err
+	}
+	if err := r.prove(objects); err != nil {
 		return nil, err
 	}
 	return encode(objects)
@@ -186,7 +192,7 @@ func isNamespace(object *unstructured.Unstructured, name string) bool {
 }
 
 func isCRD(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	return object.GroupVersionKind().GroupKind() == crdKind
 }
 
 func put(values map[string]string, key, value string, set func(map[string]string)) {
