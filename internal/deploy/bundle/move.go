@@ -10,7 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
-// move deploys a release where it has to be, and removes it where it was only when that succeeded: whatever fails, what runs goes on.
+// move deploys a release where it has to be, and removes it where it was only when that succeeded:
+// whatever fails, what runs goes on.
 func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observation) error {
 	before := *of.release
 	switch {
@@ -36,7 +37,8 @@ func (d *Deployer) removeOther(ctx context.Context, name string, of *delivery, s
 	return withReason("MoveFailed", err)
 }
 
-// around are the releases of a deployment other than the one to deploy: before goes on as that, leaving go when it is deployed.
+// around are the releases of a deployment other than the one to deploy: before goes on as that,
+// leaving go when it is deployed.
 func around(of *delivery, to release.ID, adopts bool) (before *release.Summary, leaving []release.Summary) {
 	is := of.release
 	if is == nil || of.otherWorkspace() {
@@ -105,7 +107,7 @@ func (of *delivery) setAll(releases []release.Summary) {
 	}
 }
 
-// choose makes that release the deployment's which is deployed, if possible in the place where it has to be.
+// choose makes the release the deployment's that is deployed, if possible where it has to be.
 func (d *Deployer) choose(name string, of *delivery, wanted release.ID) {
 	if len(of.others) == 0 {
 		return

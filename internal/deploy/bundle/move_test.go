@@ -20,7 +20,7 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 )
 
-// runsOn waits until it is said that a Bundle cannot be moved, and checks that what ran before is untouched.
+// runsOn waits until a Bundle says that it cannot be moved, and checks that what ran is untouched.
 func (r *rig) runsOn(name string, before types.UID, why string) {
 	r.t.Helper()
 	found := r.until(name, fleet.StateErrApplied, "release "+r.target+"/"+name+" goes on running", why)

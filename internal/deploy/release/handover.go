@@ -36,9 +36,9 @@ func (r Request) takesOver() bool {
 	return r.helm().TakeOwnership || len(r.Leaving) > 0
 }
 
-// prove returns an error if the API server would refuse an object of a release that moves, or if the
-// object is another release's, before anything is changed. What this release has in common with one
-// that it takes the place of is handed over, not deleted and created again.
+// prove returns an error, before anything is changed, if the API server would refuse an object of a
+// release that moves, or if the object is another release's. What the release has in common with one
+// whose place it takes is handed over, not deleted and created again.
 func (r *renderer) prove(objects []*unstructured.Unstructured) error {
 	if len(r.request.Leaving) == 0 {
 		return nil

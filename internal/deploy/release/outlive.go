@@ -12,8 +12,8 @@ import (
 // holdData are the kinds of which an object holds what would be lost with it.
 var holdData = []schema.GroupKind{{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "Secret"}, crdKind}
 
-// outlives says whether an object stays when its release is removed, because Helm leaves it there,
-// too: a hook that holds data and is not to go when it has succeeded. Other hooks go with the release.
+// outlives says whether an object stays when its release is removed, as Helm leaves it: a hook that
+// holds data and is not to go when it has succeeded. Other hooks go with the release.
 func outlives(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind().GroupKind()
 	if !isHook(object) || !slices.Contains(holdData, kind) {
