@@ -303,7 +303,7 @@ func (d *Deployer) logState(name string, of *delivery, s observation, decision d
 
 // fail stores why an attempt failed, and reconciles again at once, which reports the failure.
 func (d *Deployer) fail(name string, of *delivery, s observation, err error) {
-	if of.failure.of != s.generation {
+	if of.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt has waited itself
 		of.backoff = retry.Failed()
 	}
 	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)

@@ -56,6 +56,7 @@ func (r *rig) reach(wrap func(http.RoundTripper) http.RoundTripper) *release.Clu
 	}
 	cluster, err := release.NewCluster(config, r.agent)
 	r.check(err)
+	cluster.HookWait = r.hookWait
 	return cluster
 }
 

@@ -50,6 +50,8 @@ type rig struct {
 	server string
 	ca     []byte
 	pauses Pauses
+	// hookWait is how long an uninstall waits for a hook at a time.
+	hookWait time.Duration
 	// member is the member namespace, agent the one of the agent downstream, target one for releases.
 	member, agent, target string
 	report                *clusterv1beta1.InternalMemberCluster

@@ -68,3 +68,33 @@ func TestHookThatOutlivesItsRelease(t *testing.T) {
 		}
 	}
 }
+
+func TestHooksThatHaveEnded(t *testing.T) {
+	job := func(condition string) map[string]any {
+		return map[string]any{"kind": "Job", "status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Suspended", "status": "False"}, map[string]any{"type": condition, "status": "True"},
+		}}}
+	}
+	pod := func(phase string) map[string]any {
+		return map[string]any{"kind": "Pod", "status": map[string]any{"phase": phase}}
+	}
+	for name, row := range map[string]struct {
+		object        map[string]any
+		ended, failed bool
+	}{
+		"a Job that nobody has begun": {map[string]any{"kind": "Job"}, false, false},
+		"a Job about to succeed":      {job("SuccessCriteriaMet"), false, false},
+		"a Job about to fail":         {job("FailureTarget"), false, false},
+		"a Job that has succeeded":    {job("Complete"), true, false},
+		"a Job that has failed":       {job("Failed"), true, true},
+		"a Pod that runs":             {pod("Running"), false, false},
+		"a Pod that has succeeded":    {pod("Succeeded"), true, false},
+		"a Pod that has failed":       {pod("Failed"), true, true},
+		"what does not run":           {map[string]any{"kind": "ConfigMap"}, true, false},
+	} {
+		object := &unstructured.Unstructured{Object: row.object}
+		if hasEnded(object) != row.ended || hasFailed(object) != row.failed {
+			t.Errorf("%s: ended %t, failed %t", name, hasEnded(object), hasFailed(object))
+		}
+	}
+}

@@ -121,6 +121,8 @@ func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, 
 		return false, ""
 	case found.GetDeletionTimestamp() != nil:
 		return true, waitsFor(name, found)
+	case isDeleteHook(object) && !hasEnded(found):
+		return true, name + ", a hook, runs still"
 	}
 	uid := found.GetUID()
 	err = at(acting, mapping, s, object).Delete(ctx, object.GetName(), metav1.DeleteOptions{
