@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
@@ -170,6 +171,41 @@ func TestAMoveHandsOverWhatBothPlacesHave(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAMoveReplacesWhatItCannotChangeUnlessItHoldsData(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	selected := func(kind, name, more string) fleet.BundleResource {
+		return file("templates/"+name+".yaml", "apiVersion: apps/v1\nkind: "+kind+"\nmetadata: {name: "+name+"}\nspec: {replicas: 0, selector: {matchLabels: {release: '{{ .Release.Name }}'}}, "+
+			"template: {metadata: {labels: {release: '{{ .Release.Name }}'}}, spec: {containers: [{name: a, image: a}]}}"+more+"}\n")
+	}
+	chart := file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+	all := []fleet.BundleResource{chart, selected("Deployment", "web", ""), file("templates/web-map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")}
+	deployment := func() *appsv1.Deployment {
+		found := &appsv1.Deployment{}
+		r.check(client.IgnoreNotFound(r.kube.Get(t.Context(), client.ObjectKey{Namespace: r.target, Name: "web"}, found)))
+		return found
+	}
+	r.deploy("web", releaseName("one", r.target), all...)
+	before, kept := deployment(), r.uid(r.target, "web")
+	set := selected("StatefulSet", "set", ", serviceName: set, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}")
+	r.place("web", releaseName("two", r.target), append(slices.Clone(all), selected("Deployment", "more", ", strategy: {type: Wrong}"))...)
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/one goes on running", "Deployment "+r.target+"/more would be refused")
+	if is := deployment(); is.UID != before.UID {
+		t.Errorf("it was %s, and is %s before all else can be deployed", before.UID, is.UID)
+	}
+	r.place("web", releaseName("two", r.target), all...)
+	r.until("web", fleet.StateReady)
+	if is := deployment(); is.UID == before.UID || is.Spec.Selector.MatchLabels["release"] != "two" || r.uid(r.target, "web") != kept {
+		t.Errorf("it was %s and is %s, which selects %v; the ConfigMap was %s", before.UID, is.UID, is.Spec.Selector, kept)
+	}
+	r.deploy("web", releaseName("two", r.target), append(slices.Clone(all), set)...)
+	r.place("web", releaseName("three", r.target), append(slices.Clone(all), set)...)
+	r.until("web", fleet.StateErrApplied, "release "+r.target+"/two goes on running", "its claims would go with it")
+	if is := deployment(); is.Spec.Selector.MatchLabels["release"] != "two" {
+		t.Errorf("it selects %v", is.Spec.Selector)
+	}
 }
 
 // claimUID is the UID of a PersistentVolumeClaim in the target namespace.

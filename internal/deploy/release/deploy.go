@@ -143,9 +143,9 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 	if err := c.takeFields(ctx, acting, was.last, r); err != nil {
 		return Summary{}, err
 	}
-	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, releases: was.namesOf(r.ID())}
-	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
+	configuration.KubeClient = &upgradeClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, releases: was.namesOf(r.ID()), after: after}
+	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, r.Rendered}
 	var made *helm.Release
 	if was.fresh {
 		made, err = install(ctx, configuration, r, after)

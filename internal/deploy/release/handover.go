@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -83,11 +83,15 @@ func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructur
 	case found != nil && !r.mayTake(found):
 		return r.conflict(mapping, object, found)
 	}
-	return r.try(ctx, at(r.acting, mapping, s, object), object)
+	if err := r.try(ctx, mapping, object, found); err != nil {
+		return fmt.Errorf("%s would be refused: %w", named(s, object), err)
+	}
+	return nil
 }
 
 // try has the API server check, as the account of the deployment, that an object may be applied.
-func (r *renderer) try(ctx context.Context, objects dynamic.ResourceInterface, object *unstructured.Unstructured) error {
+func (r *renderer) try(ctx context.Context, mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
+	objects := at(r.acting, mapping, Summary{Namespace: r.request.Namespace}, object)
 	marked := object.DeepCopy()
 	if !isHook(object) {
 		Mark(marked, r.request.ID())
@@ -101,7 +105,31 @@ func (r *renderer) try(ctx context.Context, objects dynamic.ResourceInterface, o
 	if err == nil || undecided(err) {
 		return nil
 	}
-	return fmt.Errorf("%s would be refused: %w", named(Summary{Namespace: r.request.Namespace}, object), err)
+	for _, s := range r.request.Leaving {
+		if found == nil || !Belongs(s, found) || immutable(err) == nil {
+			continue
+		}
+		replacement, err := CheckReplace(ctx, objects, s, marked, err)
+		if err == nil {
+			r.replaced.Store(placeOf(mapping, found.GetNamespace(), found.GetName()), replacement)
+		}
+		return err
+	}
+	return err
+}
+
+// replacementOf is the replacement of an object; nil if the object can be changed.
+func (r *renderer) replacementOf(info *resource.Info) *Replacement {
+	found, there := r.replaced.Load(placeOf(info.Mapping, info.Namespace, info.Name))
+	if !there {
+		return nil
+	}
+	return found.(*Replacement)
+}
+
+// placeOf is which object of the cluster it is.
+func placeOf(mapping *meta.RESTMapping, namespace, name string) string {
+	return mapping.Resource.GroupResource().String() + " " + namespace + "/" + name
 }
 
 // undecided says whether a dry run failed for a reason that says nothing of the object: something

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"helm.sh/helm/v4/pkg/kube"
 	helm "helm.sh/helm/v4/pkg/release/v1"
@@ -41,6 +42,8 @@ type renderer struct {
 	request         Request
 	// adopts is called when an object of an installation is there already; nil for an upgrade.
 	adopts func()
+	// replaced are objects that are handed over and of which a field cannot be changed.
+	replaced sync.Map
 }
 
 // Run implements Helm's post-renderer.
