@@ -62,10 +62,15 @@ func settled(leaving []release.Summary) []release.Summary {
 	return leaving
 }
 
-// reportLong reports what is being done if that takes long, until the returned function is called.
+// reportLong reports what is being done if that takes long, until the returned function is called. A
+// move is reported at once: what is ready where it was is not ready where it has to be.
 func (d *Deployer) reportLong(ctx context.Context, name string, of *delivery, s observation, doing decision) (end func()) {
 	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
-	timer := d.Clock.NewTimer(ReportAfter)
+	after := ReportAfter
+	if s.found && (s.moving() || s.superseded) {
+		after = 0
+	}
+	timer := d.Clock.NewTimer(after)
 	go func() {
 		defer timer.Stop()
 		select {

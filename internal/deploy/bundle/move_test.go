@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,9 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/hub/rollup"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // runsOn waits until a Bundle says that it cannot be moved, and checks that what ran is untouched.
@@ -205,6 +209,34 @@ func TestAMoveReplacesWhatItCannotChangeUnlessItHoldsData(t *testing.T) {
 	r.until("web", fleet.StateErrApplied, "release "+r.target+"/two goes on running", "its claims would go with it")
 	if is := deployment(); is.Spec.Selector.MatchLabels["release"] != "two" {
 		t.Errorf("it selects %v", is.Spec.Selector)
+	}
+}
+
+func TestAReleaseOnTheMoveIsNotReady(t *testing.T) {
+	const first, second = "s-1:a", "s-1:b"
+	elsewhere := release.Summary{Name: "web", Namespace: "old", Deployed: true, DeploymentID: first}
+	for name, row := range map[string]struct {
+		wanted string
+		state  State
+		of     observed
+	}{
+		"while it is deployed where it has to be": {second, Moving, observed{release: elsewhere}},
+		"while it is removed where it was":        {second, Moving, observed{release: release.Summary{Deployed: true, DeploymentID: second}, others: 1}},
+		"while a move is taken back":              {first, Deploying, observed{release: elsewhere, others: 1, superseded: true}},
+	} {
+		s := observation{observed: row.of, deployment: &fleet.BundleDeployment{
+			Spec: fleet.BundleDeploymentSpec{DeploymentID: row.wanted},
+			Status: fleet.BundleDeploymentStatus{
+				AppliedDeploymentID: first, Ready: true, NonModified: true, Conditions: []fleet.Condition{kube.Condition(fleet.ConditionReady, true, "", "")},
+			},
+		}}
+		s.found = true
+		after := s.deployment.DeepCopy()
+		after.Status = statusOf(decision{State: row.state, Reason: "moving"}, s, time.Now())
+		ready := kube.FindCondition(after.Status.Conditions, fleet.ConditionReady)
+		if state := contents.StateOf(after); rollup.Available(after) || ready.Status != corev1.ConditionFalse {
+			t.Errorf("%s: it is %s, and the condition Ready is %s", name, state, ready.Status)
+		}
 	}
 }
 
