@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -316,6 +318,97 @@ func TestAMoveThatFailsHalfwayIsTakenBack(t *testing.T) {
 	}
 	r.check(r.kube.Delete(t.Context(), r.get("web")))
 	r.untilRemoved(run, "one")
+}
+
+// lasting carries out so many writes, and none after that, as if the process ended there.
+type lasting struct {
+	http.RoundTripper
+	left  atomic.Int32
+	spent atomic.Bool
+}
+
+func (l *lasting) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && request.URL.Query().Get("dryRun") == "" && l.left.Add(-1) < 0 {
+		l.spent.Store(true)
+		return nil, errors.New("cut off")
+	}
+	return l.RoundTripper.RoundTrip(request)
+}
+
+func TestAMoveThatIsCutOffAtAnyWriteGoesOn(t *testing.T) { newRig(t).cutOffMoves("two") }
+
+func TestAMoveThatIsCutOffAtAnyWriteIsTakenBack(t *testing.T) { newRig(t).cutOffMoves("one") }
+
+// cutOffMoves moves releases from one name to another, each cut off one write later than the one
+// before, and has them end under a name.
+func (r *rig) cutOffMoves(end string) {
+	t, run := r.t, r.start()
+	const most = 30
+	name := func(i int) string { return fmt.Sprintf("web-%d", i) }
+	resources := func(i int) []fleet.BundleResource {
+		return []fleet.BundleResource{
+			file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+			file("templates/both.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name(i)+"}\n"),
+			file("templates/own.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'of-{{ .Release.Name }}'}\n"),
+		}
+	}
+	before := map[int]types.UID{}
+	for i := range most {
+		r.place(name(i), releaseName(fmt.Sprintf("one-%d", i), r.target), resources(i)...)
+	}
+	for i := range most {
+		r.until(name(i), fleet.StateReady)
+		before[i] = r.uid(r.target, name(i))
+	}
+	run.stop()
+	moved := 0
+	for whole := false; moved < most && !whole; moved++ {
+		connection := &lasting{}
+		connection.left.Store(int32(moved))
+		r.place(name(moved), releaseName(fmt.Sprintf("two-%d", moved), r.target), resources(moved)...)
+		cut := r.startOn(r.reach(func(next http.RoundTripper) http.RoundTripper {
+			connection.RoundTripper = next
+			return connection
+		}))
+		r.eventually("it is cut off, or ready", func() error {
+			whole = contents.StateOf(r.get(name(moved))) == fleet.StateReady
+			if !whole && !connection.spent.Load() {
+				return errors.New("neither")
+			}
+			return nil
+		})
+		cut.stop()
+		if r.uid(r.target, name(moved)) != before[moved] {
+			t.Errorf("after %d writes it is another object", moved)
+		}
+		if r.uid(r.target, fmt.Sprintf("of-one-%d", moved)) == "" && r.uid(r.target, fmt.Sprintf("of-two-%d", moved)) == "" {
+			t.Errorf("after %d writes nothing runs", moved)
+		}
+		r.place(name(moved), releaseName(fmt.Sprintf("%s-%d", end, moved), r.target), resources(moved)...)
+		run = r.start()
+		r.eventually("it is ready, and nothing is left elsewhere", func() error {
+			listed := r.listed(r.target)
+			if state := contents.StateOf(r.get(name(moved))); state != fleet.StateReady || len(listed) != most || listed[fmt.Sprintf("%s-%d", end, moved)] == 0 {
+				return fmt.Errorf("it is %s, and helm list shows %v", state, listed)
+			}
+			return nil
+		})
+		run.stop()
+	}
+	if moved < 8 || moved == most {
+		t.Errorf("a move takes %d writes", moved)
+	}
+	t.Logf("it was cut off after each of %d writes", moved-1)
+	listed := r.listed(r.target)
+	for i := range most {
+		place := end
+		if i >= moved {
+			place = "one"
+		}
+		if is := r.uid(r.target, name(i)); is != before[i] || listed[fmt.Sprintf("%s-%d", place, i)] == 0 || r.uid(r.target, fmt.Sprintf("of-%s-%d", place, i)) == "" {
+			t.Errorf("%s was %s and is %s; helm list shows %v", name(i), before[i], is, listed)
+		}
+	}
 }
 
 func TestABundleThatIsDeletedWhileItMovesLeavesNothing(t *testing.T) {
