@@ -104,6 +104,12 @@ func (of *delivery) all() (ids []release.ID) {
 	return ids
 }
 
+// keptIn says whether a Secret is the newest revision of a release of the deployment.
+func (of *delivery) keptIn(namespace, name string) bool {
+	is := func(s release.Summary) bool { return s.History == namespace && release.SecretName(s) == name }
+	return of.release != nil && is(*of.release) || slices.ContainsFunc(of.others, is)
+}
+
 // setAll sets the releases of the deployment, the current one first.
 func (of *delivery) setAll(releases []release.Summary) {
 	of.release, of.others = nil, nil

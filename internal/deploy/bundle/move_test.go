@@ -411,6 +411,22 @@ func (r *rig) cutOffMoves(end string) {
 	}
 }
 
+func TestAMoveEndsWhereSomebodyDeletesTheHistoryOfTheReleaseBefore(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	other := r.namespace("other-")
+	held := file("held.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [example.com/hold]\n")
+	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), held)
+	run.stop()
+	r.renewReport() // the release is of an earlier membership
+	run = r.start()
+	r.place("web", fleet.BundleDeploymentOptions{DefaultNamespace: other}, configMap("web", "one"))
+	r.until("web", fleet.StateErrApplied, "is not removed yet")
+	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm", "name": "web"}))
+	r.until("web", fleet.StateReady)
+	r.edit("held", `{"metadata":{"finalizers":null}}`)
+}
+
 func TestABundleThatIsDeletedWhileItMovesLeavesNothing(t *testing.T) {
 	r := newRig(t)
 	run := r.start()
