@@ -66,14 +66,15 @@ var deliveryCauses = []cause{
 	},
 	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{"MoveFailed"},
-		means:    "The release has another name or namespace now, and cannot be removed where it was.",
+		means:    "The release has another name or namespace now and is deployed there, but cannot be removed where it was.",
 		remedy:   "The message names the object that stays and why: a right, or a finalizer.",
 		onMember: []string{"helm list -A --all"},
 	},
 	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{"Error", "DeployFailed", "CorrectionFailed", "FieldNotImplemented"},
-		means:    "Helm cannot install or upgrade the release on the member.",
-		remedy:   "The message is what Helm says: mostly an object that the API server of the member refuses, or a right that the account lacks.",
+		means: "Helm cannot install or upgrade the release on the member.",
+		remedy: "The message is what Helm says: mostly an object that the API server of the member refuses, or a right that the account lacks. " +
+			"A release that goes on running, because it cannot be deployed under its new name or namespace, is removed when it can; if both cannot be there at once, delete the Bundle first.",
 		onMember: []string{"helm list -A --all", agentLog},
 	},
 	{

@@ -119,10 +119,10 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 func TestTheAgentDeletesOnlyForAReason(t *testing.T) {
 	reasons := map[string]string{
 		"internal/agent/local/local.go":              "the bootstrap Secret, of a version that was read, after the agent has joined",
-		"internal/deploy/drift/replace.go":           "an object of a field that cannot be changed, by UID, as its Bundle asks for by force, if it holds no data and comes back",
 		"internal/deploy/release/hookclient.go":      "a hook of a release, which makes way for the next one of its name, or goes when it has ended as its chart says",
 		"internal/deploy/release/move.go":            "the history of a release that has moved, by UID",
 		"internal/deploy/release/prune_namespace.go": "the namespace that was made for a release, by UID, when the release is removed",
+		"internal/deploy/release/replace.go":         "an object of a field that cannot be changed, by UID, as its Bundle asks for by force or by a move, if it holds no data and comes back",
 		"internal/deploy/release/remove.go":          "the history of a release, of which nothing is left or which is kept",
 		"internal/deploy/release/sweep.go":           "an object that carries the mark of a release that is removed, by UID",
 		"internal/deploy/release/uninstallclient.go": "a hook of a release whose BundleDeployment the hub has confirmed to be deleted, which makes way for the next one of its name",

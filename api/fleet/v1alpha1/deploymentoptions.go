@@ -117,8 +117,8 @@ type HelmOptions struct {
 	// +nullable
 	Repo limits.Line `json:"repo,omitempty"`
 	// ReleaseName of the release; default derived from the BundleDeployment's name. One that another Bundle has in the same namespace, or that
-	// somebody installed there with Helm, is refused, as is `fleet-agent` in the agent's namespace. If it changes, the release is uninstalled and
-	// installed under the new name, or with takeOwnership goes on under it with all its objects.
+	// somebody installed there with Helm, is refused, as is `fleet-agent` in the agent's namespace. If it changes, the release is installed
+	// under the new name and then uninstalled, or with takeOwnership goes on under it with all its objects.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=53

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,13 +50,11 @@ func (d *Deployer) act(ctx context.Context, name string, of *delivery, s observa
 		// A worker was not free at once, so the last confirmation may be old.
 		if d.confirm(going, name, of) {
 			of.attempt.waits(uninstallTimeout)
-			d.watchRemoval(ctx, name, of)
+			d.watchRemoval(ctx, name, of, *of.release)
 			return d.prune(going, name, of)
 		}
 	case Moving:
-		of.attempt.waits(uninstallTimeout)
-		d.watchRemoval(ctx, name, of)
-		return withReason("MoveFailed", d.removeRelease(going, name, of))
+		return d.move(going, name, of, s)
 	case Deploying:
 		return d.deploy(going, name, of, s)
 	case Correcting:
@@ -98,26 +95,12 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	if err != nil {
 		return err
 	}
-	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
-	timer := d.Clock.NewTimer(ReportAfter)
-	go func() {
-		defer timer.Stop()
-		select {
-		case <-done:
-			reported <- nil
-		case <-timer.C():
-			reported <- d.progress(ctx, name, s)
-		}
-	}()
-	if before := of.release; s.found && (before.ID() != request.ID() || before.History != before.Namespace) {
-		request.Before = before
-	}
+	request.Before, request.Leaving = around(of, request.ID(), s.adopts)
 	request.Rendered = func() { of.attempt.waits(operationTimeout(request)) }
+	doing := fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)
+	reported := d.reportLong(ctx, name, of, s, decision{State: Deploying, Reason: doing})
 	made, err := d.Cluster.Deploy(ctx, request)
-	close(done)
-	if status := <-reported; status != nil {
-		of.written = status
-	}
+	reported()
 	if err != nil {
 		// The history says what became of it.
 		d.rereadHistory(ctx, name, of)
@@ -127,7 +110,7 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 		return withReason("DeployFailed", d.explainConflict(name, request.ID(), err))
 	}
 	d.Log.Info("release deployed", "deployment", name, "release", made.String())
-	d.setRelease(name, of, &made)
+	d.setReleases(name, of, append([]release.Summary{made}, settled(request.Leaving)...))
 	return nil
 }
 
@@ -155,31 +138,13 @@ func (d *Deployer) confirmNewest(ctx context.Context, of *delivery, is *fleet.Bu
 
 // rereadHistory reads from the history what became of the release of a deployment.
 func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery) {
-	var among []release.ID
-	if of.release != nil {
-		among = append(among, of.release.ID())
-	}
+	among := of.all()
 	if deployment := d.store.get(name); deployment != nil {
 		among = append(among, wantedRelease(deployment))
 	}
-	found, there, err := d.Cluster.FindRelease(ctx, name, among...)
-	if err != nil {
-		return // the release in memory counts until the next attempt
+	if found, err := d.Cluster.FindReleases(ctx, name, among...); err == nil { // else those in memory count until the next attempt
+		d.setReleases(name, of, found)
 	}
-	d.setRelease(name, of, nil)
-	if there {
-		d.setRelease(name, of, &found)
-	}
-}
-
-// progress reports that a deployment is in progress, and returns the reported status.
-func (d *Deployer) progress(ctx context.Context, name string, s observation) *fleet.BundleDeploymentStatus {
-	decision := decision{State: Deploying, Reason: fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)}
-	status := statusOf(decision, s, d.Clock.Now())
-	if d.patchStatus(ctx, name, status) != nil {
-		return nil
-	}
-	return &status
 }
 
 // request gathers what a release is deployed from, and calls renders before the chart is loaded.
@@ -334,18 +299,4 @@ func (d *Deployer) watch(name string, of *delivery, set *drift.Set) {
 	}
 	d.mu.Unlock()
 	d.detector.Use(name, set)
-}
-
-// setRelease sets the release of a deployment, or none, and forgets the objects of the one before.
-func (d *Deployer) setRelease(name string, of *delivery, s *release.Summary) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	of.release, of.removingSince = s, time.Time{}
-	for _, object := range of.watched {
-		delete(d.owners[object], name)
-		if len(d.owners[object]) == 0 {
-			delete(d.owners, object)
-		}
-	}
-	of.set, of.watched = nil, nil
 }

@@ -19,6 +19,8 @@ type delivery struct {
 	// release is nil if there is none; set are its objects, once they were read.
 	release *release.Summary
 	set     *drift.Set
+	// others are the Bundle's releases elsewhere, from which release was moved: they go when release is deployed.
+	others []release.Summary
 	// watched are the objects of the set when it was made: the set itself is the worker's alone.
 	watched []applied.Query
 	// known says that there was a BundleDeployment since the deployer started, workspace is the namespace of its Bundle.
@@ -46,15 +48,17 @@ type delivery struct {
 	agentIdle int64
 }
 
-func newDelivery(of *release.Summary) *delivery {
-	return &delivery{release: of, backoff: retry.Failed(), reporting: retry.Failed(), watching: retry.Failed()}
+func newDelivery(releases ...release.Summary) *delivery {
+	of := &delivery{backoff: retry.Failed(), reporting: retry.Failed(), watching: retry.Failed()}
+	of.setAll(releases)
+	return of
 }
 
 func (d *Deployer) delivery(name string) *delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.deliveries[name] == nil {
-		d.deliveries[name] = newDelivery(nil)
+		d.deliveries[name] = newDelivery()
 	}
 	return d.deliveries[name]
 }

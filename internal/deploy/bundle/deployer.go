@@ -130,8 +130,8 @@ func (d *Deployer) adopt(ctx context.Context) error {
 				d.Log.Info("reading a release failing", "reason", is.Why.Error())
 				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, is.Why.Error())
 			}
-			for name, summary := range found.Releases {
-				d.deliveries[name] = newDelivery(&summary)
+			for name, releases := range found.Releases {
+				d.deliveries[name] = newDelivery(releases...)
 			}
 			return nil
 		}
@@ -145,7 +145,8 @@ func (d *Deployer) adopt(ctx context.Context) error {
 // moveHistories moves histories that earlier versions kept in the agent's namespace into the namespaces of the releases, and returns whether any
 // was moved. A history that cannot be moved now stays until its release is deployed again or removed.
 func (d *Deployer) moveHistories(ctx context.Context, found release.Found) (moved bool) {
-	for _, s := range found.Releases {
+	for _, releases := range found.Releases {
+		s := releases[0]
 		if s.History == s.Namespace || s.Agent {
 			continue
 		}
@@ -302,7 +303,7 @@ func (d *Deployer) logState(name string, of *delivery, s observation, decision d
 
 // fail stores why an attempt failed, and reconciles again at once, which reports the failure.
 func (d *Deployer) fail(name string, of *delivery, s observation, err error) {
-	if of.failure.of != s.generation {
+	if of.failure.of != s.generation || errors.Is(err, release.ErrHookRuns) { // the attempt has waited itself
 		of.backoff = retry.Failed()
 	}
 	d.wakeups.failed(name, release.ID{Namespace: s.namespace, Name: s.name}, err)

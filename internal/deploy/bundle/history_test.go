@@ -56,6 +56,7 @@ func (r *rig) reach(wrap func(http.RoundTripper) http.RoundTripper) *release.Clu
 	}
 	cluster, err := release.NewCluster(config, r.agent)
 	r.check(err)
+	cluster.HookWait = r.hookWait
 	return cluster
 }
 
@@ -65,10 +66,11 @@ func (r *rig) moves(bundle string, to release.ID) (cut int) {
 	for {
 		found, err := r.reach(nil).List(r.t.Context())
 		r.check(err)
-		s, there := found.Releases[bundle]
+		all, there := found.Releases[bundle]
 		if !there {
 			r.t.Fatalf("the release of Bundle %s is lost", bundle)
 		}
+		s := all[0]
 		if s.ID() == to && s.History == to.Namespace {
 			return cut
 		}
@@ -310,13 +312,10 @@ func TestAReleaseWithAnotherNameIsInstalledAnewWithoutTakeOwnership(t *testing.T
 	r.deploy("web", releaseName("one", r.target), configMap("web", "one"))
 	before := r.delivered("web")
 	r.place("web", releaseName("two", r.target), configMap("web", "one"))
-	r.eventually("it is another object", func() error {
-		if uid := r.uid(r.target, "web"); uid == "" || uid == before.UID {
-			return fmt.Errorf("it is %q", uid)
-		}
-		return nil
-	})
 	r.until("web", fleet.StateReady)
+	if after := r.delivered("web"); after.UID != before.UID || after.Annotations["meta.helm.sh/release-name"] != "two" {
+		t.Errorf("it was %s, and is %s of release %s", before.UID, after.UID, after.Annotations["meta.helm.sh/release-name"])
+	}
 	if all := r.listed(r.target); !maps.Equal(all, map[string]int{"two": 1}) {
 		t.Errorf("helm list shows %v", all)
 	}

@@ -43,9 +43,15 @@ func (r *rig) underWay() types.UID {
 // complete lets the hook end well.
 func (r *rig) complete() {
 	r.t.Helper()
+	r.completeJob("migrate")
+}
+
+// completeJob lets a Job end well.
+func (r *rig) completeJob(name string) {
+	r.t.Helper()
 	job := &batchv1.Job{}
 	r.eventually("Kubernetes has started the hook", func() error {
-		r.check(r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: "migrate"}, job))
+		r.check(r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: name}, job))
 		if job.Status.StartTime == nil {
 			return errors.New("it has not")
 		}

@@ -64,14 +64,18 @@ func (d *Deployer) observe(ctx context.Context, name string, of *delivery) obser
 	if s.otherWorkspace = of.otherWorkspace(); s.otherWorkspace && deployment != nil {
 		return s // the release of a Bundle of the same name; whether it is in the way is found out by deploying
 	}
+	if s.wanted {
+		d.choose(name, of, release.ID{Namespace: s.namespace, Name: s.name})
+	}
 	s.found, s.release, s.inherited = true, *of.release, of.inherited()
+	s.others, s.superseded = len(of.others), slices.ContainsFunc(of.others, of.release.SupersededBy)
 	s.confirmation = d.confirmation(name, of, s.wanted)
-	if s.wanted && !s.misplaced() {
+	if s.wanted && !s.moving() {
 		d.mu.Lock()
 		of.removingSince = time.Time{} // it came back before it was removed
 		d.mu.Unlock()
 	}
-	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() {
+	if s.wanted && s.held == "" && s.unsupported == "" && !s.crashed && s.current() && !s.moving() {
 		s.observeObjects(ctx, d, of)
 	}
 	return s

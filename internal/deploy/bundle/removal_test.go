@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -158,6 +160,52 @@ func TestHookObjectsGoWithTheirBundle(t *testing.T) {
 	r.untilRemoved(run, "web")
 	if r.uid(r.target, "hooked") != "" || r.uid(r.target, "kept") == "" {
 		t.Errorf("the hook that goes is %q, the one that stays %q", r.uid(r.target, "hooked"), r.uid(r.target, "kept"))
+	}
+}
+
+func TestHookObjectsThatHoldDataStay(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	own := r.target + "-own"
+	hook := func(path, head, name, more, rest string) fleet.BundleResource {
+		return file("templates/"+path+".yaml", head+"\nmetadata: {name: "+name+", annotations: {helm.sh/hook: pre-install"+more+"}}\n"+rest)
+	}
+	const claimed = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n"
+	group := r.target + ".example.com"
+	r.place("web", fleet.BundleDeploymentOptions{},
+		file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+		file("templates/web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"),
+		hook("claim", "apiVersion: v1\nkind: PersistentVolumeClaim", "hooked", "", claimed),
+		hook("password", "apiVersion: v1\nkind: Secret", "password", ", helm.sh/hook-delete-policy: before-hook-creation", "stringData: {key: one}\n"),
+		hook("passing", "apiVersion: v1\nkind: Secret", "passing", ", helm.sh/hook-delete-policy: hook-succeeded", ""),
+		hook("own", "apiVersion: v1\nkind: Namespace", own, "", ""),
+		hook("kind", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition", "things."+group, "", fmt.Sprintf(
+			"spec: {group: %s, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n", group)))
+	r.until("web", fleet.StateReady)
+	uids := func() map[string]types.UID {
+		all := map[string]types.UID{}
+		for _, object := range []client.Object{
+			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "hooked", Namespace: r.target}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "password", Namespace: r.target}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "passing", Namespace: r.target}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own}},
+			&metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+				ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
+			},
+		} {
+			r.check(client.IgnoreNotFound(r.kube.Get(t.Context(), client.ObjectKeyFromObject(object), object)))
+			if object.GetUID() != "" && object.GetDeletionTimestamp() == nil {
+				all[object.GetName()] = object.GetUID()
+			}
+		}
+		return all
+	}
+	before := uids()
+	r.check(r.kube.Delete(t.Context(), r.get("web")))
+	r.untilRemoved(run, "web")
+	if after := uids(); !maps.Equal(before, after) || len(before) != 4 || r.uid(r.target, "web") != "" {
+		t.Errorf("the hook objects were %v and are %v; the ConfigMap is %q", before, after, r.uid(r.target, "web"))
 	}
 }
 

@@ -73,19 +73,21 @@ func (d *Deployer) removals(ctx context.Context) ([]*removal, error) {
 		return nil, err
 	}
 	var all []*removal
-	for name, summary := range found.Releases {
-		if summary.Member != d.Member {
-			continue
+	for name, releases := range found.Releases {
+		for _, summary := range releases {
+			if summary.Member != d.Member {
+				continue
+			}
+			r := &removal{name: name, release: summary}
+			all = append(all, r)
+			if summary.KeepResources || d.managesAgent(name, summary) {
+				continue
+			}
+			if r.objects, err = servedObjects(ctx, d.Cluster, d.detector, summary); err != nil {
+				return nil, err
+			}
+			d.detector.Use(summary.String(), r.objects)
 		}
-		r := &removal{name: name, release: summary}
-		all = append(all, r)
-		if summary.KeepResources || d.managesAgent(name, summary) {
-			continue
-		}
-		if r.objects, err = servedObjects(ctx, d.Cluster, d.detector, summary); err != nil {
-			return nil, err
-		}
-		d.detector.Use(name, r.objects)
 	}
 	return all, nil
 }

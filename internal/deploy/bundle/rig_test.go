@@ -27,6 +27,7 @@ import (
 	"github.com/muster-fleet/muster/charts"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -52,6 +53,8 @@ type rig struct {
 	pauses Pauses
 	// suspects are those of the next deployer.
 	suspects []deployer.Suspect
+	// hookWait is how long an uninstall waits for a hook at a time.
+	hookWait time.Duration
 	// member is the member namespace, agent the one of the agent downstream, target one for releases.
 	member, agent, target string
 	report                *clusterv1beta1.InternalMemberCluster
@@ -220,8 +223,14 @@ type running struct {
 
 func (r *rig) start() *running {
 	r.t.Helper()
+	return r.startOn(r.reach(nil))
+}
+
+// startOn starts a deployer that reaches the member so.
+func (r *rig) startOn(cluster *release.Cluster) *running {
+	r.t.Helper()
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
-	d := &Deployer{Cluster: r.reach(nil), Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, AgentIdle: func(map[string]int64) {}}
+	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, AgentIdle: func(map[string]int64) {}}
 	d.Attempts = &Attempts{Reply: func(deployer.Reply) {}}
 	d.Attempts.SetSuspects(r.suspects)
 	d.Blocked = func(b deployer.Blocked) {

@@ -16,7 +16,7 @@ import (
 //	              │                         └─yes──► Removing ──► Gone
 //	    paused, off schedule ──► Held
 //	a field that is not known ──► Unsupported
-//	 release elsewhere, other name ──► Moving (remove, then deploy; one that goes on under another name is deployed)
+//	 release elsewhere, other name ──► Moving (deploy, then remove elsewhere; one that goes on under another name is deployed)
 //	  release as wanted? ──yes──► changed downstream and to be corrected? ──yes──► Correcting
 //	              │ no                 └─no──► Watching
 //	   dependencies missing ──► Waiting
@@ -44,7 +44,7 @@ const (
 	Waiting State = "Waiting"
 	// Failed: the last attempt failed and is repeated later.
 	Failed State = "Failed"
-	// Moving: the release is somewhere else, or has another name, and is removed there.
+	// Moving: the release is somewhere else, or has another name. It is deployed where it has to be, and then removed there.
 	Moving State = "Moving"
 	// Deploying: the release is installed or upgraded.
 	Deploying State = "Deploying"
@@ -84,6 +84,9 @@ type observed struct {
 	// found is false if there is no release.
 	found   bool
 	release release.Summary
+	// others is how many releases there are elsewhere from which this one was moved, superseded whether one of them was moved from this one since.
+	others     int
+	superseded bool
 	// inherited says that an agent of this namespace deployed the release without noting its member; the hub is asked.
 	inherited bool
 	// otherWorkspace says that the release is that of a Bundle of the same name in another workspace.
@@ -134,6 +137,10 @@ func decide(o observed, now time.Time) decision {
 		return decision{State: Held, Reason: o.held}
 	case o.unsupported != "":
 		return decision{State: Unsupported, Reason: o.unsupported}
+	case o.current() && o.others > 0 && resting:
+		return decision{State: Failed, Reason: o.failure.message, Wake: o.failure.retryAt}
+	case o.current() && o.others > 0:
+		return decision{State: Moving, Reason: fmt.Sprintf("the release is %s/%s, and is removed where it was", o.namespace, o.name)}
 	case o.current() && o.modified > 0 && o.correct && !resting && now.Before(o.correctAt):
 		return decision{State: Watching, Wake: o.correctAt}
 	case o.current() && o.modified > 0 && o.correct && !resting:
@@ -165,9 +172,12 @@ func (o observed) misplaced() bool {
 	return o.release.Name != o.name || o.release.Namespace != o.namespace
 }
 
+// moving says whether there is a release elsewhere that goes.
+func (o observed) moving() bool { return o.misplaced() || o.others > 0 }
+
 // current says whether the release is what the BundleDeployment wants.
 func (o observed) current() bool {
-	if !o.found || !o.release.Deployed || o.release.Renamed || o.misplaced() {
+	if !o.found || !o.release.Deployed || o.release.Renamed || o.misplaced() || o.superseded {
 		return false
 	}
 	if o.release.DeploymentID == "" {

@@ -71,12 +71,19 @@ func TestDecision(t *testing.T) {
 		"another namespace, whatever goes on":               {found(func(o *observed) { o.namespace, o.adopts = "other", true }), Moving, time.Time{}},
 		"one that got its name and not yet its objects":     {found(func(o *observed) { o.release.Renamed = true }), Deploying, time.Time{}},
 		"another name":                                      {found(func(o *observed) { o.name = "other" }), Moving, time.Time{}},
-		"failed":                                            {with(func(o *observed) { o.failure = failure{of: 1, message: "no", retryAt: later} }), Failed, later},
-		"failed, and the time has come":                     {with(func(o *observed) { o.failure = failure{of: 1, message: "no", retryAt: now} }), Deploying, time.Time{}},
-		"failed, and changed since":                         {with(func(o *observed) { o.generation, o.failure = 2, failure{of: 1, message: "no", retryAt: later} }), Deploying, time.Time{}},
-		"changed downstream":                                {found(func(o *observed) { o.modified = 1 }), Watching, time.Time{}},
-		"changed downstream and to be corrected":            {found(func(o *observed) { o.modified, o.correct = 1, true }), Correcting, time.Time{}},
-		"changed again right after a correction":            {found(func(o *observed) { o.modified, o.correct, o.correctAt = 1, true, later }), Watching, later},
+		"deployed where it has to be, and still elsewhere":  {found(func(o *observed) { o.others = 1 }), Moving, time.Time{}},
+		"what goes elsewhere matters more than drift":       {found(func(o *observed) { o.others, o.modified, o.correct = 1, 1, true }), Moving, time.Time{}},
+		"it cannot be removed elsewhere":                    {found(func(o *observed) { o.others, o.failure = 1, failure{of: 1, message: "no", retryAt: later} }), Failed, later},
+		"it cannot be deployed where it has to be": {found(func(o *observed) {
+			o.namespace, o.failure = "other", failure{of: 1, message: "no", retryAt: later}
+		}), Failed, later},
+		"back where it was, after an attempt elsewhere": {found(func(o *observed) { o.others, o.superseded = 1, true }), Deploying, time.Time{}},
+		"failed":                                 {with(func(o *observed) { o.failure = failure{of: 1, message: "no", retryAt: later} }), Failed, later},
+		"failed, and the time has come":          {with(func(o *observed) { o.failure = failure{of: 1, message: "no", retryAt: now} }), Deploying, time.Time{}},
+		"failed, and changed since":              {with(func(o *observed) { o.generation, o.failure = 2, failure{of: 1, message: "no", retryAt: later} }), Deploying, time.Time{}},
+		"changed downstream":                     {found(func(o *observed) { o.modified = 1 }), Watching, time.Time{}},
+		"changed downstream and to be corrected": {found(func(o *observed) { o.modified, o.correct = 1, true }), Correcting, time.Time{}},
+		"changed again right after a correction": {found(func(o *observed) { o.modified, o.correct, o.correctAt = 1, true, later }), Watching, later},
 		"a correction that failed is repeated later, not soon": {found(func(o *observed) {
 			o.modified, o.correct, o.failure = 1, true, failure{of: 1, message: "no", retryAt: later}
 		}), Watching, later},

@@ -39,8 +39,9 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 	}
 	status.Conditions = supported(status.Conditions, d, s.failure, now)
 	installed := kube.Condition(fleet.ConditionInstalled, s.found, reasonInstalled, "")
-	status.Release = ""
-	if s.found {
+	if !s.found {
+		status.Release = ""
+	} else if s.others == 0 || status.Release == "" { // a release that is moved is named when nothing is left where it was
 		status.Release = s.release.String()
 	}
 	state, message := fleet.StateReady, ""
@@ -67,6 +68,7 @@ func statusOf(d decision, s observation, now time.Time) fleet.BundleDeploymentSt
 		set(kube.Condition(fleet.ConditionMonitored, false, string(Held), d.Reason))
 	case Gone, Kept, Confirming, Removing, Moving, Deploying:
 		state, message = fleet.StateWaitApplied, d.Reason
+		status.Ready = status.Ready && !s.superseded // a move was taken back to the deployment ID that is still noted as applied
 		set(unknown(fleet.ConditionDeployed, string(d.State), message))
 		if !s.found {
 			installed = unknown(fleet.ConditionInstalled, string(d.State), message)

@@ -26,7 +26,7 @@ func (d *Deployer) managesAgent(name string, s release.Summary) bool {
 
 // prune removes the release of a deleted BundleDeployment. A removal that takes long is a problem that the agent reports: there is no status.
 func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
-	err := d.removeRelease(ctx, name, of)
+	err := d.removeRelease(ctx, name, of, *of.release)
 	switch {
 	case err == nil:
 		d.clearProblem(name)
@@ -36,35 +36,35 @@ func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 	return err
 }
 
-// removeRelease removes what can be removed of a release. An error is returned as long as an object is left.
-func (d *Deployer) removeRelease(ctx context.Context, name string, of *delivery) error {
-	s, owner := *of.release, d.owner(name, of)
+// removeRelease removes what can be removed of a release of a deployment. An error is returned as long as an object is left.
+func (d *Deployer) removeRelease(ctx context.Context, name string, of *delivery, s release.Summary) error {
+	owner := d.owner(name, of)
 	if s.Member != d.Member && !s.Agent {
 		// The release had a BundleDeployment, so it is this member's although an earlier member or another agent deployed it.
 		if err := d.Cluster.SetMember(ctx, s, owner, s.HubUID, s.HubVersion); err != nil {
-			return d.ignoreForeign(name, of, err)
+			return d.ignoreForeign(name, of, s, err)
 		}
 	}
 	left, err := d.uninstall(ctx, name, s, owner)
 	if err != nil {
-		return d.ignoreForeign(name, of, err)
+		return d.ignoreForeign(name, of, s, err)
 	}
 	if left.Count > 0 {
 		return errors.New(remaining(name, s, left))
 	}
 	d.Log.Info("release removed", "deployment", name, "release", s.String(), "kept", s.KeepResources, "namespace", left.Namespace)
-	d.setRelease(name, of, nil)
+	d.dropRelease(name, of, s)
 	d.wakeForRelease(s.ID())
 	return nil
 }
 
 // ignoreForeign forgets a release that belongs to somebody else by now.
-func (d *Deployer) ignoreForeign(name string, of *delivery, err error) error {
+func (d *Deployer) ignoreForeign(name string, of *delivery, s release.Summary, err error) error {
 	if !release.IsForeign(err) {
 		return err
 	}
 	d.Log.Info("release left alone", "deployment", name, "reason", err.Error())
-	d.setRelease(name, of, nil)
+	d.dropRelease(name, of, s)
 	return nil
 }
 
@@ -88,18 +88,18 @@ func (d *Deployer) owner(name string, of *delivery) release.Owner {
 }
 
 // watchRemoval sets since when a release is being removed, and watches its objects. Objects that cannot be watched are read again after a while.
-func (d *Deployer) watchRemoval(ctx context.Context, name string, of *delivery) {
+func (d *Deployer) watchRemoval(ctx context.Context, name string, of *delivery, s release.Summary) {
 	d.mu.Lock()
 	if of.removingSince.IsZero() {
 		of.removingSince = d.Clock.Now()
 	}
 	d.mu.Unlock()
-	if of.set != nil || of.release.KeepResources {
+	if of.set != nil || s.KeepResources {
 		return
 	}
-	set, err := servedObjects(ctx, d.Cluster, d.detector, *of.release)
+	set, err := servedObjects(ctx, d.Cluster, d.detector, s)
 	if err != nil {
-		d.Log.Info("watching the objects of a release that is removed failing", "release", of.release.String(), "reason", err.Error())
+		d.Log.Info("watching the objects of a release that is removed failing", "release", s.String(), "reason", err.Error())
 		return
 	}
 	d.watch(name, of, set)

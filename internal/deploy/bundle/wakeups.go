@@ -168,7 +168,7 @@ func (d *Deployer) historyDeleted(obj any) {
 	d.mu.Lock()
 	var names []string
 	for name, of := range d.deliveries {
-		if of.release != nil && of.release.History == secret.Namespace && release.SecretName(*of.release) == secret.Name {
+		if of.keptIn(secret.Namespace, secret.Name) {
 			names = append(names, name)
 		}
 	}

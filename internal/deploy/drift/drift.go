@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -311,7 +312,7 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 		}
 		_, err = release.Apply(ctx, objects, manifests[key])
 		if err != nil && force {
-			err = d.replace(ctx, s, key, objects, manifests[key], err)
+			err = replace(ctx, s.release, objects, manifests[key], err)
 		}
 		if err != nil {
 			return fmt.Errorf("setting %s back: %w", key, err)
@@ -319,4 +320,17 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 		delete(s.results, key)
 	}
 	return nil
+}
+
+// replace deletes an object that cannot be set back, and creates it as it should be.
+func replace(ctx context.Context, of release.Summary, objects dynamic.ResourceInterface, manifest *unstructured.Unstructured, refused error) error {
+	replacement, err := release.CheckReplace(ctx, objects, of, manifest, refused)
+	if err != nil {
+		return err
+	}
+	if err := replacement.MakeWay(ctx, objects); err != nil {
+		return err
+	}
+	_, err = release.Apply(ctx, objects, manifest)
+	return err
 }

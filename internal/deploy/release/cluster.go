@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -43,6 +44,9 @@ type Cluster struct {
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Mapper   meta.ResettableRESTMapper
+	// HookWait is how long an uninstall waits for a hook at a time, before it says so; five minutes if
+	// 0. The hook goes on, and the next attempt waits for it again.
+	HookWait time.Duration
 
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface

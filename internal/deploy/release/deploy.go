@@ -39,6 +39,8 @@ type Request struct {
 	Release, Namespace string
 	// Before is the release as it is, if it has another name or its history is elsewhere; else nil. The new release takes over the objects.
 	Before *Summary
+	// Leaving are the Bundle's releases elsewhere that go when this one is deployed. It takes over what it has in common with them.
+	Leaving []Summary
 	// Chart and Values are what is deployed. Deploy annotates the chart.
 	Chart  *chart.Chart
 	Values map[string]any
@@ -103,8 +105,12 @@ func (r Request) annotate(agentNamespace, account string) {
 		annotationDeploymentID:    r.DeploymentID,
 		annotationSyncGeneration:  strconv.FormatInt(r.Options.ForceSyncGeneration, 10),
 		annotationCommit:          r.Commit,
+		annotationMovedFrom:       r.leaves(),
 	} {
 		r.Chart.Metadata.Annotations[key] = value
+	}
+	if len(r.Leaving) == 0 {
+		delete(r.Chart.Metadata.Annotations, annotationMovedFrom)
 	}
 }
 
@@ -138,7 +144,6 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		return Summary{}, err
 	}
 	hooks := &hookClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, acting: acting, release: r.ID(), earlier: was.resume(r), runs: map[hookKey]hookRun{}}
-	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID())}
 	configuration.Releases.Driver = &progressDriver{configuration.Releases.Driver, func(store func()) {
 		hooks.store = store
 		if r.Rendered != nil {
@@ -146,6 +151,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		}
 	}}
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
+	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID()), after: after}
 	var made *helm.Release
 	if was.fresh {
 		made, err = install(ctx, configuration, r, after)
@@ -159,7 +165,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed, History: r.Namespace, Deployed: true,
 		Bundle: r.Bundle, Workspace: r.Workspace, DeploymentID: r.DeploymentID, SyncGeneration: r.Options.ForceSyncGeneration,
 		KeepResources: r.Options.KeepResources, DeleteNamespace: r.Options.DeleteNamespace, ServiceAccount: as, Member: r.Member, HubUID: r.UID, HubVersion: r.Version,
-		Agent: r.Agent,
+		Agent: r.Agent, Leaves: r.leaves(),
 	}
 	if was.failed > 0 && !r.Agent {
 		c.sweepFailed(ctx, is, made.Manifest)
@@ -257,7 +263,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Request
 	in.ReleaseName, in.Namespace, in.Timeout = r.Release, r.Namespace, r.Timeout()
 	// A history without any deployed revision is that of failed first attempts.
 	in.Replace = true
-	in.ForceConflicts, in.TakeOwnership = true, h.TakeOwnership
+	in.ForceConflicts, in.TakeOwnership = true, r.takesOver()
 	in.RollbackOnFailure, in.WaitStrategy, in.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	if h.Atomic { // to roll an installation back is to uninstall it, with what ran before its history was lost
 		after.adopts = func() { in.RollbackOnFailure = false }
@@ -280,7 +286,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Request
 	up.Namespace, up.Timeout, up.MaxHistory, up.ResetValues = r.Namespace, r.Timeout(), configuration.Releases.MaxHistory, true
 	// What was changed by hand is set back by a new deployment. To replace is the opposite of server-side apply.
 	up.ServerSideApply, up.ForceConflicts, up.ForceReplace = strconv.FormatBool(!h.Force), !h.Force, h.Force
-	up.TakeOwnership = h.TakeOwnership
+	up.TakeOwnership = r.takesOver()
 	up.RollbackOnFailure, up.WaitStrategy, up.WaitForJobs = h.Atomic, r.waits(), h.WaitForJobs
 	up.EnableDNS, up.SkipSchemaValidation, up.DisableOpenAPIValidation = !h.DisableDNS, h.SkipSchemaValidation, true
 	up.PostRenderer, up.PostRenderStrategy = after, action.PostRenderStrategyCombined

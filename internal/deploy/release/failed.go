@@ -69,5 +69,5 @@ func (c *Cluster) resolved(ctx context.Context, s Summary, object *unstructured.
 			namespace = s.Namespace
 		}
 	}
-	return mapping.Resource.GroupResource().String() + " " + namespace + "/" + object.GetName(), nil
+	return placeOf(mapping, namespace, object.GetName()), nil
 }

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
@@ -28,6 +30,8 @@ const (
 	annotationDeploymentID    = "muster/deployment-id"
 	annotationSyncGeneration  = "muster/sync-generation"
 	annotationDeleteNamespace = "muster/delete-namespace"
+	// annotationMovedFrom names the releases that this one takes the place of, until they are removed.
+	annotationMovedFrom = "muster/moved-from"
 )
 
 const (
@@ -72,10 +76,22 @@ type Summary struct {
 	HubRestored        bool
 	// Agent says that it is the release of the agent itself.
 	Agent bool
+	// Leaves names the releases that it takes the place of, with spaces between them.
+	Leaves string
 }
 
 // ID is which release it is.
 func (s Summary) ID() ID { return ID{Namespace: s.Namespace, Name: s.Name} }
+
+// movedFrom says whether the release takes the place of another one.
+func (s Summary) movedFrom(other ID) bool {
+	return slices.Contains(strings.Fields(s.Leaves), other.String())
+}
+
+// SupersededBy says whether the release was to go for another one, and was not deployed again since.
+func (s Summary) SupersededBy(other Summary) bool {
+	return other.movedFrom(s.ID()) && (!s.movedFrom(other.ID()) || other.DeployedAt.After(s.DeployedAt))
+}
 
 // String is the release as status shows it.
 func (s Summary) String() string { return fmt.Sprintf("%s/%s:%d", s.Namespace, s.Name, s.Version) }
@@ -135,6 +151,7 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		HubVersion:      s.hubVersion,
 		HubRestored:     s.hubRestored,
 		Agent:           adopted,
+		Leaves:          annotations[annotationMovedFrom],
 	}, true
 }
 

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +13,9 @@ import (
 
 // Found is the result of List.
 type Found struct {
-	// Releases are those that an agent of this namespace deployed, by the name of the BundleDeployment; of several for one Bundle the one that was
-	// deployed last. A release whose newest revision is somebody else's is not among them.
-	Releases map[string]Summary
+	// Releases are those that an agent of this namespace deployed, by the name of the BundleDeployment: the one that was deployed last, and those
+	// that it was moved from and that are still there. A release whose newest revision is somebody else's is not among them.
+	Releases map[string][]Summary
 	// Unreadable are the Secrets in the agent's namespace, or with a member's label, from which no release can be read, by namespace and name.
 	Unreadable map[string]Unreadable
 }
@@ -35,18 +36,17 @@ func (c *Cluster) List(ctx context.Context) (Found, error) {
 	return Found{Releases: histories.newest(), Unreadable: histories.unreadable}, nil
 }
 
-// FindRelease finds, among some releases, the one that an agent of this namespace deployed for a Bundle.
-func (c *Cluster) FindRelease(ctx context.Context, bundle string, among ...ID) (Summary, bool, error) {
+// FindReleases finds, among some releases, those that an agent of this namespace deployed for a Bundle, as List does.
+func (c *Cluster) FindReleases(ctx context.Context, bundle string, among ...ID) ([]Summary, error) {
 	histories := c.newHistories()
 	for _, id := range among {
 		for _, namespace := range []string{id.Namespace, c.AgentNamespace} {
 			if err := c.eachSecret(ctx, namespace, ofRelease(id.Name), histories.add); err != nil {
-				return Summary{}, false, fmt.Errorf("reading the history of release %s: %w", id, err)
+				return nil, fmt.Errorf("reading the history of release %s: %w", id, err)
 			}
 		}
 	}
-	found, there := histories.newest()[bundle]
-	return found, there, nil
+	return histories.newest()[bundle], nil
 }
 
 // eachSecret calls take with each selected Secret, reading page by page.
@@ -103,18 +103,43 @@ func (h *histories) add(secret *corev1.Secret) {
 	}
 }
 
-// newest are the releases by Bundle.
-func (h *histories) newest() map[string]Summary {
-	found := map[string]Summary{}
+// newest are the releases by Bundle, the current one first.
+func (h *histories) newest() map[string][]Summary {
+	found := map[string][]Summary{}
 	for at, s := range h.ours {
-		if !s.Agent && s.Version < h.last[at] {
-			continue
-		}
-		if other, there := found[s.Bundle]; !there || s.supersedes(other) {
-			found[s.Bundle] = s
+		if s.Agent || s.Version >= h.last[at] {
+			found[s.Bundle] = append(found[s.Bundle], s)
 		}
 	}
+	for bundle, all := range found {
+		slices.SortFunc(all, func(a, b Summary) int {
+			switch {
+			case a.supersedes(b):
+				return -1
+			case b.supersedes(a):
+				return 1
+			}
+			return 0
+		})
+		found[bundle] = linked(all)
+	}
 	return found
+}
+
+// linked are the first release and those that it, or one that was moved from it, was moved from.
+// No other release of that Bundle is known to be of the same BundleDeployment.
+func linked(all []Summary) []Summary {
+	chain, rest := all[:1:1], all[1:]
+	for i := 0; i < len(chain); i++ {
+		rest = slices.DeleteFunc(slices.Clone(rest), func(other Summary) bool {
+			is := chain[i].ID() != other.ID() && (chain[i].movedFrom(other.ID()) || other.movedFrom(chain[i].ID()))
+			if is {
+				chain = append(chain, other)
+			}
+			return is
+		})
+	}
+	return chain
 }
 
 // supersedes says whether a release, of two of one Bundle, is the current one: the one that was deployed last. While a history is being moved each

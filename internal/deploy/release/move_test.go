@@ -80,3 +80,36 @@ func TestOfTwoReleasesOfABundleTheOneThatWasDeployedLastCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyReleasesOfOneMoveAreOfOneBundleDeployment(t *testing.T) {
+	at := func(name string, minute int, leaves string) Summary {
+		return Summary{Name: name, Namespace: "apps", History: "apps", DeployedAt: metav1.Unix(int64(60*minute), 0).Time, Leaves: leaves}
+	}
+	first, second, third, stray := at("one", 1, ""), at("two", 2, "apps/one"), at("three", 3, "apps/two apps/one"), at("stray", 0, "")
+	for name, row := range map[string]struct{ all, want []Summary }{
+		"one":                                {[]Summary{first}, []Summary{first}},
+		"one that nobody moved":              {[]Summary{first, stray}, []Summary{first}},
+		"a move":                             {[]Summary{second, first, stray}, []Summary{second, first}},
+		"a move that was taken back":         {[]Summary{at("one", 4, "apps/two"), second}, []Summary{at("one", 4, "apps/two"), second}},
+		"two moves, over what one leads to":  {[]Summary{third, second, first}, []Summary{third, second, first}},
+		"a move of which the middle is gone": {[]Summary{third, first}, []Summary{third, first}},
+		"the first one, deployed last":       {[]Summary{at("one", 4, ""), second, stray}, []Summary{at("one", 4, ""), second}},
+	} {
+		if diff := cmp.Diff(row.want, linked(row.all)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, row := range map[string]struct {
+		one, by Summary
+		is      bool
+	}{
+		"the one before, by the one that was moved":     {first, second, true},
+		"the one that was moved, by the one before":     {second, first, false},
+		"the one before, deployed again since":          {at("one", 4, "apps/two"), second, false},
+		"the one before, deployed again and moved anew": {at("one", 1, "apps/two"), second, true},
+	} {
+		if row.one.SupersededBy(row.by) != row.is {
+			t.Errorf("%s: it is not %t", name, row.is)
+		}
+	}
+}

@@ -2,9 +2,11 @@ package release
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestConflictIsReadOutOfHelmsError(t *testing.T) {
@@ -36,5 +38,63 @@ func TestManifestIsTakenApart(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ConfigMap a", "Secret b"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHookThatOutlivesItsRelease(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind, hook, policy string
+		stays              bool
+	}{
+		"a claim":                                {"v1 PersistentVolumeClaim", "pre-install", "", true},
+		"a claim that Helm makes anew each run":  {"v1 PersistentVolumeClaim", "pre-install,pre-upgrade", "before-hook-creation", true},
+		"a claim that goes if it fails":          {"v1 PersistentVolumeClaim", "pre-install", "before-hook-creation,hook-failed", true},
+		"a claim that goes if it succeeds":       {"v1 PersistentVolumeClaim", "pre-install", "before-hook-creation, Hook-Succeeded", false},
+		"a claim that is handed over":            {"v1 PersistentVolumeClaim", "pre-install", neverDeleted, true},
+		"a claim that is no hook":                {"v1 PersistentVolumeClaim", "", "", false},
+		"a secret":                               {"v1 Secret", "pre-install", "", true},
+		"a namespace":                            {"v1 Namespace", "pre-install", "", true},
+		"a definition, which Helm never deletes": {"apiextensions.k8s.io/v1 CustomResourceDefinition", "pre-install", "hook-succeeded", true},
+		"a job":                                  {"batch/v1 Job", "pre-install", "", false},
+		"another group's Secret":                 {"example.com/v1 Secret", "pre-install", "", false},
+		"a ServiceAccount":                       {"v1 ServiceAccount", "pre-install", "", false},
+	} {
+		version, kind, _ := strings.Cut(row.kind, " ")
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"annotations": map[string]any{
+			"helm.sh/hook": row.hook, "helm.sh/hook-delete-policy": row.policy,
+		}}}}
+		if outlives(object) != row.stays {
+			t.Errorf("%s: it does not say %t", name, row.stays)
+		}
+	}
+}
+
+func TestHooksThatHaveEnded(t *testing.T) {
+	job := func(condition string) map[string]any {
+		return map[string]any{"kind": "Job", "status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Suspended", "status": "False"}, map[string]any{"type": condition, "status": "True"},
+		}}}
+	}
+	pod := func(phase string) map[string]any {
+		return map[string]any{"kind": "Pod", "status": map[string]any{"phase": phase}}
+	}
+	for name, row := range map[string]struct {
+		object        map[string]any
+		ended, failed bool
+	}{
+		"a Job that nobody has begun": {map[string]any{"kind": "Job"}, false, false},
+		"a Job about to succeed":      {job("SuccessCriteriaMet"), false, false},
+		"a Job about to fail":         {job("FailureTarget"), false, false},
+		"a Job that has succeeded":    {job("Complete"), true, false},
+		"a Job that has failed":       {job("Failed"), true, true},
+		"a Pod that runs":             {pod("Running"), false, false},
+		"a Pod that has succeeded":    {pod("Succeeded"), true, false},
+		"a Pod that has failed":       {pod("Failed"), true, true},
+		"what does not run":           {map[string]any{"kind": "ConfigMap"}, true, false},
+	} {
+		object := &unstructured.Unstructured{Object: row.object}
+		if hasEnded(object) != row.ended || hasFailed(object) != row.failed {
+			t.Errorf("%s: ended %t, failed %t", name, hasEnded(object), hasFailed(object))
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -84,10 +86,13 @@ func (c *Cluster) uninstall(ctx context.Context, s Summary) error {
 		return err
 	}
 	client := &uninstallClient{Client: configuration.KubeClient.(*kube.Client), ctx: ctx, cluster: c, acting: acting, release: s.ID()}
+	client.hooks.again = history[len(history)-1].Info.Status == common.StatusUninstalling
 	configuration.KubeClient = client
 	un := action.NewUninstall(configuration)
-	un.Timeout, un.WaitStrategy, un.KeepHistory = defaultTimeout, kube.HookOnlyStrategy, true
-	if _, err := un.Run(s.Name); err != nil {
+	un.Timeout, un.WaitStrategy, un.KeepHistory = cmp.Or(c.HookWait, defaultTimeout), kube.HookOnlyStrategy, true
+	if _, err := un.Run(s.Name); err != nil && client.hooks.runs != "" {
+		return fmt.Errorf("%w: %s of release %s is waited for; if it cannot end, delete it, and it is started again", ErrHookRuns, client.hooks.runs, s)
+	} else if err != nil {
 		// Helm's own error does not say what failed.
 		return fmt.Errorf("uninstalling release %s: %w", s, errors.Join(append(client.failures, err)...))
 	}

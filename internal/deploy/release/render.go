@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"helm.sh/helm/v4/pkg/kube"
 	helm "helm.sh/helm/v4/pkg/release/v1"
@@ -28,7 +29,10 @@ const (
 	annotationSet = "objectset.rio.cattle.io/id"
 )
 
-var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+var (
+	namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+)
 
 // renderer is the post-renderer: it marks and confines the manifests before Helm applies them.
 type renderer struct {
@@ -38,6 +42,8 @@ type renderer struct {
 	request         Request
 	// adopts is called when an object of an installation is there already; nil for an upgrade.
 	adopts func()
+	// replaced are objects that are handed over and of which a field cannot be changed.
+	replaced sync.Map
 }
 
 // Run implements Helm's post-renderer.
@@ -71,6 +77,9 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 		return nil, err
 	}
 	if err := r.establish(objects, crds); err != nil {
+		return nil, err
+	}
+	if err := r.prove(objects); err != nil {
 		return nil, err
 	}
 	return encode(objects)
@@ -187,7 +196,7 @@ func isNamespace(object *unstructured.Unstructured, name string) bool {
 }
 
 func isCRD(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	return object.GroupVersionKind().GroupKind() == crdKind
 }
 
 func put(values map[string]string, key, value string, set func(map[string]string)) {

@@ -93,7 +93,7 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 
 // deleteObject deletes one object, and returns whether the object is still there, and what it waits for.
 func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured) (there bool, why string) {
-	if HasKeepPolicy(object) {
+	if HasKeepPolicy(object) || outlives(object) {
 		return false, ""
 	}
 	name := named(s, object)
@@ -121,6 +121,8 @@ func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, 
 		return false, ""
 	case found.GetDeletionTimestamp() != nil:
 		return true, waitsFor(name, found)
+	case isDeleteHook(object) && !hasEnded(found):
+		return true, name + ", a hook, runs still"
 	}
 	uid := found.GetUID()
 	err = at(acting, mapping, s, object).Delete(ctx, object.GetName(), metav1.DeleteOptions{

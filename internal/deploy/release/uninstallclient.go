@@ -21,6 +21,7 @@ type uninstallClient struct {
 	cluster, acting *Cluster
 	release         ID
 	failures        []error
+	hooks           uninstallHooks
 }
 
 // Build implements kube.Interface. Only what is going to be created is validated, and that has to be of a kind that is served.
@@ -70,7 +71,11 @@ func (r *uninstallClient) existing(reader io.Reader) (kube.ResourceList, error) 
 // same.
 func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	result, failures := &kube.Result{}, []error(nil)
-	if hooks := resources.Filter(ofHook); len(hooks) > 0 {
+	hooks, err := r.hooksToDelete(resources.Filter(ofHook))
+	if err != nil {
+		failures = append(failures, err)
+	}
+	if len(hooks) > 0 {
 		result, failures = r.Client.Delete(hooks, policy)
 	}
 	for _, info := range resources {

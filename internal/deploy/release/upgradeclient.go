@@ -19,13 +19,19 @@ type upgradeClient struct {
 	*hookClient
 	// releases are the release, and those whose names its objects may bear still.
 	releases []ID
+	// after knows which objects have to be replaced.
+	after *renderer
 }
 
 // Update implements kube.Interface.
 func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
 	u.storeRuns()
-	result, err := u.Client.Update(originals.Intersect(targets), targets, options...)
+	replaced := targets.Filter(func(info *resource.Info) bool { return u.after.replacementOf(info) != nil })
+	result, err := u.Client.Update(originals.Intersect(targets).Difference(replaced), targets.Difference(replaced), options...)
 	if err != nil {
+		return result, err
+	}
+	if err := u.replace(replaced, result, options...); err != nil {
 		return result, err
 	}
 	var failures []error
@@ -39,6 +45,21 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 		}
 	}
 	return result, errors.Join(failures...)
+}
+
+// replace replaces what is handed over and cannot be changed, when all else has succeeded.
+func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result, options ...kube.ClientUpdateOption) error {
+	for _, info := range replaced {
+		if err := u.after.replacementOf(info).MakeWay(u.ctx, clientOf(u.acting, info)); err != nil {
+			return fmt.Errorf("handing over %s: %w", info.ObjectName(), err)
+		}
+		made, err := u.Client.Update(nil, kube.ResourceList{info}, options...)
+		if err != nil {
+			return err
+		}
+		result.Created = append(result.Created, made.Created...)
+	}
+	return nil
 }
 
 // drop deletes an object of one of the releases, unless it is another's by now or kept by an

@@ -1,4 +1,4 @@
-package drift
+package release
 
 import (
 	"errors"
@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
 func TestOnlyFieldsThatCannotBeChangedLetAnObjectBeReplaced(t *testing.T) {
@@ -53,7 +51,7 @@ func TestOnlyFieldsThatCannotBeChangedLetAnObjectBeReplaced(t *testing.T) {
 }
 
 func TestWhatHoldsDataOrIsSomebodyElsesIsNotReplaced(t *testing.T) {
-	s := release.Summary{Namespace: "shop", Name: "web"}
+	s := Summary{Namespace: "shop", Name: "web"}
 	object := func(group, kind string, annotations map[string]string, fields ...string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})

@@ -1,4 +1,4 @@
-package drift
+package release
 
 import (
 	"context"
@@ -17,15 +17,14 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/muster-fleet/muster/internal/deploy/applied"
-	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
 // goneWithin is how long an object that is replaced may take to go.
 const goneWithin = 30 * time.Second
 
-// holdData are the kinds that are never replaced: deleting such an object deletes what it holds.
-var holdData = []schema.GroupKind{
-	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
+// neverReplaced are the kinds that are never replaced: deleting such an object deletes what it holds.
+var neverReplaced = []schema.GroupKind{
+	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, crdKind,
 }
 
 // unchangeable is how the API server says that a field keeps its value as long as the object lives.
@@ -56,13 +55,13 @@ func deletesClaims(object *unstructured.Unstructured) bool {
 }
 
 // whyKept says why an object may not be deleted to be created again; "" if it may.
-func whyKept(s release.Summary, found, manifest *unstructured.Unstructured) string {
+func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	switch kind := found.GroupVersionKind().GroupKind(); {
-	case slices.Contains(holdData, kind):
+	case slices.Contains(neverReplaced, kind):
 		return "what a " + kind.Kind + " holds would go with it"
-	case !release.Belongs(s, found):
+	case !Belongs(s, found):
 		return "it is not of release " + s.String() + " any more"
-	case release.HasKeepPolicy(found) || release.HasKeepPolicy(manifest):
+	case HasKeepPolicy(found) || HasKeepPolicy(manifest):
 		return "it has the annotation helm.sh/resource-policy: keep"
 	case deletesClaims(found):
 		return "its claims would go with it (persistentVolumeClaimRetentionPolicy.whenDeleted: Delete)"
@@ -72,42 +71,53 @@ func whyKept(s release.Summary, found, manifest *unstructured.Unstructured) stri
 	return ""
 }
 
-// replace deletes an object that cannot be set back, and creates it as it should be. The object has
-// to be the release's, hold no data, and be sure to come back.
-func (d *Detector) replace(ctx context.Context, s *Set, key Key, objects dynamic.ResourceInterface, manifest *unstructured.Unstructured, refused error) error {
+// Replacement is an object that has to go before it can be as its manifest says.
+type Replacement struct {
+	found *unstructured.Unstructured
+	// fields are those that cannot be changed.
+	fields string
+}
+
+// CheckReplace returns the replacement of an object of a release that an apply was refused for, or an
+// error if the object has to stay: it has to be the release's, hold no data, and be sure to come back.
+func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summary, manifest *unstructured.Unstructured, refused error) (*Replacement, error) {
 	fields := strings.Join(immutable(refused), ", ")
 	if fields == "" {
-		return refused
+		return nil, refused
 	}
 	stays := func(why string) error {
 		return fmt.Errorf("%s cannot be changed, and the object is not replaced, because %s", fields, why)
 	}
-	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
+	found, err := objects.Get(ctx, manifest.GetName(), metav1.GetOptions{})
 	if err != nil {
-		return stays("it cannot be read: " + err.Error())
+		return nil, stays("it cannot be read: " + err.Error())
 	}
-	if why := whyKept(s.release, found, manifest); why != "" {
-		return stays(why)
+	if why := whyKept(s, found, manifest); why != "" {
+		return nil, stays(why)
 	}
 	// All checks of a create come before that for an object of the same name.
-	_, err = objects.Create(ctx, manifest, metav1.CreateOptions{FieldManager: release.FieldManager, DryRun: []string{metav1.DryRunAll}})
+	_, err = objects.Create(ctx, manifest, metav1.CreateOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
 	if !apierrors.IsAlreadyExists(err) {
-		return stays(fmt.Sprintf("to create it would be refused: %v", err))
+		return nil, stays(fmt.Sprintf("to create it would be refused: %v", err))
 	}
-	uid, version, propagation := found.GetUID(), found.GetResourceVersion(), metav1.DeletePropagationBackground
-	err = objects.Delete(ctx, key.Name, metav1.DeleteOptions{
+	return &Replacement{found, fields}, nil
+}
+
+// MakeWay deletes the object, and returns when it is gone.
+func (r *Replacement) MakeWay(ctx context.Context, objects dynamic.ResourceInterface) error {
+	uid, version, propagation := r.found.GetUID(), r.found.GetResourceVersion(), metav1.DeletePropagationBackground
+	err := objects.Delete(ctx, r.found.GetName(), metav1.DeleteOptions{
 		PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 	})
 	if err != nil {
-		return fmt.Errorf("replacing it because of %s: %w", fields, err)
+		return fmt.Errorf("replacing it because of %s: %w", r.fields, err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, time.Second/4, goneWithin, true, func(ctx context.Context) (bool, error) {
-		left, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
+		left, err := objects.Get(ctx, r.found.GetName(), metav1.GetOptions{})
 		return apierrors.IsNotFound(err) || err == nil && left.GetUID() != uid, nil
 	})
 	if err != nil {
-		return fmt.Errorf("it is being replaced because of %s, and is not gone yet", fields)
+		return fmt.Errorf("it is being replaced because of %s, and is not gone yet", r.fields)
 	}
-	_, err = release.Apply(ctx, objects, manifest)
-	return err
+	return nil
 }

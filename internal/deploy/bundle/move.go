@@ -1,0 +1,156 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+)
+
+// move deploys a release where it has to be, and removes it where it was only when that succeeded:
+// whatever fails, what runs goes on.
+func (d *Deployer) move(ctx context.Context, name string, of *delivery, s observation) error {
+	before := *of.release
+	switch {
+	case s.current():
+		return d.removeOther(ctx, name, of, s, of.others[0])
+	case before.Agent, d.managesAgent(name, before): // no object goes, and both cannot be
+		return withReason("MoveFailed", d.removeRelease(ctx, name, of, before))
+	}
+	if err := d.deploy(ctx, name, of, s); err != nil {
+		return fmt.Errorf("release %s goes on running, and is removed only when release %s/%s is deployed: %w", before.ID(), s.namespace, s.name, err)
+	}
+	return nil
+}
+
+// removeOther removes a release from which the deployment was moved.
+func (d *Deployer) removeOther(ctx context.Context, name string, of *delivery, s observation, other release.Summary) error {
+	of.attempt.waits(uninstallTimeout)
+	d.watchRemoval(ctx, name, of, other)
+	doing := fmt.Sprintf("release %s is deployed, and release %s is being removed", s.release.ID(), other.ID())
+	reported := d.reportLong(ctx, name, of, s, decision{State: Moving, Reason: doing})
+	err := d.removeRelease(ctx, name, of, other)
+	reported()
+	return withReason("MoveFailed", err)
+}
+
+// around are the releases of a deployment other than the one to deploy: before goes on as that,
+// leaving go when it is deployed.
+func around(of *delivery, to release.ID, adopts bool) (before *release.Summary, leaving []release.Summary) {
+	is := of.release
+	if is == nil || of.otherWorkspace() {
+		return nil, nil
+	}
+	leaving = slices.DeleteFunc(slices.Clone(of.others), func(s release.Summary) bool { return s.ID() == to })
+	switch {
+	case is.ID() == to && is.History == is.Namespace:
+		return nil, leaving
+	case is.ID() == to, adopts && is.Namespace == to.Namespace:
+		return is, leaving
+	}
+	return nil, append(leaving, *is)
+}
+
+// settled are releases that went for one that is deployed now.
+func settled(leaving []release.Summary) []release.Summary {
+	for i := range leaving {
+		leaving[i].Leaves = ""
+	}
+	return leaving
+}
+
+// reportLong reports what is being done if that takes long, until the returned function is called. A
+// move is reported at once: what is ready where it was is not ready where it has to be.
+func (d *Deployer) reportLong(ctx context.Context, name string, of *delivery, s observation, doing decision) (end func()) {
+	done, reported := make(chan struct{}), make(chan *fleet.BundleDeploymentStatus, 1)
+	after := ReportAfter
+	if s.found && (s.moving() || s.superseded) {
+		after = 0
+	}
+	timer := d.Clock.NewTimer(after)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-done:
+			reported <- nil
+		case <-timer.C():
+			status := statusOf(doing, s, d.Clock.Now())
+			if d.patchStatus(ctx, name, status) != nil {
+				reported <- nil
+				return
+			}
+			reported <- &status
+		}
+	}()
+	return func() {
+		close(done)
+		if status := <-reported; status != nil {
+			of.written = status
+		}
+	}
+}
+
+// all are the releases of the deployment.
+func (of *delivery) all() (ids []release.ID) {
+	if of.release != nil {
+		ids = append(ids, of.release.ID())
+	}
+	for _, s := range of.others {
+		ids = append(ids, s.ID())
+	}
+	return ids
+}
+
+// keptIn says whether a Secret is the newest revision of a release of the deployment.
+func (of *delivery) keptIn(namespace, name string) bool {
+	is := func(s release.Summary) bool { return s.History == namespace && release.SecretName(s) == name }
+	return of.release != nil && is(*of.release) || slices.ContainsFunc(of.others, is)
+}
+
+// setAll sets the releases of the deployment, the current one first.
+func (of *delivery) setAll(releases []release.Summary) {
+	of.release, of.others = nil, nil
+	if len(releases) > 0 {
+		of.release, of.others = &releases[0], releases[1:]
+	}
+}
+
+// choose makes the release the deployment's that is deployed, if possible where it has to be.
+func (d *Deployer) choose(name string, of *delivery, wanted release.ID) {
+	if len(of.others) == 0 {
+		return
+	}
+	all := append([]release.Summary{*of.release}, of.others...)
+	best := slices.IndexFunc(all, func(s release.Summary) bool { return s.Deployed && s.ID() == wanted })
+	if best < 0 {
+		best = slices.IndexFunc(all, func(s release.Summary) bool { return s.Deployed })
+	}
+	if best > 0 {
+		all[0], all[best] = all[best], all[0]
+		d.setReleases(name, of, all)
+	}
+}
+
+// dropRelease forgets a release of a deployment that is removed.
+func (d *Deployer) dropRelease(name string, of *delivery, gone release.Summary) {
+	all := append([]release.Summary{*of.release}, of.others...)
+	d.setReleases(name, of, slices.DeleteFunc(all, func(s release.Summary) bool { return s.ID() == gone.ID() && s.History == gone.History }))
+}
+
+// setReleases sets the releases of a deployment, and forgets the objects of the one before.
+func (d *Deployer) setReleases(name string, of *delivery, releases []release.Summary) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.removingSince = time.Time{}
+	of.setAll(releases)
+	for _, object := range of.watched {
+		delete(d.owners[object], name)
+		if len(d.owners[object]) == 0 {
+			delete(d.owners, object)
+		}
+	}
+	of.set, of.watched = nil, nil
+}

@@ -1,0 +1,179 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// neverDeleted as the delete policy of a hook is none of Helm's, so that Helm neither deletes the
+// object nor takes the default, which is to delete it before it is created.
+const neverDeleted = "handed-over"
+
+// leaves names the releases that go when this one is deployed.
+func (r Request) leaves() string {
+	names := make([]string, 0, len(r.Leaving))
+	for _, s := range r.Leaving {
+		names = append(names, s.ID().String())
+	}
+	return strings.Join(names, " ")
+}
+
+// takesOver says whether Helm may adopt objects without its mark. In a move prove looks whose they
+// are.
+func (r Request) takesOver() bool {
+	return r.helm().TakeOwnership || len(r.Leaving) > 0
+}
+
+// prove returns an error, before anything is changed, if the API server would refuse an object of a
+// release that moves, or if the object is another release's. What the release has in common with one
+// whose place it takes is handed over, not deleted and created again.
+func (r *renderer) prove(objects []*unstructured.Unstructured) error {
+	if len(r.request.Leaving) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	var mu sync.Mutex
+	var first error
+	workqueue.ParallelizeUntil(ctx, lookups, len(objects), func(i int) {
+		if err := r.proveOne(ctx, objects[i]); err != nil && ctx.Err() == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			first = cmp.Or(first, err)
+			cancel()
+		}
+	})
+	return cmp.Or(first, r.ctx.Err())
+}
+
+func (r *renderer) proveOne(ctx context.Context, object *unstructured.Unstructured) error {
+	s := Summary{Name: r.request.Release, Namespace: r.request.Namespace}
+	mapping, served, err := r.cluster.Find(ctx, object.GroupVersionKind())
+	if err != nil || !served { // Helm says what is not served, or the release brings it
+		return err
+	}
+	var found *unstructured.Unstructured
+	if object.GetName() != "" { // a generated name is free
+		found, err = at(r.cluster, mapping, s, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("looking whether %s is there: %w", named(s, object), err)
+		}
+		if err != nil {
+			found = nil
+		}
+	}
+	switch {
+	case isHook(object) && found != nil:
+		r.keepHook(object, found)
+		return nil // Helm deletes it before it is created again
+	case isHook(object) && object.GetAnnotations()[helm.HookAnnotation] == string(helm.HookTest):
+		return nil
+	case found != nil && !r.mayTake(found):
+		return r.conflict(mapping, object, found)
+	}
+	if err := r.try(ctx, mapping, object, found); err != nil {
+		return fmt.Errorf("%s would be refused: %w", named(s, object), err)
+	}
+	return nil
+}
+
+// try has the API server check, as the account of the deployment, that an object may be applied.
+func (r *renderer) try(ctx context.Context, mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
+	objects := at(r.acting, mapping, Summary{Namespace: r.request.Namespace}, object)
+	marked := object.DeepCopy()
+	if !isHook(object) {
+		Mark(marked, r.request.ID())
+	}
+	var err error
+	if marked.GetName() == "" {
+		_, err = objects.Create(ctx, marked, metav1.CreateOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}})
+	} else {
+		_, err = Apply(ctx, objects, marked, metav1.DryRunAll)
+	}
+	if err == nil || undecided(err) {
+		return nil
+	}
+	for _, s := range r.request.Leaving {
+		if found == nil || !Belongs(s, found) || immutable(err) == nil {
+			continue
+		}
+		replacement, err := CheckReplace(ctx, objects, s, marked, err)
+		if err == nil {
+			r.replaced.Store(placeOf(mapping, found.GetNamespace(), found.GetName()), replacement)
+		}
+		return err
+	}
+	return err
+}
+
+// replacementOf is the replacement of an object; nil if the object can be changed.
+func (r *renderer) replacementOf(info *resource.Info) *Replacement {
+	found, there := r.replaced.Load(placeOf(info.Mapping, info.Namespace, info.Name))
+	if !there {
+		return nil
+	}
+	return found.(*Replacement)
+}
+
+// placeOf is which object of the cluster it is.
+func placeOf(mapping *meta.RESTMapping, namespace, name string) string {
+	return mapping.Resource.GroupResource().String() + " " + namespace + "/" + name
+}
+
+// undecided says whether a dry run failed for a reason that says nothing of the object: something
+// that it refers to, which the release may bring, is not there yet, or a webhook knows no dry run.
+func undecided(err error) bool {
+	return apierrors.IsNotFound(err) || strings.Contains(err.Error(), "not found") || strings.Contains(err.Error(), "does not support dry run")
+}
+
+// mayTake says whether an object that is there may become the release's.
+func (r *renderer) mayTake(found *unstructured.Unstructured) bool {
+	return r.request.helm().TakeOwnership || r.isOwn(found) || r.isLeft(found)
+}
+
+// isOwn says whether an object is the release's already, as after an attempt that failed.
+func (r *renderer) isOwn(found *unstructured.Unstructured) bool {
+	return Belongs(Summary{Name: r.request.Release, Namespace: r.request.Namespace}, found)
+}
+
+// isLeft says whether an object is of a release that goes when this one is deployed.
+func (r *renderer) isLeft(found *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(r.request.Leaving, func(s Summary) bool { return Belongs(s, found) })
+}
+
+// keepHook has Helm leave a hook object that stays without its release, and is handed over.
+func (r *renderer) keepHook(object, found *unstructured.Unstructured) {
+	if outlives(object) && (r.isOwn(found) || r.isLeft(found)) {
+		put(object.GetAnnotations(), helm.HookDeleteAnnotation, neverDeleted, object.SetAnnotations)
+	}
+}
+
+// conflict is the error that an object is not the release's, as Helm says it.
+func (r *renderer) conflict(mapping *meta.RESTMapping, object, found *unstructured.Unstructured) error {
+	namespace := ""
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		namespace = cmp.Or(object.GetNamespace(), r.request.Namespace)
+	}
+	is, why := found.GetAnnotations(), ""
+	for _, mark := range []struct{ key, value string }{{helmReleaseName, r.request.Release}, {helmReleaseNamespace, r.request.Namespace}} {
+		if value, there := is[mark.key]; !there {
+			why += fmt.Sprintf("; missing key %q: must be set to %q", mark.key, mark.value)
+		} else if value != mark.value {
+			why += fmt.Sprintf("; key %q must equal %q: current value is %q", mark.key, mark.value, value)
+		}
+	}
+	return fmt.Errorf("%s %q in namespace %q exists and cannot be imported into the current release: invalid ownership metadata%s",
+		object.GetKind(), object.GetName(), namespace, why)
+}

@@ -1,0 +1,137 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// ErrHookRuns says that a hook of an uninstall has not ended yet.
+var ErrHookRuns = errors.New("a hook that runs before the release is removed has not ended yet")
+
+// uninstallHooks is how far the hooks of an uninstall are. Helm begins with the first one at each
+// attempt, and deletes the Job of the attempt before: a hook that takes longer than an attempt waits
+// would never end.
+type uninstallHooks struct {
+	// again says that an earlier attempt has begun to run them.
+	again bool
+	// begun are those of this attempt.
+	begun map[string]bool
+	// runs names the hook that has not ended within this attempt; empty if there is none.
+	runs string
+}
+
+// hooksToDelete are the hooks that Helm may delete: none that runs, and none that an earlier attempt
+// has begun and that has not failed.
+func (r *uninstallClient) hooksToDelete(hooks kube.ResourceList) (kube.ResourceList, error) {
+	if r.hooks.runs != "" { // those that have succeeded must not run again in the next attempt
+		return nil, nil
+	}
+	var going kube.ResourceList
+	for _, info := range hooks {
+		if r.hooks.again && !r.hooks.begun[info.ObjectName()] {
+			found, err := clientOf(r.acting, info).Get(r.ctx, info.Name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("looking whether hook %s has run: %w", info.ObjectName(), err)
+			}
+			if err == nil && isRun(found) && Belongs(Summary{Name: r.release.Name, Namespace: r.release.Namespace}, found) && !hasFailed(found) {
+				continue
+			}
+		}
+		going = append(going, info)
+	}
+	return going, nil
+}
+
+// Create implements kube.Interface. An uninstall creates nothing but hooks.
+func (r *uninstallClient) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
+	if r.hooks.begun == nil {
+		r.hooks.begun = map[string]bool{}
+	}
+	for _, info := range resources {
+		r.hooks.begun[info.ObjectName()] = true
+	}
+	return r.Client.Create(resources, options...)
+}
+
+// GetWaiterWithOptions implements kube.InterfaceWaitOptions.
+func (r *uninstallClient) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kube.WaitOption) (kube.Waiter, error) {
+	waiter, err := r.Client.GetWaiterWithOptions(strategy, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &uninstallWaiter{waiter, r}, nil
+}
+
+// uninstallWaiter notes which hook has not ended in time.
+type uninstallWaiter struct {
+	kube.Waiter
+	of *uninstallClient
+}
+
+// WatchUntilReady implements kube.Waiter.
+func (w *uninstallWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	err := w.Waiter.WatchUntilReady(resources, timeout)
+	if err == nil {
+		return nil
+	}
+	for _, info := range resources {
+		if found, lookErr := clientOf(w.of.acting, info).Get(w.of.ctx, info.Name, metav1.GetOptions{}); lookErr == nil && !hasEnded(found) {
+			w.of.hooks.runs = objectName(info)
+		}
+	}
+	return err
+}
+
+func objectName(info *resource.Info) string {
+	return fmt.Sprintf("%s %s/%s", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name)
+}
+
+// isDeleteHook says whether an object is a hook that runs when its release is removed.
+func isDeleteHook(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(strings.Split(object.GetAnnotations()[helm.HookAnnotation], ","), func(event string) bool {
+		event = strings.ToLower(strings.TrimSpace(event))
+		return event == string(helm.HookPreDelete) || event == string(helm.HookPostDelete)
+	})
+}
+
+// isRun says whether an object is of a kind that Helm waits for as a hook.
+func isRun(object *unstructured.Unstructured) bool {
+	return object.GetKind() == "Job" || object.GetKind() == "Pod"
+}
+
+// hasEnded says whether a hook has nothing to wait for.
+func hasEnded(object *unstructured.Unstructured) bool {
+	return !isRun(object) || hasFailed(object) || hasSucceeded(object)
+}
+
+func hasSucceeded(object *unstructured.Unstructured) bool {
+	return isPhase(object, "Succeeded") || hasCondition(object, "Complete")
+}
+
+func hasFailed(object *unstructured.Unstructured) bool {
+	return isPhase(object, "Failed") || hasCondition(object, "Failed")
+}
+
+func isPhase(object *unstructured.Unstructured, phase string) bool {
+	is, _, _ := unstructured.NestedString(object.Object, "status", "phase") // what is no text is no phase
+	return object.GetKind() == "Pod" && is == phase
+}
+
+// hasCondition says whether a condition of a Job is True.
+func hasCondition(object *unstructured.Unstructured, kind string) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // what is no list has no condition
+	return object.GetKind() == "Job" && slices.ContainsFunc(conditions, func(condition any) bool {
+		fields, ok := condition.(map[string]any)
+		return ok && fields["type"] == kind && fields["status"] == "True"
+	})
+}
