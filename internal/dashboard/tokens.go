@@ -39,7 +39,7 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request, v *visitor)
 	return nil
 }
 
-// tokenOf is the token that the fields of the form ask for. Like the flags of muster token create they all may be empty, but for those that say which token it is and for how long.
+// tokenOf is the token that the fields of the form ask for. Like the flags of muster token create they all may be empty, but for those that say which token it is, for how long, and for how many: no end is one that somebody says.
 func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, error) {
 	made := &fleet.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: field("namespace"), Name: field("name")},
 		Spec: fleet.ClusterRegistrationTokenSpec{ClusterName: field("cluster"), ClientID: field("client-id"), Description: field("description")}}
@@ -47,15 +47,17 @@ func tokenOf(field func(name string) string) (*fleet.ClusterRegistrationToken, e
 		return nil, errors.New("a token has a workspace and a name")
 	}
 	ttl, err := time.ParseDuration(field("ttl"))
-	if err != nil || ttl <= 0 {
-		return nil, fmt.Errorf("%q is no time for which a token can be used, such as 24h", field("ttl"))
+	if err != nil || ttl < 0 {
+		return nil, fmt.Errorf("%q is no time for which a token can be used, such as 24h, or 0 for without end", field("ttl"))
 	}
-	made.Spec.TTL = &metav1.Duration{Duration: ttl}
-	if text := field("max"); text != "" {
-		most, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || most < 1 {
-			return nil, fmt.Errorf("%q is no number of clusters; leave it out for any number", text)
-		}
+	if ttl > 0 {
+		made.Spec.TTL = &metav1.Duration{Duration: ttl}
+	}
+	most, err := strconv.ParseInt(field("max"), 10, 32)
+	if err != nil || most < 0 {
+		return nil, fmt.Errorf("%q is no number of clusters, such as 1, or 0 for any number", field("max"))
+	}
+	if most > 0 {
 		made.Spec.MaxRegistrations = new(int32(most))
 	}
 	if text := field("labels"); text != "" {
