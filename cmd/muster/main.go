@@ -23,6 +23,6 @@ func main() {
 		name = "kubectl muster" // by which kubectl calls its plugin kubectl-muster
 	}
 	if err := cli.NewCommand(name, streams).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
-		os.Exit(1) // cobra has printed the error
+		os.Exit(cli.ExitCode(err)) // cobra has printed the error
 	}
 }

@@ -32,7 +32,8 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		Long: `muster installs the hub of a fleet, makes clusters its members, shows them and what is delivered to them, says what is wrong, and decides who is in. It asks the
 cluster to which the current context of the kubeconfig leads, or the one of --context, with the rights of its user: the hub, but for join.
 
-It ends with 0 if it did what was asked for, else with 1 and a sentence that says why. It prints no colours.`,
+It ends with 0 if it did what was asked for, else with 1 and a sentence that says why; muster get ends with 2 if it shows a part only, because you
+may not list the rest. It prints no colours.`,
 		Example:      "  muster get\n  muster explain",
 		Args:         cobra.NoArgs,
 		Version:      version.Version,

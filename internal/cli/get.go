@@ -31,6 +31,7 @@ type get struct {
 	format   *genericclioptions.PrintFlags
 	selector string
 	live     bool
+	all      bool
 }
 
 func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -40,7 +41,9 @@ func newGet(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Use:   "get [" + strings.Join(kindNames(), "|") + "] [NAME...]",
 		Short: "Show members, and what is delivered to them, in a table",
 		Long: `get shows what there is and why what is not well is not. Members are Clusters and MemberClusters, in one table; objects of a workspace are named
-WORKSPACE/NAME, those of all workspaces are shown unless --namespace says of which.`,
+WORKSPACE/NAME, those of all workspaces are shown unless --namespace says of which.
+
+It ends with 2 if it shows a part only, because you may not list the rest: MemberClusters, for example, of which a tenant of one workspace has none.`,
 		Example: `  # All members, however they were registered.
   muster get
 
@@ -62,6 +65,7 @@ WORKSPACE/NAME, those of all workspaces are shown unless --namespace says of whi
 	}
 	command.Flags().StringVarP(&g.selector, "selector", "l", "", "show only what has these labels, such as env=prod,region!=eu")
 	command.Flags().BoolVarP(&g.live, "watch", "w", false, "go on to show what changes, until Ctrl-C: on a terminal the table stays as it is now, else a line is added for each change")
+	command.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "show what is in all workspaces, which it does anyhow; not with --namespace")
 	g.format.AddFlags(command)
 	command.Flags().Lookup("output").Usage = "one of wide, " + strings.Join(g.format.AllowedFormats(), ", ")
 	complete(command, "output", cobra.FixedCompletions(append([]string{formatWide}, g.format.AllowedFormats()...), cobra.ShellCompDirectiveNoFileComp))
@@ -79,6 +83,9 @@ func (g *get) run(ctx context.Context, args []string) error {
 		}
 		args = args[1:]
 	}
+	if g.all && *g.Namespace != "" {
+		return errors.New("--all-namespaces does not go with --namespace, which says of which workspace")
+	}
 	if g.live {
 		if format := *g.format.OutputFormat; format != "" && !g.wide() {
 			return fmt.Errorf("--watch shows a table: it goes with --output wide, not with %s", format)
@@ -93,7 +100,10 @@ func (g *get) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return output(found)
+	if err := output(found); err != nil {
+		return err
+	}
+	return partly(found.refused)
 }
 
 func (g *get) wide() bool { return *g.format.OutputFormat == formatWide }
@@ -103,6 +113,8 @@ type found struct {
 	objects []client.Object
 	// lists are the kinds that the user may list.
 	lists []client.ObjectList
+	// refused is why others are not shown.
+	refused []error
 	// one says that the user asked for just one object.
 	one bool
 }
@@ -189,7 +201,7 @@ func (g *get) find(ctx context.Context, k kind, names []string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	f.lists = listed
+	f.lists, f.refused = listed, refused
 	for _, name := range names {
 		if !meant[name] {
 			refused = append(refused, fmt.Errorf("there is no %s%s among the %s%s", name, g.where(), k.name, suggestion(name, every)))

@@ -226,8 +226,16 @@ func TestGetShowsWhatAUserMaySeeAndNamesWhatNot(t *testing.T) {
 	cluster := fleetOfThree(t)
 	clusters := of(t, cluster, cluster.Account(t, "sees-clusters", "sees-clusters"))
 	out, said, err := clusters.run("get")
-	if err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: listing MemberClusters of "+cluster.Config.Host+": memberclusters.cluster.kubernetes-fleet.io is forbidden") {
+	if ExitCode(err) != exitPartly || strings.Count(out, "\n") != 3 || !strings.Contains(said, "Not shown: listing MemberClusters of "+cluster.Config.Host+": memberclusters.cluster.kubernetes-fleet.io is forbidden") {
 		t.Errorf("%v\n%s\n%s", err, out, said)
+	}
+	if out, said, err := clusters.run("get", "-o", "name"); ExitCode(err) != exitPartly || strings.Count(out, "\n") != 2 || !strings.Contains(said, "a part is not shown") {
+		t.Errorf("for a script: %v\n%s\n%s", err, out, said)
+	}
+	for args, want := range map[string]int{"get clusters": 0, "get clusters -A": 0, "get -n team-a": 0, "get mc": exitFailed, "get nothing": exitFailed, "get clusters -A -n team-a": exitFailed} {
+		if _, said, err := clusters.run(strings.Fields(args)...); ExitCode(err) != want {
+			t.Errorf("muster %s ends with %d, want %d: %s", args, ExitCode(err), want, said)
+		}
 	}
 	clusters.refused("get mc", "memberclusters.cluster.kubernetes-fleet.io is forbidden")
 

@@ -58,7 +58,11 @@ func (g *get) watch(ctx context.Context, k kind, names []string) error {
 		}
 	}
 	if out, ok := g.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
-		return g.redraw(ctx, k, names, changes, out)
+		restore, can := drawsOn(out)
+		defer restore()
+		if can {
+			return g.redraw(ctx, k, names, changes, out)
+		}
 	}
 	return g.append(ctx, k, names, changes)
 }
