@@ -3,6 +3,7 @@ package work
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,8 +20,10 @@ import (
 // ownKinds maps the kinds of this package without a request.
 func ownKinds() *meta.DefaultRESTMapper {
 	own := meta.NewDefaultRESTMapper([]schema.GroupVersion{placement.GroupVersion})
-	own.Add(placement.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
-	own.Add(placement.GroupVersion.WithKind("AppliedWork"), meta.RESTScopeRoot)
+	for kind, scope := range map[string]meta.RESTScope{"Work": meta.RESTScopeNamespace, "AppliedWork": meta.RESTScopeRoot} {
+		own.Add(placement.GroupVersion.WithKind(kind), scope)
+		own.Add(placement.GroupVersion.WithKind(kind+"List"), scope) // controller-runtime asks for its scope
+	}
 	return own
 }
 
@@ -55,7 +58,7 @@ func newMemberKinds(config *rest.Config, httpClient *http.Client) (meta.RESTMapp
 // RESTMapping implements meta.RESTMapper.
 func (m *memberKinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	owner := placement.GroupVersion.WithKind("AppliedWork")
-	if kind != owner.GroupKind() {
+	if kind.Group != owner.Group || strings.TrimSuffix(kind.Kind, "List") != owner.Kind {
 		return m.RESTMapper.RESTMapping(kind, versions...)
 	}
 	m.mu.Lock()

@@ -8,7 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
 // asked are the paths that an API server was asked for.
@@ -41,6 +44,18 @@ func (a *asked) discovery() []string {
 	return a.matching(func(path string) bool {
 		return path == "/api" || path == "/api/v1" || strings.HasPrefix(path, "/apis") && strings.Count(path, "/") <= 3
 	})
+}
+
+func TestOwnKindsAreMappedWithTheirLists(t *testing.T) {
+	for kind, want := range map[string]meta.RESTScopeName{
+		"Work": meta.RESTScopeNameNamespace, "WorkList": meta.RESTScopeNameNamespace,
+		"AppliedWork": meta.RESTScopeNameRoot, "AppliedWorkList": meta.RESTScopeNameRoot,
+	} {
+		mapping, err := ownKinds().RESTMapping(placement.GroupVersion.WithKind(kind).GroupKind(), placement.GroupVersion.Version)
+		if err != nil || mapping.Scope.Name() != want {
+			t.Errorf("%s: %+v, %v", kind, mapping, err)
+		}
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
