@@ -115,34 +115,40 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	}
 }
 
-// TestTheAgentDeletesOnlyForAReason names all that deletes on a member, and why it may.
-func TestTheAgentDeletesOnlyForAReason(t *testing.T) {
-	reasons := map[string]string{
+// TestTheAgentDeletesOnlyWithACause finds whatever deletes on a member. Only package removal may delete what was delivered; the others
+// delete what is named here.
+func TestTheAgentDeletesOnlyWithACause(t *testing.T) {
+	others := map[string]string{
 		"internal/agent/local/local.go":              "the bootstrap Secret, of a version that was read, after the agent has joined",
 		"internal/deploy/release/hookclient.go":      "a hook of a release, which makes way for the next one of its name, or goes when it has ended as its chart says",
-		"internal/deploy/release/move.go":            "the history of a release that has moved, by UID",
-		"internal/deploy/release/prune_namespace.go": "the namespace that was made for a release, by UID, when the release is removed",
-		"internal/deploy/release/replace.go":         "an object of a field that cannot be changed, by UID, as its Bundle asks for by force or by a move, if it holds no data and comes back",
 		"internal/deploy/release/remove.go":          "the history of a release, of which nothing is left or which is kept",
-		"internal/deploy/release/sweep.go":           "an object that carries the mark of a release that is removed, by UID",
 		"internal/deploy/release/uninstallclient.go": "a hook of a release whose BundleDeployment the hub has confirmed to be deleted, which makes way for the next one of its name",
-		"internal/deploy/release/upgradeclient.go":   "an object that carries the mark of a release and left it, or the release of which is removed, by UID",
-		"internal/deploy/work/remove.go":             "an object that an AppliedWork owns, by UID, when the hub confirms that the Work, or its manifest, is gone; and the AppliedWork",
+		"internal/deploy/work/remove.go":             "an AppliedWork, by UID, when nothing that it owns has to go",
+		"internal/deploy/removal/removal.go":         "it is the one way",
 	}
+	found := map[string]bool{}
 	for _, f := range goFiles(t) {
 		if !within(f.dir(), "internal/deploy") && !within(f.dir(), "internal/agent") {
 			continue
 		}
-		calls := deletions(f)
-		if len(calls) > 0 && reasons[f.name] == "" {
-			t.Errorf("%s deletes, and no reason for it is listed here", f.files.Position(calls[0].Pos()))
-		}
-		if len(calls) > 0 {
-			delete(reasons, f.name)
+		for _, call := range deletions(f) {
+			selector := call.Fun.(*ast.SelectorExpr)
+			if isOf(selector, "removal") {
+				found[f.dir()] = true
+			} else if others[f.name] == "" {
+				t.Errorf("%s deletes without a cause: use removal.Delete", f.files.Position(call.Pos()))
+			} else {
+				found[f.name] = true
+			}
 		}
 	}
-	if len(reasons) > 0 {
-		t.Errorf("nothing is deleted any more in %v", slices.Sorted(maps.Keys(reasons)))
+	for name := range others {
+		if !found[name] && name != "internal/deploy/removal/removal.go" {
+			t.Errorf("%s deletes nothing any more", name)
+		}
+	}
+	if !found["internal/deploy/release"] || !found["internal/deploy/work"] {
+		t.Errorf("removal.Delete is called in %v only", found)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // maxFailed is how many failed revisions are kept in addition to the others until one succeeds:
@@ -22,7 +24,7 @@ func (c *Cluster) sweepFailed(ctx context.Context, s Summary, manifest string) {
 	rest, err := c.ofFailed(ctx, s, manifest)
 	if err == nil {
 		var left Left
-		if left, err = c.deleteObjects(ctx, s, rest); len(left.Blocked) > 0 {
+		if left, err = c.deleteObjects(ctx, s, rest, removal.LeftRelease); len(left.Blocked) > 0 {
 			log.Info("objects of failed revisions are left", "blocked", left.Blocked)
 		}
 	}

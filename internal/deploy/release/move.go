@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // annotationCopyOf on a Secret of a history that was moved is the UID of the Secret that it was copied from.
@@ -59,7 +60,7 @@ func (c *Cluster) moveInto(ctx context.Context, s Summary, to ID, o Owner) error
 	}
 	// The newest revision names the owner, so it is deleted last.
 	for _, old := range from {
-		err := c.Kube.CoreV1().Secrets(s.History).Delete(ctx, old.secret.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.secret.UID}})
+		err := removal.Delete(ctx, c.Kube.CoreV1().Secrets(s.History).Delete, old.secret, removal.Copied)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting secret %s/%s, which was copied to namespace %s: %w", s.History, old.secret.Name, to.Namespace, err)
 		}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // removeNamespace deletes the namespace of a release with that option, if it was created for this release and holds nothing of anybody else;
@@ -48,7 +50,7 @@ func (c *Cluster) removeNamespace(ctx context.Context, s Summary) (stays string,
 	if err != nil {
 		return "", err
 	}
-	err = acting.Kube.CoreV1().Namespaces().Delete(ctx, s.Namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &found.UID}})
+	err = removal.Delete(ctx, acting.Kube.CoreV1().Namespaces().Delete, found, removal.ReleaseGone)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("deleting namespace %s of release %s: %w", s.Namespace, s, err)
 	}

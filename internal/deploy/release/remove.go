@@ -12,6 +12,8 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // Remove removes what it can of a release, and returns what is left. The history is deleted only when every object is deleted, somebody else's, or
@@ -36,9 +38,9 @@ func (c *Cluster) Remove(ctx context.Context, s Summary, o Owner) (Left, error) 
 	if own < 0 {
 		own = len(objects)
 	}
-	left, err := c.deleteObjects(ctx, s, slices.Concat(objects[:own], objects[min(own+1, len(objects)):]))
+	left, err := c.deleteObjects(ctx, s, slices.Concat(objects[:own], objects[min(own+1, len(objects)):]), removal.ReleaseGone)
 	if err == nil && left.Count == 0 && own < len(objects) {
-		left, err = c.deleteObjects(ctx, s, objects[own:own+1])
+		left, err = c.deleteObjects(ctx, s, objects[own:own+1], removal.ReleaseGone)
 	}
 	if err != nil || left.Count > 0 {
 		return left, err

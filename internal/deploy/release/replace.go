@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // goneWithin is how long an object that is replaced may take to go.
@@ -105,10 +106,8 @@ func CheckReplace(ctx context.Context, objects dynamic.ResourceInterface, s Summ
 
 // MakeWay deletes the object, and returns when it is gone.
 func (r *Replacement) MakeWay(ctx context.Context, objects dynamic.ResourceInterface) error {
-	uid, version, propagation := r.found.GetUID(), r.found.GetResourceVersion(), metav1.DeletePropagationBackground
-	err := objects.Delete(ctx, r.found.GetName(), metav1.DeleteOptions{
-		PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-	})
+	uid := r.found.GetUID()
+	err := removal.Delete(ctx, removal.Of(objects), r.found, removal.Replaced)
 	if err != nil {
 		return fmt.Errorf("replacing it because of %s: %w", r.fields, err)
 	}

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 const (
@@ -69,7 +69,7 @@ func (c *Cluster) allObjects(s Summary) ([]*unstructured.Unstructured, error) {
 }
 
 // deleteObjects deletes the objects that still carry the release's mark, and returns what is left.
-func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstructured.Unstructured) (Left, error) {
+func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstructured.Unstructured, cause removal.Cause) (Left, error) {
 	acting, err := c.As(s.ServiceAccount)
 	if err != nil {
 		return Left{}, err
@@ -77,7 +77,7 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 	var left Left
 	var mu sync.Mutex
 	workqueue.ParallelizeUntil(ctx, lookups, len(objects), func(i int) {
-		there, why := c.deleteObject(ctx, acting, s, objects[i])
+		there, why := c.deleteObject(ctx, acting, s, objects[i], cause)
 		mu.Lock()
 		defer mu.Unlock()
 		if there {
@@ -92,7 +92,9 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 }
 
 // deleteObject deletes one object, and returns whether the object is still there, and what it waits for.
-func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured) (there bool, why string) {
+func (c *Cluster) deleteObject(
+	ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured, cause removal.Cause,
+) (there bool, why string) {
 	if HasKeepPolicy(object) || outlives(object) {
 		return false, ""
 	}
@@ -109,7 +111,7 @@ func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, 
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		// The answer is not about the object: the kind is not served as the mapper believes.
 		if c.remap(mapping) {
-			return c.deleteObject(ctx, acting, s, object)
+			return c.deleteObject(ctx, acting, s, object, cause)
 		}
 		served, err := c.serves(ctx, object.GroupVersionKind().GroupKind())
 		return served || err != nil, unknown(name, err)
@@ -125,9 +127,7 @@ func (c *Cluster) deleteObject(ctx context.Context, acting *Cluster, s Summary, 
 		return true, name + ", a hook, runs still"
 	}
 	uid := found.GetUID()
-	err = at(acting, mapping, s, object).Delete(ctx, object.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-	})
+	err = removal.Delete(ctx, removal.Of(at(acting, mapping, s, object)), found, cause)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return true, fmt.Sprintf("%s cannot be deleted: %v", name, err)
 	}

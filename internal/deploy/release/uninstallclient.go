@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // uninstallClient is Helm's client for an uninstall. Objects whose kind is not served do not hold it up; failures are kept, because Helm only logs
@@ -82,7 +84,7 @@ func (r *uninstallClient) Delete(resources kube.ResourceList, policy metav1.Dele
 		if ofHook(info) {
 			continue
 		}
-		deleted, err := drop(r.ctx, r.acting, []ID{r.release}, info)
+		deleted, err := drop(r.ctx, r.acting, []ID{r.release}, info, removal.ReleaseGone)
 		if err != nil {
 			failures = append(failures, err)
 		}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // upgradeClient has an upgrade delete only what is still the release's. Helm deletes all that the
@@ -36,7 +38,7 @@ func (u *upgradeClient) Update(originals, targets kube.ResourceList, options ...
 	}
 	var failures []error
 	for _, dropped := range originals.Difference(targets) {
-		deleted, err := drop(u.ctx, u.acting, u.releases, dropped)
+		deleted, err := drop(u.ctx, u.acting, u.releases, dropped, removal.LeftRelease)
 		if err != nil {
 			failures = append(failures, err)
 		}
@@ -64,7 +66,7 @@ func (u *upgradeClient) replace(replaced kube.ResourceList, result *kube.Result,
 
 // drop deletes an object of one of the releases, unless it is another's by now or kept by an
 // annotation on the object itself.
-func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info) (deleted bool, err error) {
+func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info, cause removal.Cause) (deleted bool, err error) {
 	found, err := clientOf(acting, info).Get(ctx, info.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -74,8 +76,7 @@ func drop(ctx context.Context, acting *Cluster, of []ID, info *resource.Info) (d
 	case HasKeepPolicy(found) || !slices.ContainsFunc(of, func(id ID) bool { return Belongs(Summary{Name: id.Name, Namespace: id.Namespace}, found) }):
 		return false, nil
 	}
-	uid, background := found.GetUID(), metav1.DeletePropagationBackground
-	err = clientOf(acting, info).Delete(ctx, info.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	err = removal.Delete(ctx, removal.Of(clientOf(acting, info)), found, cause)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("deleting %s: %w", info.ObjectName(), err)
 	}

@@ -34,26 +34,26 @@ func pause(work *placement.Work) time.Duration {
 // removals are the deleted Works: since when this agent knows, and whether the hub confirmed the deletion.
 type removals struct {
 	mu     sync.Mutex
-	byName map[string]removal
+	byName map[string]pending
 }
 
-type removal struct {
+type pending struct {
 	of        types.UID
 	since     time.Time
 	confirmed bool
 }
 
 // begun returns the removal of a deleted Work, which begins with the first call.
-func (r *removals) begun(work *placement.Work, now time.Time) removal {
+func (r *removals) begun(work *placement.Work, now time.Time) pending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.byName[work.Name]; ok && known.of == work.UID {
 		return known
 	}
 	if r.byName == nil {
-		r.byName = map[string]removal{}
+		r.byName = map[string]pending{}
 	}
-	begun := removal{of: work.UID, since: now}
+	begun := pending{of: work.UID, since: now}
 	r.byName[work.Name] = begun
 	return begun
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
+	"github.com/muster-fleet/muster/internal/deploy/removal"
 )
 
 // remove deletes the objects that an AppliedWork lists, and then the AppliedWork. Kubernetes' garbage collector would do so, too, but learns of
@@ -78,9 +78,7 @@ func (c *Controller) deleteObject(
 		case len(is.owners) > 1, is.stays != goes:
 			return applied.Remaining{}, wrap(removeOwner(ctx, of, object, appliedWork.UID), "letting %s go", k)
 		}
-		err = of.Delete(ctx, one.Name, metav1.DeleteOptions{
-			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &is.uid},
-		})
+		err = removal.Delete(ctx, removal.Of(of), object, removal.WorkGone)
 	}
 	switch {
 	case err == nil:
