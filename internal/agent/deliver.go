@@ -28,7 +28,9 @@ func (s *session) deliver(ctx context.Context) {
 	var all []*deployer.Placed
 	for _, kind := range s.mode.kinds {
 		placed := deployer.NewPlaced(kind, s.placed)
-		placed.Report, placed.First = s.reportNotRunning(kind), s.deliveryDue
+		if placed.Report = s.reportNotRunning(kind); kind == deployer.Works {
+			placed.First = s.deliveryDue
+		}
 		all = append(all, placed)
 	}
 	supervisor := &deployer.Supervisor{
