@@ -28,6 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/bundle"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
@@ -76,6 +77,9 @@ credential. It ends when its standard input does, and when nothing is left to de
 
 // Main runs the command and returns the exit code.
 func Main() int {
+	if render.Asked() {
+		return render.Main()
+	}
 	if err := NewCommand().ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", deployer.Program, err)
 		return 1
@@ -88,7 +92,8 @@ func (f flags) run(ctx context.Context) error {
 		return errors.New("--namespace or env NAMESPACE is required: the namespace in which the agent runs")
 	}
 	process.SaveMemory()
-	if err := confine(os.Getenv("MEMORY_LIMIT")); err != nil {
+	memory, err := confine(os.Getenv("MEMORY_LIMIT"))
+	if err != nil {
 		return fmt.Errorf("limiting the memory of the program: %w", err)
 	}
 	log := logging.New(f.debug)
@@ -121,7 +126,7 @@ func (f flags) run(ctx context.Context) error {
 		f.lease.namespace = f.namespace
 		f.lease.holder = cmp.Or(f.lease.holder, newHolder())
 		d := &controllers{config: config, cluster: cluster, log: log, end: cancel, lease: f.lease, replies: os.Stdout}
-		d.attempts = &bundle.Attempts{Reply: d.reply, RenderTimeout: f.renderTimeout}
+		d.attempts, d.renderer = &bundle.Attempts{Reply: d.reply}, render.New(memory, f.renderTimeout)
 		return serve(logr.NewContext(ctx, log), d, first, orders)
 	case err := <-ended:
 		return errors.Join(errors.New("standard input ended before an agent said for whom to deploy"), err)

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/bundle"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/deploy/work"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/retry"
@@ -33,6 +34,7 @@ type controllers struct {
 	lease   lease
 	// attempts are shared by all runs of the Deployer.
 	attempts *bundle.Attempts
+	renderer *render.Renderer
 
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -90,7 +92,7 @@ func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
 	setIdle := func(idle bool) { d.setIdle(kind, idle) }
 	if kind == deployer.Bundles {
 		of := &bundle.Deployer{
-			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle, Attempts: d.attempts,
+			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle, Attempts: d.attempts, Renderer: d.renderer,
 			AgentIdle: func(generations map[string]int64) { d.reply(deployer.Reply{Kind: kind, Idle: generations}) },
 			Blocked:   func(blocked deployer.Blocked) { d.reply(deployer.Reply{Blocked: &blocked}) },
 		}

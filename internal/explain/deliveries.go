@@ -38,7 +38,7 @@ var deliveryCauses = []cause{
 	},
 	{
 		kinds: []string{kindBundleDeployment}, reasons: []string{"DeployerCrashed"},
-		means:  "The delivery process of the member ends on this Bundle, because a template takes too much memory or never ends.",
+		means:  "The process that renders this Bundle on the member is ended, or what deploys there ends on it, because a template takes too much memory or never ends.",
 		remedy: "Change the chart. Other Bundles are not affected, and this one is tried ever more seldom.",
 	},
 	{

@@ -2,21 +2,17 @@ package bundle
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
-	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // reasonedError is an error with the reason for a condition.
@@ -90,13 +86,13 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	if err := d.confirmNewest(ctx, of, s.deployment); err != nil {
 		return err
 	}
-	of.attempt.waits(prepareTimeout)
-	request, err := d.request(ctx, s, of.attempt.renders)
+	of.attempt.waits(turnTimeout)
+	request, hooks, err := d.request(ctx, s)
 	if err != nil {
 		return err
 	}
 	request.Before, request.Leaving = around(of, request.ID(), s.adopts)
-	request.Rendered = func() { of.attempt.waits(operationTimeout(request)) }
+	request.Rendered = func() { of.attempt.waits(operationTimeout(request, hooks)) }
 	doing := fmt.Sprintf("release %s/%s is being installed or upgraded: Helm waits for its hooks or objects", s.namespace, s.name)
 	reported := d.reportLong(ctx, name, of, s, decision{State: Deploying, Reason: doing})
 	made, err := d.Cluster.Deploy(ctx, request)
@@ -104,6 +100,9 @@ func (d *Deployer) deploy(ctx context.Context, name string, of *delivery, s obse
 	if err != nil {
 		// The history says what became of it.
 		d.rereadHistory(ctx, name, of)
+		if ended := (*render.Ended)(nil); errors.As(err, &ended) {
+			return withReason(reasonCrashed, ended)
+		}
 		if release.IsForeign(err) {
 			return withReason("ReleaseConflict", fmt.Errorf("%w: give the release of Bundle %s another name by helm.releaseName", err, name))
 		}
@@ -145,90 +144,6 @@ func (d *Deployer) rereadHistory(ctx context.Context, name string, of *delivery)
 	if found, err := d.Cluster.FindReleases(ctx, name, among...); err == nil { // else those in memory count until the next attempt
 		d.setReleases(name, of, found)
 	}
-}
-
-// request gathers what a release is deployed from, and calls renders before the chart is loaded.
-func (d *Deployer) request(ctx context.Context, s observation, renders func()) (release.Request, error) {
-	spec := s.deployment.Spec
-	content := contents.ContentName(spec.DeploymentID)
-	packed, err := d.Hub.Content(ctx, content)
-	if err != nil {
-		return release.Request{}, withReason("ContentUnreadable", fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
-	}
-	resources, err := contents.Unpack(packed)
-	if err != nil {
-		return release.Request{}, withReason("ContentRefused", err)
-	}
-	files, err := chart.Decode(resources)
-	if err != nil {
-		return release.Request{}, withReason("ContentRefused", err)
-	}
-	var archive *chart.Archive
-	if chart.Elsewhere(files, spec.Options) {
-		if err := contents.CheckChartVersion(spec.Options.Helm); err != nil {
-			return release.Request{}, withReason("ChartVersionRefused", err)
-		}
-		if archive, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
-			return release.Request{}, withReason("ChartUnreadable", err)
-		}
-	}
-	from, err := d.Cluster.ValuesFrom(ctx, spec.Options, s.namespace)
-	if err != nil {
-		return release.Request{}, withReason("ValuesInvalid", err)
-	}
-	own, err := d.values(ctx, s.deployment)
-	if err != nil {
-		return release.Request{}, withReason("ValuesInvalid", err)
-	}
-	renders()
-	fetched, err := archive.Load()
-	if err != nil {
-		return release.Request{}, withReason("ChartUnreadable", err)
-	}
-	made, values, err := chart.Build(files, fetched, naming.Release(s.deployment.Name), content, spec.Options)
-	var unsupported *chart.Unsupported
-	if errors.As(err, &unsupported) {
-		return release.Request{}, withReason(reasonMissing, err)
-	}
-	if err != nil {
-		return release.Request{}, withReason("ResourcesInvalid", err)
-	}
-	return release.Request{
-		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: made, Options: spec.Options,
-		// As with Rancher Fleet's agents, what the cluster itself has wins over what the Bundle says.
-		Values:       loader.MergeMaps(loader.MergeMaps(values, own), from),
-		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
-		UID: string(s.deployment.UID), Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
-	}, nil
-}
-
-// values are the values of a BundleDeployment, which the hub keeps in a Secret of the same name.
-func (d *Deployer) values(ctx context.Context, deployment *fleet.BundleDeployment) (map[string]any, error) {
-	var encoded []byte
-	if helm := deployment.Spec.Options.Helm; helm != nil && helm.Values != nil {
-		encoded = helm.Values.Raw
-	}
-	where := "spec.options.helm.values"
-	if deployment.Spec.ValuesHash != "" {
-		where = "secret " + deployment.Namespace + "/" + deployment.Name + " on the hub"
-		secret, err := d.Hub.Secret(ctx, deployment.Name)
-		if err != nil {
-			return nil, fmt.Errorf("reading the values in %s: %s", where, d.Hub.Explain(err))
-		}
-		if contents.ValuesHash(secret.Data) != deployment.Spec.ValuesHash {
-			return nil, fmt.Errorf("the values in %s are not those that spec.valuesHash announces: waiting for the hub to write them", where)
-		}
-		encoded = secret.Data[fleet.KeyValues]
-	}
-	values := map[string]any{}
-	if len(encoded) == 0 {
-		return values, nil
-	}
-	if err := json.Unmarshal(encoded, &values); err != nil {
-		// The error of the parser may quote what it could not parse.
-		return nil, fmt.Errorf("%s holds no JSON object", where)
-	}
-	return values, nil
 }
 
 // explainConflict names the Bundle or release to which a conflicting object belongs.

@@ -3,11 +3,8 @@ package bundle
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	helm "helm.sh/helm/v4/pkg/chart/v2"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
@@ -15,11 +12,11 @@ import (
 )
 
 const (
-	// turnTimeout is how long a deployment may wait for those that are rendered alone.
+	// turnTimeout is how long a chart may wait for its turn to be rendered, and for the API server.
 	turnTimeout = time.Hour
 	// prepareTimeout is how long reading a deployment and fetching its chart may take.
 	prepareTimeout = 10 * time.Minute
-	// RenderTimeout is how long a chart may take to be rendered; a template ends only with the process.
+	// RenderTimeout is how long a chart may take to be rendered, in a process of its own.
 	RenderTimeout = 3 * time.Minute
 	// uninstallTimeout is how long an uninstall may take, with all hooks.
 	uninstallTimeout = time.Hour
@@ -33,14 +30,11 @@ const (
 // suspects work alone.
 type Attempts struct {
 	// Reply sends a reply to the agent.
-	Reply func(deployer.Reply)
-	// RenderTimeout is how long a chart may take to be rendered.
-	RenderTimeout time.Duration
-
+	Reply    func(deployer.Reply)
 	mu       sync.Mutex
 	suspects map[string]deployer.Suspect
-	// alone is locked by a suspect while it is compared or its chart is rendered, and read-locked by
-	// the others. No lock is held while something is downloaded or removed, or a hook runs.
+	// alone is locked by a suspect while it is looked at and compared, and read-locked by the others.
+	// No lock is held while something is downloaded, rendered or removed, or a hook runs.
 	alone sync.RWMutex
 }
 
@@ -84,8 +78,7 @@ func versionOf(deployment *fleet.BundleDeployment) (uid string, generation int64
 type attempt struct {
 	of     *Attempts
 	action deployer.Action
-	// lock waits for this one's turn, free lets others have theirs; both may be called twice.
-	lock, free func()
+	free   func()
 }
 
 // begin waits until the deployment may be worked on.
@@ -94,22 +87,9 @@ func (a *Attempts) begin(name string, deployment *fleet.BundleDeployment) *attem
 	if a.suspected(name) {
 		lock, free = a.alone.Lock, a.alone.Unlock
 	}
-	one := &attempt{of: a, action: deployer.Action{Name: name}}
+	lock()
+	one := &attempt{of: a, action: deployer.Action{Name: name}, free: sync.OnceFunc(free)}
 	one.action.UID, one.action.Generation = versionOf(deployment)
-	held := false
-	one.lock = func() {
-		if !held {
-			lock()
-			held = true
-		}
-	}
-	one.free = func() {
-		if held {
-			held = false
-			free()
-		}
-	}
-	one.lock()
 	one.extend(prepareTimeout)
 	return one
 }
@@ -119,14 +99,6 @@ func (a *attempt) extend(within time.Duration) {
 	a.action.Within = within
 	action := a.action
 	a.of.Reply(deployer.Reply{Begun: &action})
-}
-
-// renders waits until the chart may be loaded and rendered, and sets the deadline for that.
-func (a *attempt) renders() {
-	a.extend(turnTimeout)
-	a.lock()
-	a.action.Rendered = false
-	a.extend(a.of.RenderTimeout)
 }
 
 // waits sets the deadline for what waits for others: a download, the API server, a hook.
@@ -149,24 +121,12 @@ func (a *attempt) end(state State) {
 }
 
 // operationTimeout is how long Helm may take after rendering: each hook, the objects, and a rollback may each take the timeout.
-func operationTimeout(r release.Request) time.Duration {
-	operation := time.Duration(hooks(r.Chart)+2) * r.Timeout()
+func operationTimeout(r release.Request, hooks int) time.Duration {
+	operation := time.Duration(hooks+2) * r.Timeout()
 	if r.Options.Helm != nil && r.Options.Helm.Atomic {
 		operation *= 2
 	}
 	return operation + margin
-}
-
-// hooks is how many hooks a chart has at most.
-func hooks(chart *helm.Chart) int {
-	count := 0
-	for _, template := range chart.Templates {
-		count += strings.Count(string(template.Data), "helm.sh/hook")
-	}
-	for _, dependency := range chart.Dependencies() {
-		count += hooks(dependency)
-	}
-	return count
 }
 
 // reconcileName reconciles one name of the queue.

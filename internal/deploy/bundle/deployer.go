@@ -21,6 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
@@ -52,6 +53,8 @@ type Deployer struct {
 	AgentIdle func(map[string]int64)
 	// Pauses are those of production if nil.
 	Pauses *Pauses
+	// Renderer renders charts.
+	Renderer *render.Renderer
 	// Attempts report what is being worked on.
 	Attempts *Attempts
 	// Blocked is called with what keeps releases from being removed, when that changes.

@@ -112,3 +112,26 @@ spec:
 		t.Errorf("the hook ran again: %v", err)
 	}
 }
+
+func TestHookWithTheNumberOfItsRevisionGoesOn(t *testing.T) {
+	r := newRig(t)
+	binary := testkube.Build(t, deployer.Program)
+	first := r.program(binary, r.cluster.Config.Host)
+	r.deploy("web", fleet.BundleDeploymentOptions{}, chartOf()...)
+	numbered := strings.Replace(hook.Content, `annotations: {`, `annotations: {revision: "{{ .Release.Revision }}", `, 1)
+	r.place("web", fleet.BundleDeploymentOptions{}, chartOf(file("templates/hook.yaml", numbered))...)
+	uid := r.underWay()
+	r.check(first.Process.Signal(syscall.SIGKILL))
+	<-first.exited
+	r.program(binary, r.cluster.Config.Host)
+	r.revision("3", "pending-upgrade")
+	r.until("web", fleet.StateWaitApplied, "Helm waits for its hooks")
+	if again := r.underWay(); again != uid {
+		t.Fatal("the hook is started again")
+	}
+	r.complete()
+	r.until("web", fleet.StateReady)
+	if again := r.underWay(); again != uid {
+		t.Error("the hook ran twice")
+	}
+}

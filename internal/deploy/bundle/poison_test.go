@@ -157,3 +157,31 @@ func TestASuspectThatIsRemovedHoldsNoOtherUp(t *testing.T) {
 	}
 	r.complete()
 }
+
+func TestTheEndOfARenderingEndsNothingElse(t *testing.T) {
+	t.Setenv("MEMORY_LIMIT", fmt.Sprint(256<<20))
+	r := newRigAlone(t)
+	p := r.program(testkube.Build(t, deployer.Program), r.cluster.Config.Host, "--render-timeout=5s")
+	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
+	uid := r.underWay()
+	for name, template := range map[string]string{
+		"much":    `{{ repeat 600000000 "x" }}`,
+		"endless": `{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}`,
+	} {
+		r.place(name, fleet.BundleDeploymentOptions{}, file("Chart.yaml", "apiVersion: v2\nname: bad\nversion: 1.0.0\n"),
+			file("templates/bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndata:\n  key: "+template+"\n"))
+	}
+	r.until("much", fleet.StateErrApplied, "it ran out of memory, of which it has 128 MiB", "give the agent more memory")
+	r.until("endless", fleet.StateErrApplied, "it was not done with that after 5s")
+	r.deploy("other", fleet.BundleDeploymentOptions{}, configMap("other", "one"))
+	if again := r.underWay(); again != uid {
+		t.Error("the hook of another Bundle was started again")
+	}
+	r.complete()
+	r.until("web", fleet.StateReady)
+	select {
+	case err := <-p.exited:
+		t.Errorf("the deployer ended: %v", err)
+	default:
+	}
+}

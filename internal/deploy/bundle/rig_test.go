@@ -28,6 +28,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/render"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -35,6 +36,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if render.Asked() {
+		os.Exit(render.Main())
+	}
 	flag.Parse()
 	_ = flag.Set("test.parallel", "3") // tests wait more than they compute; the flag exists
 	os.Exit(testkube.Main(m))
@@ -231,6 +235,7 @@ func (r *rig) startOn(cluster *release.Cluster) *running {
 	r.t.Helper()
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, AgentIdle: func(map[string]int64) {}}
+	d.Renderer = render.New(render.LeastMemory, RenderTimeout)
 	d.Attempts = &Attempts{Reply: func(deployer.Reply) {}}
 	d.Attempts.SetSuspects(r.suspects)
 	d.Blocked = func(b deployer.Blocked) {

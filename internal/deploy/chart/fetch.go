@@ -64,11 +64,11 @@ func isURL(chart string) bool {
 
 // Archive is a chart that was fetched and is not loaded yet.
 type Archive struct {
-	data []byte
-	// from is where it was fetched.
-	from string
-	// incomplete says that the chart is deployed without what it lacks.
-	incomplete bool
+	Data []byte
+	// From is where it was fetched.
+	From string
+	// Incomplete says that the chart is deployed without what it lacks.
+	Incomplete bool
 }
 
 // Fetch gets the archive of the chart that the options mean. A version that is empty or a range is
@@ -90,7 +90,7 @@ func (f *Fetcher) Fetch(ctx context.Context, options fleet.HelmOptions) (*Archiv
 	if err != nil {
 		return nil, fmt.Errorf("fetching chart %s: %w", from, err)
 	}
-	return &Archive{data: packed, from: from, incomplete: options.DisableDependencyUpdate}, nil
+	return &Archive{Data: packed, From: from, Incomplete: options.DisableDependencyUpdate}, nil
 }
 
 // Load loads the chart and notes the digest of the archive in it. There is no chart in no archive.
@@ -98,16 +98,16 @@ func (a *Archive) Load() (*helm.Chart, error) {
 	if a == nil {
 		return nil, nil
 	}
-	made, err := loadArchive(a.data)
+	made, err := loadArchive(a.Data)
 	if err != nil {
-		return nil, fmt.Errorf("loading chart %s: %w", a.from, err)
+		return nil, fmt.Errorf("loading chart %s: %w", a.From, err)
 	}
 	made.Raw = nil // see load
 	if made.Metadata.Annotations == nil {
 		made.Metadata.Annotations = map[string]string{}
 	}
-	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(a.data)
-	return made, complete(made, a.incomplete)
+	made.Metadata.Annotations[annotationDigest] = "sha256:" + naming.Digest(a.Data)
+	return made, complete(made, a.Incomplete)
 }
 
 // loadArchive loads a chart whose files cost a parser no more than those of a Bundle may.

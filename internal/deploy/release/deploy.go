@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/render"
 )
 
 const (
@@ -41,9 +42,11 @@ type Request struct {
 	Before *Summary
 	// Leaving are the Bundle's releases elsewhere that go when this one is deployed. It takes over what it has in common with them.
 	Leaving []Summary
-	// Chart and Values are what is deployed. Deploy annotates the chart.
+	// Chart and Values are what is deployed. Deploy annotates the chart, and has its templates
+	// rendered by Render.
 	Chart  *chart.Chart
 	Values map[string]any
+	Render func(context.Context, render.Templates, render.Lookup) (map[string]string, error)
 	// Agent says that this is the agent's own release, which a user may have installed.
 	Agent bool
 	// Rendered is called when the templates are rendered and Deploy waits for the API server; it may be
@@ -150,6 +153,8 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 			r.Rendered()
 		}
 	}}
+	templates := &templates{ctx: ctx, configuration: configuration, acting: acting, request: r, past: was}
+	configuration.CustomTemplateFuncs = render.Stubs(templates.render)
 	after := &renderer{ctx: ctx, cluster: c, acting: acting, request: r}
 	configuration.KubeClient = &upgradeClient{hookClient: hooks, releases: was.namesOf(r.ID()), after: after}
 	var made *helm.Release
@@ -159,7 +164,7 @@ func (c *Cluster) Deploy(ctx context.Context, r Request) (Summary, error) {
 		made, err = upgrade(ctx, configuration, r, after)
 	}
 	if err != nil {
-		return Summary{}, tooLarge(r, err)
+		return Summary{}, tooLarge(r, cmp.Or(templates.err, err))
 	}
 	is := Summary{
 		Name: made.Name, Namespace: made.Namespace, Version: made.Version, DeployedAt: made.Info.LastDeployed, History: r.Namespace, Deployed: true,

@@ -52,16 +52,24 @@ const (
 	runEnded
 )
 
-// resume returns the hooks of those attempts that were cut off and deployed the same.
-func (p past) resume(r Request) (hooks []*helm.Hook) {
+// attempts are the newest revisions that were cut off and deployed the same, the newest first.
+func (p past) attempts(r Request) (revisions []*helm.Release) {
 	for _, revision := range p.cutOff {
 		if revision.Chart == nil || revision.Chart.Metadata == nil {
-			return hooks
+			return revisions
 		}
 		was := revision.Chart.Metadata.Annotations
 		if was[annotationDeploymentID] != r.DeploymentID || was[annotationSyncGeneration] != strconv.FormatInt(r.Options.ForceSyncGeneration, 10) {
-			return hooks
+			return revisions
 		}
+		revisions = append(revisions, revision)
+	}
+	return revisions
+}
+
+// resume returns the hooks of the attempts that were cut off.
+func (p past) resume(r Request) (hooks []*helm.Hook) {
+	for _, revision := range p.attempts(r) {
 		hooks = append(hooks, revision.Hooks...)
 	}
 	return hooks

@@ -16,14 +16,26 @@ type past struct {
 	// fresh says that the release has to be installed: none was deployed, or the newest is
 	// uninstalled.
 	fresh bool
-	// failed is how many revisions have failed.
-	failed int
+	// failed is how many revisions have failed, newest the number of the newest revision.
+	failed, newest int
 	// former is the name that the objects bear of a release that was renamed and not deployed
 	// since.
 	former string
 	// cutOff are the newest revisions, the newest first, if the deployer ended while it deployed
 	// them.
 	cutOff []*helm.Release
+}
+
+// revision is the number that the templates of the next revision see: that of the first attempt if
+// the last ones were cut off, because a hook may have the number in its name.
+func (p past) revision(r Request) int {
+	switch attempts := p.attempts(r); {
+	case p.fresh:
+		return 1 // as with Helm
+	case len(attempts) > 0:
+		return attempts[len(attempts)-1].Version
+	}
+	return p.newest + 1
 }
 
 // Descriptions of revisions that were pending when a deployer began.
@@ -54,6 +66,7 @@ func recoverHistory(configuration *action.Configuration, name string) (past, err
 			p.former = ""
 		}
 		wasCutOff := false
+		p.newest = revision.Version
 		switch status := revision.Info.Status; {
 		case status == common.StatusDeployed, status == common.StatusSuperseded:
 			p.last = revision

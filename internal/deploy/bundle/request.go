@@ -1,0 +1,110 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/deploy/render"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// request gathers what a release is deployed from, and how many hooks it has at most.
+func (d *Deployer) request(ctx context.Context, s observation) (release.Request, int, error) {
+	spec := s.deployment.Spec
+	content := contents.ContentName(spec.DeploymentID)
+	packed, err := d.Hub.Content(ctx, content)
+	if err != nil {
+		return release.Request{}, 0, withReason("ContentUnreadable", fmt.Errorf("reading Content %s on the hub: %s", content, d.Hub.Explain(err)))
+	}
+	resources, err := contents.Unpack(packed)
+	if err != nil {
+		return release.Request{}, 0, withReason("ContentRefused", err)
+	}
+	files, err := chart.Decode(resources)
+	if err != nil {
+		return release.Request{}, 0, withReason("ContentRefused", err)
+	}
+	var archive *chart.Archive
+	if chart.Elsewhere(files, spec.Options) {
+		if err := contents.CheckChartVersion(spec.Options.Helm); err != nil {
+			return release.Request{}, 0, withReason("ChartVersionRefused", err)
+		}
+		if archive, err = d.charts.Fetch(ctx, *spec.Options.Helm); err != nil {
+			return release.Request{}, 0, withReason("ChartUnreadable", err)
+		}
+	}
+	from, err := d.Cluster.ValuesFrom(ctx, spec.Options, s.namespace)
+	if err != nil {
+		return release.Request{}, 0, withReason("ValuesInvalid", err)
+	}
+	own, err := d.values(ctx, s.deployment)
+	if err != nil {
+		return release.Request{}, 0, withReason("ValuesInvalid", err)
+	}
+	input := render.Input{
+		Files: files, Archive: archive, Options: spec.Options, Name: naming.Release(s.deployment.Name), Content: content, Own: own, From: from,
+	}
+	loaded, err := d.Renderer.Load(ctx, input)
+	if err != nil {
+		return release.Request{}, 0, loadError(err)
+	}
+	return release.Request{
+		Bundle: s.deployment.Name, Workspace: s.deployment.Labels[fleet.LabelBundleNamespace], Release: s.name, Namespace: s.namespace, Chart: loaded.Chart, Options: spec.Options,
+		Values: loaded.Values,
+		Render: func(ctx context.Context, with render.Templates, lookUp render.Lookup) (map[string]string, error) {
+			return d.Renderer.Render(ctx, input, with, lookUp)
+		},
+		DeploymentID: spec.DeploymentID, Commit: s.deployment.Labels[fleet.LabelCommit], Member: d.Member,
+		Version: s.deployment.ResourceVersion, Agent: isAgent(s.deployment),
+	}, loaded.Hooks, nil
+}
+
+// loadError is an error of a chart that cannot be loaded, with its reason.
+func loadError(err error) error {
+	var unsupported *chart.Unsupported
+	var ended *render.Ended
+	switch {
+	case errors.As(err, &unsupported):
+		return withReason(reasonMissing, err)
+	case errors.As(err, &ended):
+		return withReason(reasonCrashed, err)
+	case errors.Is(err, render.ErrArchive):
+		return withReason("ChartUnreadable", err)
+	}
+	return withReason("ResourcesInvalid", err)
+}
+
+// values are the values of a BundleDeployment, which the hub keeps in a Secret of the same name.
+func (d *Deployer) values(ctx context.Context, deployment *fleet.BundleDeployment) (map[string]any, error) {
+	var encoded []byte
+	if helm := deployment.Spec.Options.Helm; helm != nil && helm.Values != nil {
+		encoded = helm.Values.Raw
+	}
+	where := "spec.options.helm.values"
+	if deployment.Spec.ValuesHash != "" {
+		where = "secret " + deployment.Namespace + "/" + deployment.Name + " on the hub"
+		secret, err := d.Hub.Secret(ctx, deployment.Name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the values in %s: %s", where, d.Hub.Explain(err))
+		}
+		if contents.ValuesHash(secret.Data) != deployment.Spec.ValuesHash {
+			return nil, fmt.Errorf("the values in %s are not those that spec.valuesHash announces: waiting for the hub to write them", where)
+		}
+		encoded = secret.Data[fleet.KeyValues]
+	}
+	values := map[string]any{}
+	if len(encoded) == 0 {
+		return values, nil
+	}
+	if err := json.Unmarshal(encoded, &values); err != nil {
+		// The error of the parser may quote what it could not parse.
+		return nil, fmt.Errorf("%s holds no JSON object", where)
+	}
+	return values, nil
+}

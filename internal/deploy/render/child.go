@@ -1,0 +1,177 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/muster-fleet/muster/internal/deploy/chart"
+)
+
+// Command is the first argument of a process that renders; the second is its memory in bytes.
+const Command = "render-one-chart"
+
+// Asked says whether this process is one that renders.
+func Asked() bool { return len(os.Args) == 3 && os.Args[1] == Command }
+
+// Main is a process that renders, and returns its exit code.
+func Main() int {
+	memory, err := strconv.ParseUint(os.Args[2], 10, 64)
+	if err == nil {
+		err = confine(memory)
+	}
+	if err == nil {
+		err = serve(os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// serve reads one request and answers it.
+func serve(in io.Reader, out io.Writer) error {
+	from, to := json.NewDecoder(in), json.NewEncoder(out)
+	asked := request{}
+	if err := from.Decode(&asked); err != nil {
+		return fmt.Errorf("reading what to render: %w", err)
+	}
+	made, values, failed := load(asked.Input)
+	if failed != nil {
+		return to.Encode(message{Failed: failed})
+	}
+	if asked.Templates == nil {
+		loaded, err := outline(made, values)
+		if err != nil {
+			return to.Encode(message{Failed: &failure{Text: err.Error()}})
+		}
+		return to.Encode(message{Loaded: loaded})
+	}
+	files, err := render(made, *asked.Templates, func(of lookup) (answer, error) {
+		var found answer
+		if err := to.Encode(message{Lookup: &of}); err != nil {
+			return found, err
+		}
+		return found, from.Decode(&found)
+	})
+	if err != nil {
+		return to.Encode(message{Failed: &failure{Text: err.Error()}})
+	}
+	return to.Encode(message{Files: files})
+}
+
+// load builds the chart of an input, and its values.
+func load(input Input) (*helm.Chart, map[string]any, *failure) {
+	fetched, err := input.Archive.Load()
+	if err != nil {
+		return nil, nil, &failure{Text: err.Error(), Archive: true}
+	}
+	made, values, err := chart.Build(input.Files, fetched, input.Name, input.Content, input.Options)
+	if err != nil {
+		failed := &failure{Text: err.Error()}
+		errors.As(err, &failed.Unsupported)
+		return nil, nil, failed
+	}
+	// As with Rancher Fleet's agents, what the cluster itself has wins over what the Bundle says.
+	return made, loader.MergeMaps(loader.MergeMaps(values, input.Own), input.From), nil
+}
+
+// outline is a chart without its templates, its files and its dependencies, but for definitions.
+func outline(made *helm.Chart, values map[string]any) (*Loaded, error) {
+	loaded := &Loaded{Values: values, Hooks: hooks(made)}
+	// That sets values of dependencies in the values of the chart.
+	if err := chartutil.ProcessDependencies(made, clone(values)); err != nil {
+		return nil, fmt.Errorf("chart dependencies processing failed: %w", err)
+	}
+	flat := &helm.Chart{Metadata: made.Metadata, Lock: made.Lock, Values: made.Values}
+	for _, definition := range made.CRDObjects() {
+		name := definition.Name
+		if below := strings.TrimPrefix(definition.Filename, made.Name()+"/"); below != name {
+			name = "crds/" + below
+		}
+		flat.Files = append(flat.Files, &common.File{Name: name, Data: definition.File.Data})
+	}
+	addStubs(flat, made, "")
+	loaded.Chart = flat
+	return loaded, nil
+}
+
+// clone is a deep copy of values.
+func clone(values map[string]any) map[string]any {
+	text, err := json.Marshal(values)
+	copied := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(text, &copied)
+	}
+	if err != nil {
+		return values // they came as JSON
+	}
+	return copied
+}
+
+// addStubs gives a flat chart a stub for each template of a chart and its dependencies.
+func addStubs(flat, of *helm.Chart, dir string) {
+	for _, one := range of.Templates {
+		name := path.Join(dir, one.Name)
+		if of.Metadata.Type == "library" || strings.HasPrefix(path.Base(name), "_") {
+			continue
+		}
+		text := fmt.Sprintf("{{ %s %q }}", stub, path.Join(flat.Name(), name))
+		flat.Templates = append(flat.Templates, &common.File{Name: name, Data: []byte(text)})
+	}
+	for _, dependency := range of.Dependencies() {
+		addStubs(flat, dependency, path.Join(dir, "charts", dependency.Name()))
+	}
+}
+
+// hooks is how many hooks a chart has at most.
+func hooks(made *helm.Chart) int {
+	count := 0
+	for _, one := range made.Templates {
+		count += strings.Count(string(one.Data), "helm.sh/hook")
+	}
+	for _, dependency := range made.Dependencies() {
+		count += hooks(dependency)
+	}
+	return count
+}
+
+// render renders all templates as Helm does.
+func render(made *helm.Chart, with Templates, look func(lookup) (answer, error)) (map[string]string, error) {
+	if err := chartutil.ProcessDependencies(made, with.Values); err != nil {
+		return nil, fmt.Errorf("chart dependencies processing failed: %w", err)
+	}
+	values, err := util.ToRenderValuesWithSchemaValidation(made, with.Values, with.Release, with.Capabilities, with.NoSchema)
+	if err != nil {
+		return nil, err
+	}
+	templates := engine.Engine{EnableDNS: with.EnableDNS, CustomTemplateFuncs: template.FuncMap{
+		"lookup": func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+			found, err := look(lookup{apiVersion, kind, namespace, name})
+			if err != nil {
+				return nil, err
+			}
+			if found.Failed != "" {
+				return map[string]any{}, errors.New(found.Failed)
+			}
+			object := map[string]any{}
+			return object, utiljson.Unmarshal(found.Object, &object) // with whole numbers as they are
+		},
+	}}
+	return templates.Render(made, values)
+}

@@ -1,0 +1,275 @@
+// Package render loads and renders the charts of Bundles in processes of their own: a template that
+// never ends, or that makes very much, ends such a process and nothing else.
+//
+// Its invariant: the process gets what it needs over its standard input, and has neither credentials
+// nor a connection. What templates look up is looked up by the one that started it, with the rights
+// of the Bundle.
+package render
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/deploy/chart"
+	"github.com/muster-fleet/muster/internal/process"
+)
+
+const (
+	// mebibyte is what limits are said in.
+	mebibyte = 1 << 20
+	// maxOutput is how much a process may answer: a release that is larger would not fit into the
+	// history by far.
+	maxOutput = 16 * mebibyte
+	// LeastMemory is what a process needs: Go counts its heap by 64 MiB, and has some more.
+	LeastMemory = 128 * mebibyte
+	// pair is from how much memory on there are two processes at a time.
+	pair = 384 * mebibyte
+	// stub is the function by which a template of the loaded chart takes its rendered text.
+	stub = "musterRendered"
+)
+
+// Input is what a chart is made of.
+type Input struct {
+	Files   chart.Files
+	Archive *chart.Archive
+	Options fleet.BundleDeploymentOptions
+	// Name and Content name a chart that is made up.
+	Name, Content string
+	// Own and From are the values over those of the Bundle's files, From over Own.
+	Own, From map[string]any
+}
+
+// Templates is what templates are rendered with.
+type Templates struct {
+	Values       map[string]any
+	Release      common.ReleaseOptions
+	Capabilities *common.Capabilities
+	EnableDNS    bool
+	// NoSchema says that values are not checked.
+	NoSchema bool
+}
+
+// Loaded is a chart without what it is rendered from: its templates are calls of the stub.
+type Loaded struct {
+	Chart  *helm.Chart
+	Values map[string]any
+	// Hooks is how many hooks the chart has at most.
+	Hooks int
+}
+
+// Lookup is the function lookup of templates.
+type Lookup = func(apiVersion, kind, namespace, name string) (map[string]any, error)
+
+// Ended is the end of a process at a limit.
+type Ended struct{ cause string }
+
+// Error says which limit, and what to do.
+func (e *Ended) Error() string {
+	return fmt.Sprintf("the process of muster-deployer that renders this Bundle was ended: %s: look for a template that makes very much or never ends, "+
+		"or give the agent more memory", e.cause)
+}
+
+// Renderer starts processes, a few at a time.
+type Renderer struct {
+	// Memory is how much each may take in bytes, Timeout how long.
+	Memory  uint64
+	Timeout time.Duration
+	slots   chan struct{}
+}
+
+// New returns a Renderer whose processes take that much memory together.
+func New(memory uint64, timeout time.Duration) *Renderer {
+	slots := 1
+	if memory >= pair {
+		slots = 2
+	}
+	return &Renderer{Memory: max(LeastMemory, memory/uint64(slots)), Timeout: timeout, slots: make(chan struct{}, slots)}
+}
+
+// request is the first line that a process gets.
+type request struct {
+	Input Input
+	// Templates is nil if the chart is only loaded.
+	Templates *Templates
+}
+
+// message is a line of the process.
+type message struct {
+	Lookup *lookup           `json:",omitempty"`
+	Loaded *Loaded           `json:",omitempty"`
+	Files  map[string]string `json:",omitempty"`
+	Failed *failure          `json:",omitempty"`
+}
+
+type lookup struct{ APIVersion, Kind, Namespace, Name string }
+
+// answer is the answer to a lookup.
+type answer struct {
+	Object json.RawMessage
+	Failed string
+}
+
+// failure is an error of the chart.
+type failure struct {
+	Text string
+	// Unsupported is set for an error of that kind.
+	Unsupported *chart.Unsupported
+	// Archive says that the archive could not be loaded.
+	Archive bool
+}
+
+// ErrArchive is the error of an archive that cannot be loaded.
+var ErrArchive = errors.New("the archive cannot be loaded")
+
+func (f *failure) err() error {
+	switch {
+	case f.Unsupported != nil:
+		return f.Unsupported
+	case f.Archive:
+		return &archiveError{f.Text}
+	}
+	return errors.New(f.Text)
+}
+
+type archiveError struct{ text string }
+
+func (e *archiveError) Error() string        { return e.text }
+func (e *archiveError) Is(target error) bool { return target == ErrArchive }
+
+// Load loads a chart.
+func (r *Renderer) Load(ctx context.Context, input Input) (*Loaded, error) {
+	last, err := r.run(ctx, request{Input: input}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return last.Loaded, nil
+}
+
+// Render renders the templates of a chart, by their full names.
+func (r *Renderer) Render(ctx context.Context, input Input, templates Templates, lookUp Lookup) (map[string]string, error) {
+	last, err := r.run(ctx, request{Input: input, Templates: &templates}, lookUp)
+	if err != nil {
+		return nil, err
+	}
+	return last.Files, nil
+}
+
+// run runs one process, and returns its last message.
+func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*message, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the program that renders charts: %w", err)
+	}
+	command := exec.Command(path, Command, strconv.FormatUint(r.Memory, 10))
+	command.Env = []string{} // nothing that leads to a cluster
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a process that renders: %w", err)
+	}
+	out, answers, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a process that renders: %w", err)
+	}
+	defer func() { _ = out.Close() }() // it was read
+	said := &tail{}
+	command.Stdout, command.Stderr = answers, said
+	exited := process.Start(command, func() {})
+	_ = answers.Close() // the process has its own
+	if command.Process == nil {
+		return nil, fmt.Errorf("starting a process that renders: %w", <-exited)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() }) // it may have ended by itself
+	last, err := converse(asked, in, out, lookUp)
+	stop()
+	_, _ = in.Close(), command.Process.Kill() // it has nothing more to say
+	exit := <-exited
+	switch {
+	case err == nil && last.Failed != nil:
+		return nil, last.Failed.err()
+	case err == nil:
+		return last, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, &Ended{fmt.Sprintf("it was not done with that after %s", r.Timeout)}
+	case errors.Is(err, errTooMuch):
+		return nil, &Ended{fmt.Sprintf("the chart makes more than %d MiB", maxOutput/mebibyte)}
+	case strings.Contains(said.String(), "out of memory"):
+		return nil, &Ended{fmt.Sprintf("it ran out of memory, of which it has %d MiB", r.Memory/mebibyte)}
+	}
+	return nil, &Ended{fmt.Sprintf("%v (%v)", exit, err)}
+}
+
+var errTooMuch = errors.New("too much output")
+
+// converse sends a request, answers lookups, and returns the last message.
+func converse(asked request, in io.Writer, out io.Reader, lookUp Lookup) (*message, error) {
+	to, from := json.NewEncoder(in), json.NewDecoder(&limited{out, maxOutput})
+	if err := to.Encode(asked); err != nil {
+		return nil, err
+	}
+	for {
+		said := &message{}
+		if err := from.Decode(said); err != nil {
+			return nil, err
+		}
+		if said.Lookup == nil {
+			return said, nil
+		}
+		of := said.Lookup
+		object, err := lookUp(of.APIVersion, of.Kind, of.Namespace, of.Name)
+		found := answer{}
+		if err == nil {
+			found.Object, err = json.Marshal(object)
+		}
+		if err != nil {
+			found.Failed = err.Error()
+		}
+		if err := to.Encode(found); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// limited ends an output that is too long.
+type limited struct {
+	io.Reader
+	left int
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if l.left -= n; l.left < 0 {
+		return 0, errTooMuch
+	}
+	return n, err
+}
+
+// tail keeps the beginning of what a process says of its end.
+type tail struct{ bytes.Buffer }
+
+func (t *tail) Write(p []byte) (int, error) {
+	if left := 4096 - t.Len(); left > 0 {
+		t.Buffer.Write(p[:min(left, len(p))])
+	}
+	return len(p), nil
+}

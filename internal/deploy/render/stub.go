@@ -1,0 +1,11 @@
+package render
+
+import "text/template"
+
+// Stubs are the functions that the templates of a loaded chart call. The first call renders them all.
+func Stubs(rendered func() (map[string]string, error)) template.FuncMap {
+	return template.FuncMap{stub: func(name string) (string, error) {
+		files, err := rendered()
+		return files[name], err
+	}}
+}
