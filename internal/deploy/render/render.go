@@ -213,10 +213,21 @@ func (r *Renderer) run(ctx context.Context, asked request, lookUp Lookup) (*mess
 		return nil, &Ended{fmt.Sprintf("it was not done with that after %s", r.Timeout)}
 	case errors.Is(err, errTooMuch):
 		return nil, &Ended{fmt.Sprintf("the chart makes more than %d MiB", maxOutput/mebibyte)}
-	case strings.Contains(said.String(), "out of memory"):
+	case outOfMemory(said.String()):
 		return nil, &Ended{fmt.Sprintf("it ran out of memory, of which it has %d MiB", r.Memory/mebibyte)}
 	}
-	return nil, &Ended{fmt.Sprintf("%v (%v)", exit, err)}
+	return nil, &Ended{fmt.Sprintf("%v (%v): %.300s", exit, err, said)}
+}
+
+// outOfMemory says whether what a process said at its end means that it got no more memory. Go's runtime
+// cannot always say so: a thread is not started, or a part of the heap is not there.
+func outOfMemory(said string) bool {
+	for _, text := range []string{"out of memory", "cannot allocate memory", "newosproc", "segmentation violation"} {
+		if strings.Contains(said, text) {
+			return true
+		}
+	}
+	return false
 }
 
 var errTooMuch = errors.New("too much output")
