@@ -73,7 +73,7 @@ func claimOf(indent string) string {
 	return strings.NewReplacer("^", indent).Replace(`^apiVersion: v1
 ^kind: PersistentVolumeClaim
 ^metadata: {name: data}
-^spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+^spec: {storageClassName: "", volumeName: store-data, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
 `)
 }
 
@@ -96,6 +96,18 @@ kubectl -n clusters wait bundles.fleet.cattle.io store-data --for=condition=Read
 `
 }
 
+// volume is what the claim is bound to.
+const volume = `kubectl apply -f - <<'END'
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: store-data}
+spec:
+  capacity: {storage: 1Mi}
+  accessModes: [ReadWriteOnce]
+  hostPath: {path: /var/lib/store-data, type: DirectoryOrCreate}
+END
+`
+
 // held names what holds data on the member, with UIDs.
 const held = `kubectl -n store get persistentvolumeclaim/data secret/password shelf/top --no-headers -o ` + columns + `
 kubectl get customresourcedefinition shelves.example.com --no-headers -o ` + columns
@@ -112,6 +124,9 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 	)
 	deployed := func(message string) error {
 		return errors.Join(e.expect(ctx, e.one, running, message+" 1"), e.expect(ctx, e.hub, ready, "True"))
+	}
+	if _, err := e.sh(ctx, e.one, volume); err != nil {
+		return "", err
 	}
 	if _, err := e.sh(ctx, e.hub, e.store(one, "releaseName: store")); err != nil {
 		return "", err
@@ -157,6 +172,6 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 			return "", fmt.Errorf("%s, and of\n%s\nthere is\n%s\n%v", step.name, before, after, err)
 		}
 	}
-	_, err = e.sh(ctx, e.one, "kubectl delete customresourcedefinition shelves.example.com && kubectl delete namespace store --timeout=60s")
+	_, err = e.sh(ctx, e.one, "kubectl delete customresourcedefinition shelves.example.com && kubectl delete namespace store --timeout=60s && kubectl delete persistentvolume store-data")
 	return "nine changes in " + seconds(began), err
 }
