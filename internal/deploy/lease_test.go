@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +18,30 @@ import (
 // server is an API server with Leases that may be away.
 type server struct {
 	*fake.Clientset
+	mu     sync.Mutex
 	away   bool
 	writes []time.Time
+}
+
+// written is when the Lease was written.
+func (s *server) written() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.writes)
+}
+
+// setAway cuts the holder off from the API server, or ends that.
+func (s *server) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
 }
 
 func newServer() *server {
 	s := &server{Clientset: fake.NewClientset()}
 	s.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if s.away {
 			return true, nil, errors.New("the API server is away")
 		}
@@ -58,11 +77,12 @@ func TestLeaseIsWrittenOnceInFifteenSeconds(t *testing.T) {
 		}
 		<-acquired
 		time.Sleep(time.Hour)
-		if n := len(s.writes); n < 170 || n > 241 {
+		writes := s.written()
+		if n := len(writes); n < 170 || n > 241 {
 			t.Errorf("%d writes in an hour", n)
 		}
-		for i := 1; i < len(s.writes); i++ {
-			if apart := s.writes[i].Sub(s.writes[i-1]); apart < 15*time.Second || apart > 21*time.Second {
+		for i := 1; i < len(writes); i++ {
+			if apart := writes[i].Sub(writes[i-1]); apart < 15*time.Second || apart > 21*time.Second {
 				t.Fatalf("two writes are %s apart", apart)
 			}
 		}
@@ -84,8 +104,9 @@ func TestHolderThatCannotRenewGivesUpBeforeAnotherTakesTheLease(t *testing.T) {
 			}
 			<-acquired
 			time.Sleep(time.Minute + offset)
-			s.away = true // for the holder, which may be cut off from the API server that others reach
-			last, cut := s.writes[len(s.writes)-1], time.Now()
+			s.setAway(true) // for the holder, which may be cut off from the API server that others reach
+			writes, cut := s.written(), time.Now()
+			last := writes[len(writes)-1]
 			at := <-lost
 			if end := last.Add(leaseDuration); !at.Before(end) {
 				t.Errorf("cut off %s after a write, it gives up %s after the end of its Lease", cut.Sub(last), at.Sub(end))

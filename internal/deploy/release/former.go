@@ -5,6 +5,8 @@ import (
 
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
 // Former are the objects of earlier revisions that the release has no more, without hooks and without objects with a keep policy.
@@ -18,7 +20,7 @@ func (c *Cluster) Former(s Summary, now []*unstructured.Unstructured) ([]*unstru
 		known[identity(object)] = true
 	}
 	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool {
-		return known[identity(object)] || HasKeepPolicy(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
+		return known[identity(object)] || applied.Keeps(object) || object.GetAnnotations()[helm.HookAnnotation] != ""
 	}), nil
 }
 

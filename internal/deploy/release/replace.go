@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
@@ -22,11 +20,6 @@ import (
 
 // goneWithin is how long an object that is replaced may take to go.
 const goneWithin = 30 * time.Second
-
-// neverReplaced are the kinds that are never replaced: deleting such an object deletes what it holds.
-var neverReplaced = []schema.GroupKind{
-	{Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}, {Kind: "PersistentVolume"}, crdKind,
-}
 
 // unchangeable is how the API server says that a field keeps its value as long as the object lives.
 var unchangeable = regexp.MustCompile(`immutable|may not change|may not be changed|cannot change|updates to .+ forbidden|may not change fields other than`)
@@ -58,11 +51,11 @@ func deletesClaims(object *unstructured.Unstructured) bool {
 // whyKept says why an object may not be deleted to be created again; "" if it may.
 func whyKept(s Summary, found, manifest *unstructured.Unstructured) string {
 	switch kind := found.GroupVersionKind().GroupKind(); {
-	case slices.Contains(neverReplaced, kind):
+	case applied.HoldsData(kind):
 		return "what a " + kind.Kind + " holds would go with it"
 	case !Belongs(s, found):
 		return "it is not of release " + s.String() + " any more"
-	case HasKeepPolicy(found) || HasKeepPolicy(manifest):
+	case applied.Keeps(found) || applied.Keeps(manifest):
 		return "it has the annotation helm.sh/resource-policy: keep"
 	case deletesClaims(found):
 		return "its claims would go with it (persistentVolumeClaimRetentionPolicy.whenDeleted: Delete)"

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +94,7 @@ func (c *Cluster) deleteObjects(ctx context.Context, s Summary, objects []*unstr
 func (c *Cluster) deleteObject(
 	ctx context.Context, acting *Cluster, s Summary, object *unstructured.Unstructured, cause removal.Cause,
 ) (there bool, why string) {
-	if HasKeepPolicy(object) || outlives(object) {
+	if applied.Keeps(object) || outlives(object) {
 		return false, ""
 	}
 	name := named(s, object)
@@ -119,7 +118,7 @@ func (c *Cluster) deleteObject(
 		return false, ""
 	case err != nil:
 		return true, unknown(name, err)
-	case HasKeepPolicy(found) || !Belongs(s, found):
+	case applied.Keeps(found) || !Belongs(s, found):
 		return false, ""
 	case found.GetDeletionTimestamp() != nil:
 		return true, waitsFor(name, found)
@@ -160,11 +159,6 @@ func unknown(name string, err error) string {
 		return ""
 	}
 	return fmt.Sprintf("%s cannot be looked up: %v", name, err)
-}
-
-// HasKeepPolicy says whether an object stays by its own policy.
-func HasKeepPolicy(object *unstructured.Unstructured) bool {
-	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
 
 // Belongs says whether an object carries the annotations of a release.
