@@ -39,6 +39,10 @@ func (f fixture) elsewhere(clientID string) *elsewhere {
 	var workspace corev1.Namespace
 	f.check(f.get(&workspace, "", f.workspace))
 	f.change(&workspace, func() { metav1.SetMetaDataLabel(&workspace.ObjectMeta, "muster/placement", "true") })
+	f.t.Cleanup(func() { // placements of later tests on this control plane would pick the Cluster
+		optOut := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"muster/placement":null}}}`))
+		_ = f.Patch(context.Background(), &workspace, optOut) // the control plane may be gone
+	})
 	_, values := f.token("new-token", "")
 	e := &elsewhere{
 		fixture: f, on: fixture{Client: cluster.Client(f.t), t: f.t, cluster: cluster},
