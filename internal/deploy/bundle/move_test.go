@@ -320,14 +320,19 @@ func TestAMoveThatFailsHalfwayIsTakenBack(t *testing.T) {
 	r.untilRemoved(run, "one")
 }
 
-// lasting carries out so many writes, and none after that, as if the process ended there.
-type lasting struct {
-	http.RoundTripper
+// writes are those that a process has left before it ends.
+type writes struct {
 	left  atomic.Int32
 	spent atomic.Bool
 }
 
-func (l *lasting) RoundTrip(request *http.Request) (*http.Response, error) {
+// lasting carries out the writes that are left, and none after that.
+type lasting struct {
+	http.RoundTripper
+	*writes
+}
+
+func (l lasting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && request.URL.Query().Get("dryRun") == "" && l.left.Add(-1) < 0 {
 		l.spent.Store(true)
 		return nil, errors.New("cut off")
@@ -363,13 +368,10 @@ func (r *rig) cutOffMoves(end string) {
 	run.stop()
 	moved := 0
 	for whole := false; moved < most && !whole; moved++ {
-		connection := &lasting{}
+		connection := &writes{}
 		connection.left.Store(int32(moved))
 		r.place(name(moved), releaseName(fmt.Sprintf("two-%d", moved), r.target), resources(moved)...)
-		cut := r.startOn(r.reach(func(next http.RoundTripper) http.RoundTripper {
-			connection.RoundTripper = next
-			return connection
-		}))
+		cut := r.startOn(r.reach(func(next http.RoundTripper) http.RoundTripper { return lasting{next, connection} }))
 		r.eventually("it is cut off, or ready", func() error {
 			whole = contents.StateOf(r.get(name(moved))) == fleet.StateReady
 			if !whole && !connection.spent.Load() {
