@@ -168,8 +168,12 @@ func dataSurvives(ctx context.Context, e *env) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", step.name, err)
 		}
-		if after, err := e.sh(ctx, e.one, held); err != nil || after != before {
-			return "", fmt.Errorf("%s, and of\n%s\nthere is\n%s\n%v", step.name, before, after, err)
+		after, err := e.sh(ctx, e.one, held)
+		if err != nil {
+			return "", fmt.Errorf("%s, and then: %w", step.name, err)
+		}
+		if after != before {
+			return "", fmt.Errorf("%s, and of\n%s\nthere is\n%s", step.name, before, after)
 		}
 	}
 	_, err = e.sh(ctx, e.one, "kubectl delete customresourcedefinition shelves.example.com && kubectl delete namespace store --timeout=60s && kubectl delete persistentvolume store-data")

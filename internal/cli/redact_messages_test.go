@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,7 +94,7 @@ func TestWhatAnAPIServerSaysOfInvalidObjectsGivesAwayNoValues(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, way, said)
 			}
 			if logged, err := json.Marshal(map[string]string{"error": err.Error()}); err != nil || strings.Contains(scrub(string(logged)), planted) {
-				t.Errorf("%s, %s, in a log: %s", name, way, scrub(fmt.Sprintf("%s", logged)))
+				t.Errorf("%s, %s, in a log: %s", name, way, scrub(string(logged)))
 			}
 		}
 	}

@@ -421,7 +421,7 @@ func TestAMoveEndsWhereSomebodyDeletesTheHistoryOfTheReleaseBefore(t *testing.T)
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"), held)
 	run.stop()
 	r.renewReport() // the release is of an earlier membership
-	run = r.start()
+	r.start()
 	r.place("web", fleet.BundleDeploymentOptions{DefaultNamespace: other}, configMap("web", "one"))
 	r.until("web", fleet.StateErrApplied, "is not removed yet")
 	r.check(r.kube.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(r.target), client.MatchingLabels{"owner": "helm", "name": "web"}))

@@ -18,17 +18,17 @@ import (
 type Cause string
 
 const (
-	// WorkGone: an AppliedWork owns the object; the hub has confirmed that the Work is deleted, or has it not any
+	// WorkGone says that an AppliedWork owns the object; the hub has confirmed that the Work is deleted, or has it not any
 	// more, or the member leaves, and no other Work of the placement has it.
 	WorkGone Cause = "WorkGone"
-	// ReleaseGone: the object carries the mark of a release; the hub has confirmed that the BundleDeployment is
+	// ReleaseGone says that the object carries the mark of a release; the hub has confirmed that the BundleDeployment is
 	// deleted, or the release has moved, or the member leaves.
 	ReleaseGone Cause = "ReleaseGone"
-	// LeftRelease: the object carries the mark of a release, the revision of which that was deployed has it not.
+	// LeftRelease says that the object carries the mark of a release, the revision of which that was deployed has it not.
 	LeftRelease Cause = "LeftRelease"
-	// Replaced: a field of the object cannot be changed; it holds no data, may be created again, and is.
+	// Replaced says that a field of the object cannot be changed; it holds no data, may be created again, and is.
 	Replaced Cause = "Replaced"
-	// Copied: the object is a revision of a release, which was copied to where the history belongs.
+	// Copied says that the object is a revision of a release, which was copied to where the history belongs.
 	Copied Cause = "Copied"
 )
 

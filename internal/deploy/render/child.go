@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,5 +174,5 @@ func render(made *helm.Chart, with Templates, look func(lookup) (answer, error))
 			return object, utiljson.Unmarshal(found.Object, &object) // with whole numbers as they are
 		},
 	}}
-	return templates.Render(made, values)
+	return templates.RenderWithContext(context.Background(), made, values)
 }
