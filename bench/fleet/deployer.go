@@ -302,7 +302,7 @@ func reported(work *unstructured.Unstructured) (generation int64) {
 	return generation
 }
 
-// claim adds the finalizer by which a Work waits until its objects are removed.
+// claim adds the finalizer that keeps a Work until its objects are removed.
 func (p *program) claim(work *unstructured.Unstructured) error {
 	return p.patchWork(work, map[string]any{
 		"finalizers":  append(work.GetFinalizers(), placement.FinalizerWork),

@@ -21,6 +21,12 @@ func Keeps(object *unstructured.Unstructured) bool {
 	return object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
 
+// The conditions of a Job that has ended.
+const (
+	JobComplete = "Complete"
+	JobFailed   = "Failed"
+)
+
 // IsJob says whether a kind is that of Jobs.
 func IsJob(kind schema.GroupKind) bool { return kind == schema.GroupKind{Group: "batch", Kind: "Job"} }
 
@@ -29,4 +35,19 @@ func IsJob(kind schema.GroupKind) bool { return kind == schema.GroupKind{Group: 
 func Passes(object *unstructured.Unstructured) bool {
 	after, _, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
 	return after != nil && err == nil && IsJob(object.GroupVersionKind().GroupKind())
+}
+
+// EndOf says how a Job has ended, Complete or Failed; empty if it has not, or if the object is none.
+func EndOf(object *unstructured.Unstructured) string {
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil || !IsJob(object.GroupVersionKind().GroupKind()) {
+		return ""
+	}
+	for _, condition := range conditions {
+		fields, _ := condition.(map[string]any)
+		if kind := fields["type"]; fields["status"] == "True" && (kind == JobComplete || kind == JobFailed) {
+			return kind.(string)
+		}
+	}
+	return ""
 }

@@ -71,7 +71,7 @@ func TestHookThatOutlivesItsRelease(t *testing.T) {
 
 func TestHooksThatHaveEnded(t *testing.T) {
 	job := func(condition string) map[string]any {
-		return map[string]any{"kind": "Job", "status": map[string]any{"conditions": []any{
+		return map[string]any{"apiVersion": "batch/v1", "kind": "Job", "status": map[string]any{"conditions": []any{
 			map[string]any{"type": "Suspended", "status": "False"}, map[string]any{"type": condition, "status": "True"},
 		}}}
 	}
@@ -82,7 +82,7 @@ func TestHooksThatHaveEnded(t *testing.T) {
 		object        map[string]any
 		ended, failed bool
 	}{
-		"a Job that nobody has begun": {map[string]any{"kind": "Job"}, false, false},
+		"a Job that nobody has begun": {map[string]any{"apiVersion": "batch/v1", "kind": "Job"}, false, false},
 		"a Job about to succeed":      {job("SuccessCriteriaMet"), false, false},
 		"a Job about to fail":         {job("FailureTarget"), false, false},
 		"a Job that has succeeded":    {job("Complete"), true, false},

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/muster-fleet/muster/internal/deploy/applied"
 )
 
 // ErrHookRuns says that a hook of an uninstall has not ended yet.
@@ -115,23 +117,14 @@ func hasEnded(object *unstructured.Unstructured) bool {
 }
 
 func hasSucceeded(object *unstructured.Unstructured) bool {
-	return isPhase(object, "Succeeded") || hasCondition(object, "Complete")
+	return isPhase(object, "Succeeded") || applied.EndOf(object) == applied.JobComplete
 }
 
 func hasFailed(object *unstructured.Unstructured) bool {
-	return isPhase(object, "Failed") || hasCondition(object, "Failed")
+	return isPhase(object, "Failed") || applied.EndOf(object) == applied.JobFailed
 }
 
 func isPhase(object *unstructured.Unstructured, phase string) bool {
 	is, _, _ := unstructured.NestedString(object.Object, "status", "phase") // what is no text is no phase
 	return object.GetKind() == "Pod" && is == phase
-}
-
-// hasCondition says whether a condition of a Job is True.
-func hasCondition(object *unstructured.Unstructured, kind string) bool {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // what is no list has no condition
-	return object.GetKind() == "Job" && slices.ContainsFunc(conditions, func(condition any) bool {
-		fields, ok := condition.(map[string]any)
-		return ok && fields["type"] == kind && fields["status"] == "True"
-	})
 }

@@ -2,7 +2,7 @@
 // and by the UID of the object that was looked at.
 //
 // Its invariant: a cause is a fact, of which the caller has made sure, and an object that has taken the
-// place of the one that was looked at is not deleted. Hooks are deleted by Helm, of a release that is
+// place of the one that was looked at is not deleted. Helm itself deletes the hooks of a release that is
 // deployed or removed.
 package removal
 

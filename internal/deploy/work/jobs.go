@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,8 +26,6 @@ const (
 	maxOthers = 100
 	// endedUnseen is the end of a Job that nobody saw.
 	endedUnseen = "Unseen"
-	// jobFailed is the condition of a Job that has failed.
-	jobFailed = "Failed"
 )
 
 // run is what is known of the Job that a manifest has made.
@@ -37,21 +34,6 @@ type run struct {
 	UID  types.UID `json:"uid"`
 	// Ended is Complete, Failed, or empty while nobody has seen the end.
 	Ended string `json:"ended,omitempty"`
-}
-
-// endOf is how a Job has ended; empty if it runs.
-func endOf(object *unstructured.Unstructured) string {
-	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	if err != nil {
-		return ""
-	}
-	for _, one := range conditions {
-		c, _ := one.(map[string]any)
-		if c["status"] == string(metav1.ConditionTrue) && (c["type"] == "Complete" || c["type"] == jobFailed) {
-			return c["type"].(string)
-		}
-	}
-	return ""
 }
 
 // over says how a Job that is not there has ended, and whether its manifest has had its run. Somebody

@@ -64,7 +64,7 @@ func summarize(object *unstructured.Unstructured) summary {
 		fieldDigest: applied.FieldDigest(object, fieldOwner), contentDigest: applied.ContentDigest(object),
 	}
 	if r.passes = applied.Passes(object); r.passes {
-		r.ended = endOf(object)
+		r.ended = applied.EndOf(object)
 	}
 	r.stays = stayOf(object)
 	var newest metav1.Time

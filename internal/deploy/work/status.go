@@ -138,7 +138,7 @@ func (s manifestStatus) available() conditionValue {
 	switch {
 	case s.outcome.failed():
 		return conditionValue{metav1.ConditionFalse, reasonNotApplied, "it is not applied"}
-	case s.outcome.ran == jobFailed:
+	case s.outcome.ran == applied.JobFailed:
 		return conditionValue{metav1.ConditionFalse, reasonFailed, "the Job failed, and is gone; change it to have it run again"}
 	case s.outcome.ran != "":
 		return conditionValue{metav1.ConditionTrue, reasonAvailable, "the Job has run"}
