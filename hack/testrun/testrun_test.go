@@ -166,8 +166,8 @@ func TestOnlyTheRaceDetectorTakesWhatTheProgramsAreNotCompiledWith(t *testing.T)
 		flags             []string
 		args, environment string
 	}{
-		"without it": {[]string{"-timeout=40m"}, "test -json -ldflags=-s -trimpath -timeout=40m a b", "CGO_ENABLED=0"},
-		"with it":    {[]string{"-timeout=40m", "-race"}, "test -json -ldflags=-s -timeout=40m -race a b", ""},
+		"without it": {[]string{"-timeout=40m"}, "test -json -ldflags=-s -vet=off -trimpath -timeout=40m a b", "CGO_ENABLED=0"},
+		"with it":    {[]string{"-timeout=40m", "-race"}, "test -json -ldflags=-s -vet=off -timeout=40m -race a b", ""},
 	} {
 		args, environment := job{flags: row.flags, packages: []string{"a", "b"}}.command()
 		if got := strings.Join(args, " "); got != row.args || strings.Join(environment, " ") != row.environment {

@@ -7,12 +7,15 @@ package testkube
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,9 +33,13 @@ import (
 // startTimeout is how long a control plane may take on a busy machine.
 const startTimeout = 2 * time.Minute
 
-// thrift are variables of control planes in tests, which are many on few processors: each uses one of them, so that none spins while others work, and collects
-// garbage seldom while it is small. Benchmarks measure control planes as they are.
-var thrift = []string{"GOMAXPROCS=1", "GOGC=800", "GOMEMLIMIT=700MiB"}
+// garbage is how many percent a heap grows before a test collects the garbage, and each program that
+// it starts: there is more memory than processor time. Benchmarks measure programs as they are.
+const garbage = 400
+
+// thrift are further variables of control planes in tests, which are many on few processors: each
+// uses one of them, so that none spins while others work.
+var thrift = []string{"GOMAXPROCS=1", "GOMEMLIMIT=1500MiB"}
 
 // Cluster is a running control plane.
 type Cluster struct {
@@ -90,6 +97,11 @@ func entryOf(name string) *entry {
 // from TestMain: os.Exit(testkube.Main(m)).
 func Main(m *testing.M, stop ...func()) int {
 	defer stopAll()
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" {
+		debug.SetGCPercent(garbage)
+		_ = os.Setenv("GOGC", strconv.Itoa(garbage)) // no name and no value is invalid here
+	}
 	code := m.Run()
 	for _, running := range stop {
 		running()

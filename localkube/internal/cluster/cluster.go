@@ -197,7 +197,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.spawn(component.APIServer, c.apiserverFlags()); err != nil {
 		return err
 	}
-	config, err := c.restConfig("admin")
+	config, err := c.restConfig(admin)
 	if err != nil {
 		return err
 	}
@@ -270,8 +270,8 @@ func (c *Cluster) watch(ctx context.Context) error {
 	}
 }
 
-func (c *Cluster) restConfig(certificate string) (*rest.Config, error) {
-	config, err := c.kubeconfig(certificate)
+func (c *Cluster) restConfig(who string) (*rest.Config, error) {
+	config, err := c.kubeconfig(who)
 	if err != nil {
 		return nil, err
 	}

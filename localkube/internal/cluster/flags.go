@@ -54,6 +54,7 @@ func (c *Cluster) apiserverFlags() []string {
 		"--tls-cert-file=" + c.pki.cert("apiserver"),
 		"--tls-private-key-file=" + c.pki.key("apiserver"),
 		"--client-ca-file=" + c.pki.cert("ca"),
+		"--token-auth-file=" + c.pki.tokens(),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.pki.key("service-account"),
 		"--service-account-signing-key-file=" + c.pki.key("service-account"),

@@ -8,32 +8,45 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig returns a configuration that holds its certificates itself, so
-// that the file can be copied away.
-func (c *Cluster) kubeconfig(certificate string) (*clientcmdapi.Config, error) {
+// kubeconfig returns a configuration that holds its credential itself, so that
+// the file can be copied away.
+func (c *Cluster) kubeconfig(who string) (*clientcmdapi.Config, error) {
 	ca, err := os.ReadFile(c.pki.cert("ca"))
 	if err != nil {
 		return nil, fmt.Errorf("making a kubeconfig: %w", err)
 	}
-	cert, err := os.ReadFile(c.pki.cert(certificate))
+	credential, err := c.credential(who)
 	if err != nil {
 		return nil, fmt.Errorf("making a kubeconfig: %w", err)
 	}
-	key, err := os.ReadFile(c.pki.key(certificate))
-	if err != nil {
-		return nil, fmt.Errorf("making a kubeconfig: %w", err)
-	}
-	name, user := c.dir.Name, c.dir.Name+"-"+certificate
+	name, user := c.dir.Name, c.dir.Name+"-"+who
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.state.url(), CertificateAuthorityData: ca}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	config.AuthInfos[user] = credential
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
 	config.CurrentContext = name
 	return config, nil
 }
 
+// credential is the administrator's token, or the certificate of a component.
+func (c *Cluster) credential(who string) (*clientcmdapi.AuthInfo, error) {
+	if who == admin {
+		token, err := c.pki.ensureToken()
+		return &clientcmdapi.AuthInfo{Token: token}, err
+	}
+	cert, err := os.ReadFile(c.pki.cert(who))
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(c.pki.key(who))
+	if err != nil {
+		return nil, err
+	}
+	return &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}, nil
+}
+
 func (c *Cluster) writeKubeconfigs() error {
-	files := map[string]string{"admin": c.dir.Kubeconfig()}
+	files := map[string]string{admin: c.dir.Kubeconfig()}
 	users := []string{"controller-manager", "scheduler"}
 	if c.real != nil {
 		users = append(users, "kubelet", "kube-proxy")
@@ -41,8 +54,8 @@ func (c *Cluster) writeKubeconfigs() error {
 	for _, user := range users {
 		files[user] = c.dir.file("pki", user+".kubeconfig")
 	}
-	for certificate, path := range files {
-		config, err := c.kubeconfig(certificate)
+	for user, path := range files {
+		config, err := c.kubeconfig(user)
 		if err != nil {
 			return err
 		}
@@ -62,7 +75,7 @@ func (c *Cluster) writeKubeconfigs() error {
 
 // mergeKubeconfig adds the cluster to a file that may hold others.
 func (c *Cluster) mergeKubeconfig(path string) error {
-	add, err := c.kubeconfig("admin")
+	add, err := c.kubeconfig(admin)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,11 @@ import (
 	"time"
 )
 
-const certificateLife = 10 * 365 * 24 * time.Hour
+const (
+	certificateLife = 10 * 365 * 24 * time.Hour
+	// admin is the user of the kubeconfig that a person gets.
+	admin = "admin"
+)
 
 // authority signs certificates. There are three, so that a client certificate
 // which the cluster signs on request opens neither etcd nor the host node.
@@ -44,13 +48,15 @@ type pki struct {
 func (p pki) cert(name string) string { return filepath.Join(p.dir, name+".crt") }
 func (p pki) key(name string) string  { return filepath.Join(p.dir, name+".key") }
 
+// tokens is the file that tells the API server whose the tokens are.
+func (p pki) tokens() string { return filepath.Join(p.dir, "tokens.csv") }
+
 // certificates lists what each authority signs.
 func (p pki) certificates() map[string][]subject {
 	return map[string][]subject{
 		"ca": {
 			{file: "apiserver", commonName: "kube-apiserver", addresses: []string{loopback, p.address, firstServiceAddress},
 				names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}},
-			{file: "admin", commonName: "localkube-admin", organization: "system:masters"},
 			{file: "host-node", commonName: "localkube-host-node", organization: "system:masters"},
 			{file: "controller-manager", commonName: "system:kube-controller-manager"},
 			{file: "scheduler", commonName: "system:kube-scheduler"},
@@ -95,6 +101,22 @@ func (p pki) ensure(now time.Time) error {
 		return err
 	}
 	return writeFile(marker, nil)
+}
+
+// ensureToken returns the token of the administrator, which is made once. The API server verifies a
+// client certificate with each request, which costs more than many a request; a token is compared.
+func (p pki) ensureToken() (string, error) {
+	path := filepath.Join(p.dir, admin+".token")
+	token, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		token = []byte(rand.Text())
+		err = writeFile(path, token)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the token of the administrator: %w", err)
+	}
+	line := fmt.Sprintf("%s,localkube-admin,localkube-admin,system:masters\n", token)
+	return string(token), writeFile(p.tokens(), []byte(line))
 }
 
 func (p pki) makeAuthority(name string, now time.Time) (authority, error) {
