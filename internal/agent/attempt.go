@@ -15,9 +15,16 @@ import (
 )
 
 // try asks the hub whether it accepts the stored credential, and if that is refused, and the hub had issued it in exchange for a token of the user's, whether
-// it accepts that token.
+// it accepts that token. Before that the agent tries to come back by its key.
 func (a *Agent) try(ctx context.Context, o observation, in State) outcome {
 	stored := a.tryAddresses(ctx, o, o.stored, in)
+	if stored.result == refused && a.mode.exchanges && o.stored.Reconnect != "" && ctx.Err() == nil {
+		back := a.comeBack(ctx, o, in)
+		if back.result == accepted {
+			return back
+		}
+		stored.message += "; " + back.message
+	}
 	if stored.result == accepted || stored.result == unreachable || o.given == nil || ctx.Err() != nil {
 		return stored
 	}

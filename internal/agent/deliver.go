@@ -53,11 +53,14 @@ func (s *session) deliver(ctx context.Context) {
 }
 
 // features are what the hub may ask of this agent, which takes the program that delivers.
-func (s *session) features() []string {
-	if _, err := os.Stat(s.delivery.Path); err != nil && s.delivery.Simulation == nil || s.delivery.Off {
-		return nil
+func (s *session) features() (features []string) {
+	if s.mode.exchanges {
+		features = append(features, clusterv1beta1.FeatureReconnect)
 	}
-	return s.mode.features
+	if _, err := os.Stat(s.delivery.Path); err != nil && s.delivery.Simulation == nil || s.delivery.Off {
+		return features
+	}
+	return append(features, s.mode.features...)
 }
 
 // watchPlaced watches what is placed, and logs once that it cannot.

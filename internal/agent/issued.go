@@ -58,16 +58,9 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 	if !adoptable(issued, before.Account(), before.Sequence) && !(i.mode.exchanges && exchangeable(issued, before.Account())) {
 		return nil
 	}
-	tokens, err := i.key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
+	next, err := i.mode.open(i.key, issued, before)
 	if err != nil {
 		return err
-	}
-	next := before
-	if next.Token, next.Sequence, next.Reconnect = tokens.Token, issued.Sequence, tokens.Reconnect; next.Account() != issued.AccountUID {
-		return errors.New("it is that of another account")
-	}
-	if claims := credential.ClaimsOf(next.Token); i.mode.exchanges && (claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
-		return fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
 	}
 	tried, err := hubclient.NewSession(next, i.hub.Target().Trust, i.clock)
 	if err != nil {
@@ -83,9 +76,30 @@ func (i *issuedCredentials) adopt(ctx context.Context) error {
 		}
 	})
 	if err == nil {
-		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(tokens.Token).Expires)
+		i.log.Info("credential renewed by the hub", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
 	}
 	return err
+}
+
+// open returns the credential that the hub has issued to the agent's key after another one.
+func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCredential, before hubclient.Credential) (hubclient.Credential, error) {
+	tokens, err := key.OpenTokens(credential.Renewal{AccountUID: issued.AccountUID, Sequence: issued.Sequence}, issued.Sealed)
+	if err != nil {
+		return before, err
+	}
+	next := before
+	if next.Token, next.Sequence = tokens.Token, issued.Sequence; next.Account() != issued.AccountUID {
+		return before, errors.New("it is that of another account")
+	}
+	if claims := credential.ClaimsOf(next.Token); m.exchanges && (claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
+		return before, fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
+	}
+	// What the hub issues while the agent of a MemberCluster is away comes without such a token, and
+	// the one before counts still.
+	if tokens.Reconnect != "" || !m.exchanges || next.Account() != before.Account() {
+		next.Reconnect = tokens.Reconnect
+	}
+	return next, nil
 }
 
 // adoptable says whether an agent takes an issued credential in the place of the one that it has. It does not if its own is older than the one that was in use

@@ -23,6 +23,7 @@ const issuedType corev1.SecretType = "muster/member-credential"
 // The keys of that Secret, beside token and ca.crt, which is the CA that the user's Secret has given, so that it may be deleted.
 const (
 	keySequence        = "sequence"
+	keyReconnect       = "reconnectToken"
 	keyMember          = "memberClusterName"
 	keyMemberNamespace = "memberNamespace"
 	// keyServers are the addresses at which this is the same hub: the configured one and the one in use.
@@ -31,7 +32,7 @@ const (
 
 // issuedSecret is the form in which a credential that the hub issued is stored, with what was configured then.
 func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) *corev1.Secret {
-	return &corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: naming.MemberAgentCredentialSecret, Namespace: m.member.Namespace}, Type: issuedType,
 		Data: map[string][]byte{
 			corev1.ServiceAccountTokenKey: []byte(c.Token), keySequence: []byte(strconv.FormatInt(c.Sequence, 10)),
@@ -39,13 +40,17 @@ func (m *membership) issuedSecret(c hubclient.Credential, given *corev1.Secret) 
 			corev1.ServiceAccountRootCAKey: []byte(m.givenCA(given)),
 		},
 	}
+	if c.Reconnect != "" {
+		secret.Data[keyReconnect] = []byte(c.Reconnect)
+	}
+	return secret
 }
 
 // exchangedCredential reads what issuedSecret has written, but for the address.
 func exchangedCredential(secret *corev1.Secret) (hubclient.Credential, error) {
 	sequence, err := strconv.ParseInt(string(secret.Data[keySequence]), 10, 64)
 	c := hubclient.Credential{
-		Token: string(secret.Data[corev1.ServiceAccountTokenKey]), Sequence: sequence,
+		Token: string(secret.Data[corev1.ServiceAccountTokenKey]), Sequence: sequence, Reconnect: string(secret.Data[keyReconnect]),
 		Cluster: string(secret.Data[keyMember]), MemberNamespace: string(secret.Data[keyMemberNamespace]),
 	}
 	if secret.Type != issuedType || err != nil || sequence < 1 || c.Account() == "" {
@@ -89,7 +94,7 @@ func (m *membership) observeIssued(o *observation, secret *corev1.Secret) {
 		given := o.stored
 		o.given = &given
 	}
-	o.stored.Token, o.stored.Sequence = issued.Token, issued.Sequence
+	o.stored.Token, o.stored.Sequence, o.stored.Reconnect = issued.Token, issued.Sequence, issued.Reconnect
 	o.credential, o.source = object{version: o.credential.version + "/" + version}, name
 }
 

@@ -187,6 +187,9 @@ func TestAnAgentOfKubeFleetIsIssuedNothing(t *testing.T) {
 	if err := f.get(&corev1.ServiceAccount{}, m.namespaceName(), naming.MemberServiceAccount); !apierrors.IsNotFound(err) {
 		t.Errorf("reading an account for it: %v", err)
 	}
+	if err := f.get(&corev1.ServiceAccount{}, m.namespaceName(), naming.MemberReconnectAccount); !apierrors.IsNotFound(err) {
+		t.Errorf("reading an account with which it comes back: %v", err)
+	}
 }
 
 // TestAnotherKeyGetsNoCredentialOfAMember is what somebody can do who has a copy of the static token, until an admin decides that his key is the right one.

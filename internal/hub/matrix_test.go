@@ -30,6 +30,7 @@ const (
 	unknownMember = "agent of a MemberCluster that has not shown whose it is"
 	secondMember  = "native agent of a MemberCluster"
 	exchangedOne  = "native agent of a MemberCluster with the credential that the hub has issued to its key"
+	returningOne  = "native agent of a MemberCluster with the token to come back with"
 	tokenHolder   = "registration token"
 	importHolder  = "token of an import"
 	nobody        = "account without rights"
@@ -57,7 +58,7 @@ var secondOwn = []string{
 }
 
 // allowed is all that each kind of identity may do: in every namespace and on objects without one, in its own member namespace, and in its workspace. In all
-// other places it may do nothing. A right that is given anew fails the test until it stands here. $CLUSTER, $TOKEN and $REQUEST are the identity's own.
+// other places it may do nothing. A right that is given anew fails the test until it stands here. $CLUSTER, $REPORT, $TOKEN and $REQUEST are its own.
 var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	nativeMember:  {everywhere: []string{"get contents.fleet.cattle.io"}, own: nativeOwn},
 	keylessMember: {everywhere: []string{"get contents.fleet.cattle.io"}, own: append(slices.Clone(nativeOwn), "create serviceaccounts/token agent")},
@@ -77,6 +78,7 @@ var allowed = map[string]struct{ everywhere, own, workspace []string }{
 		"create events", "patch events",
 	}},
 	secondMember: {own: secondOwn}, exchangedOne: {own: secondOwn},
+	returningOne: {own: []string{"get internalmemberclusters.cluster.kubernetes-fleet.io $REPORT"}},
 	tokenHolder: {workspace: []string{
 		"create clusterregistrations.fleet.cattle.io", "register clusterregistrationtokens.fleet.cattle.io $TOKEN",
 		"get clusterregistrations.fleet.cattle.io $REQUEST", "list clusterregistrations.fleet.cattle.io $REQUEST", "watch clusterregistrations.fleet.cattle.io $REQUEST",
@@ -173,6 +175,7 @@ func (f fixture) everybody() ([]identity, []string) {
 	second.beat = func() error { return native.answer(metav1.ConditionTrue, "v1") } // who is lost may come back with another agent, which needs more
 	x := f.exchanging("exchanged")
 	who = append(who, account(exchangedOne, x.namespaceName(), naming.MemberServiceAccount, x.namespaceName()))
+	who = append(who, account(returningOne, x.namespaceName(), naming.MemberReconnectAccount, x.namespaceName(), x.name, "$REPORT"))
 	who = append(who, account(keylessMember, ofKeyless, naming.MemberServiceAccount, ofKeyless), account(unknownMember, naming.MemberSystemNamespace, unknown.name, unknown.namespaceName()),
 		second, account(nobody, bystander, "default", ""),
 		identity{kind: stranger, user: "system:anonymous", groups: []string{"system:unauthenticated"}, names: strings.NewReplacer()})

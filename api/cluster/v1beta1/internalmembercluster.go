@@ -127,6 +127,10 @@ const FeatureManagedAgent = "ManagedAgent"
 // FeatureHandOver says that the agent hands an object over between Works of the same placement instead of deleting what leaves a Work.
 const FeatureHandOver = "HandOver"
 
+// FeatureReconnect says that the agent of a MemberCluster keeps the token with which it comes back
+// by its key, once its credential has run out.
+const FeatureReconnect = "Reconnect"
+
 // InternalMemberClusterStatus is written by the agent only. Its maxima together keep it below 256 KiB; a message of a condition has at most 2048
 // characters, a reason or type 128.
 type InternalMemberClusterStatus struct {

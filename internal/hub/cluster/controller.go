@@ -58,7 +58,8 @@ type Controller struct {
 // members again.
 func New(deps controller.Deps, moves *record.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{
-		Controller: record.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub, renewer: renewal.New(deps, reconnect),
+		Controller: record.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub,
+		renewer: renewal.New(deps, func(ctx context.Context, s *renewal.State) string { return reconnect(ctx, s.Workspace) }),
 	}
 }
 

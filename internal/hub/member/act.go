@@ -62,6 +62,7 @@ func (c *Controller) observeIdentity(ctx context.Context, mc *clusterv1beta1.Mem
 		return err
 	}
 	if o.accountMissing = account == nil; !o.accountMissing {
+		o.identityUID = account.UID
 		o.identityHolder = cmp.Or(o.identityHolder, agentOf(account))
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -54,14 +55,18 @@ type Controller struct {
 	verified sync.Map
 	// accounts has the ServiceAccounts that the hub did not make.
 	accounts cache.Cache
+	// reconnectRights is how the Role and the RoleBinding of the account with which a member comes back
+	// were when this process last saw or wrote them, by the member namespace.
+	reconnectRights sync.Map
+	// reconnectFails: the log says that agents cannot come back by their key.
+	reconnectFails atomic.Bool
 }
 
 // New returns a controller, which writes to the audit to whom it gives rights.
 func New(deps controller.Deps, moves *record.MoveLimiter, entries *audit.Writer) *Controller {
-	noReconnect := func(context.Context, string) string { return "" } // the token of the identity is what an agent comes back with
-	return &Controller{
-		Controller: record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete), renewer: renewal.New(deps, noReconnect),
-	}
+	c := &Controller{Controller: record.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
+	c.renewer = renewal.New(deps, c.reconnectToken)
+	return c
 }
 
 // Register adds the controller to the manager.

@@ -42,6 +42,9 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	if o.account, err = o.ReadAccount(ctx, r.Client); err != nil {
 		return err
 	}
+	if o.reconnect, err = o.ReadReconnectAccount(ctx, r.Client); err != nil {
+		return err
+	}
 	_, o.keyPinned = annotations[fleet.AnnotationAgentKey]
 	o.credential = renewal.State{
 		Member: o.Member, Created: o.account.CreationTimestamp.Time, Kind: membership.Native, Exchanged: true, Acting: o.takesCredentials(),
@@ -50,6 +53,7 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	if o.accountFits() {
 		o.credential.AccountUID = o.account.UID
 	}
+	o.credential.Exchange, o.credential.Awaited = o.exchange(), o.isAwaited(r.Clock.Now())
 	return r.renewer.Observe(ctx, &o.credential)
 }
 
@@ -63,7 +67,18 @@ func (o observed) takesCredentials() bool {
 
 // accountFits returns whether the account that the hub has made is for the key and the identity that the record has now.
 func (o observed) accountFits() bool {
-	return o.admitted() && o.credential.Key != "" && membership.MadeInExchange(o.account, identityKey(o.identity), o.credential.Key)
+	return o.admitted() && o.credential.Key != "" && o.exchange().Made(o.account)
+}
+
+// exchange is for whom the hub makes accounts as the record is now.
+func (o observed) exchange() membership.Exchange {
+	return membership.Exchange{Identity: identityKey(o.identity), IdentityUID: o.identityUID, Key: o.credential.Key}
+}
+
+// isShownByIdentity reports whether the report is, as far as it says, of an agent with a token of the
+// identity. An agent that was cut off with the account before may still watch the report.
+func (o observed) isShownByIdentity() bool {
+	return o.identityUID == "" || o.Report.Status.Credential == nil || o.Report.Status.Credential.AccountUID == string(o.identityUID)
 }
 
 // reportedKey is the fingerprint of the key that the agent reports, "" if it reports none.
@@ -94,14 +109,18 @@ func (r *reconciliation) pinKey(ctx context.Context) error {
 // credentials end. The event about either reconciles the member again.
 func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	o := &r.o
+	if err := r.endReconnect(ctx); err != nil {
+		return err
+	}
 	switch {
 	case o.accountFits():
+		return r.restoreReconnect(ctx, *o)
 	case o.account.UID != "":
 		account := o.Account()
 		account.UID = o.account.UID
 		return kube.Delete(ctx, r.Client, account)
-	case o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key:
-		return kube.Ensure(ctx, r.Client, o.ExchangedAccount(identityKey(o.identity), o.credential.Key))
+	case o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
+		return kube.Ensure(ctx, r.Client, o.ExchangedAccount(o.exchange()))
 	}
 	return nil
 }
@@ -124,7 +143,7 @@ func exchangeCondition(o observed) result {
 	case used != nil && used.Sequence > 0 && used.Expires != nil:
 		return result{metav1.ConditionTrue, reasonExchanged, fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
 			"the static token of %s is not used any more: delete its Secret on the hub, so that a copy of it is worth nothing, and keep the account. "+
-			"A cluster that is switched off for longer than that needs a new token", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339), identity)}
+			"A cluster that is switched off for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339), identity, o.afterExpiry())}
 	}
 	return not(reasonExchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has that", key[:renewal.KeyShown], identity))
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // keyed is a member whose agent, ours, has reported a key that is pinned.
@@ -80,8 +82,9 @@ func TestWhatARecordSaysOfTheExchange(t *testing.T) {
 
 func TestForWhomAnAccountIs(t *testing.T) {
 	made := func(o *observed) {
-		o.account = metadataOf(o.ExchangedAccount(identityKey(o.identity), o.credential.Key))
+		o.account = metadataOf(o.ExchangedAccount(o.exchange()))
 	}
+	pinned := func(uid types.UID) func(*observed) { return func(o *observed) { o.identityUID = uid } }
 	for name, c := range map[string]struct {
 		change []func(*observed)
 		want   bool
@@ -89,6 +92,10 @@ func TestForWhomAnAccountIs(t *testing.T) {
 		"for the key and the identity of the record":     {[]func(*observed){made}, true},
 		"also while the agent is lost":                   {[]func(*observed){made, func(o *observed) { o.Liveness.State = liveness.Lost }}, true},
 		"not before it is made":                          {nil, false},
+		"for the same account of the identity":           {[]func(*observed){pinned("a"), made, pinned("a")}, true},
+		"also one that says of no account":               {[]func(*observed){made, pinned("a")}, true},
+		"also while nobody reads which account it is":    {[]func(*observed){pinned("a"), made, pinned("")}, true},
+		"not for another account of the same name":       {[]func(*observed){pinned("a"), made, pinned("b")}, false},
 		"not for another key":                            {[]func(*observed){made, func(o *observed) { o.credential.Key = "other" }}, false},
 		"not if the record wants none":                   {[]func(*observed){made, func(o *observed) { o.credential.Key = "" }}, false},
 		"not for another identity":                       {[]func(*observed){made, func(o *observed) { o.identity.Name = "b" }}, false},
@@ -106,6 +113,55 @@ func TestForWhomAnAccountIs(t *testing.T) {
 	lost := keyed(t, func(o *observed) { o.Liveness.State = liveness.Lost })
 	if lost.takesCredentials() || !keyed(t).takesCredentials() || keyed(t, withoutKey).takesCredentials() {
 		t.Error("only an agent with a key that is alive takes credentials")
+	}
+}
+
+// TestWhoIsAwaited says which members may find a credential in their report when they come back.
+func TestWhoIsAwaited(t *testing.T) {
+	made := func(o *observed) {
+		o.identityUID = "a"
+		o.account, o.reconnect = metadataOf(o.ExchangedAccount(o.exchange())), metadataOf(o.ExchangedAccount(o.exchange()))
+		o.Liveness.State = liveness.Lost
+	}
+	for name, c := range map[string]struct {
+		change func(*observed)
+		want   bool
+	}{
+		"one that is silent": {func(*observed) {}, true},
+		"one of which a hub that has just started knows nothing": {func(o *observed) { o.Liveness.State = liveness.Unknown }, true},
+		"not one that is alive":                                  {func(o *observed) { o.Liveness.State = liveness.Online }, false},
+		"not one that has no token for that":                     {func(o *observed) { o.reconnect = kube.CoreMetadata("ServiceAccount") }, false},
+		"not one whose account somebody deleted":                 {func(o *observed) { o.account = kube.CoreMetadata("ServiceAccount") }, false},
+		"not one whose identity was made anew":                   {func(o *observed) { o.identityUID = "b" }, false},
+		"not one whose identity is gone":                         {func(o *observed) { o.accountMissing = true }, false},
+		"not one with another identity":                          {func(o *observed) { o.identity.Name = "b" }, false},
+		"not one with another key":                               {func(o *observed) { o.credential.Key = "other" }, false},
+		"not one that was away for more than a year":             {func(o *observed) { o.Liveness.LastBeat, o.RecordedBeat = now.Add(-reconnectLife), time.Time{} }, false},
+	} {
+		o := keyed(t, made, c.change)
+		if got := o.isAwaited(now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestWhoseReportLetsTheHubMakeAnAccount has an identity made anew while an agent that had the one
+// before still reads its report.
+func TestWhoseReportLetsTheHubMakeAnAccount(t *testing.T) {
+	for name, c := range map[string]struct {
+		identity types.UID
+		used     *clusterv1beta1.CredentialInUse
+		want     bool
+	}{
+		"an agent with a token of the identity":       {"a", &clusterv1beta1.CredentialInUse{AccountUID: "a"}, true},
+		"an agent that does not say":                  {"a", nil, true},
+		"an identity without an account":              {"", &clusterv1beta1.CredentialInUse{AccountUID: "b"}, true},
+		"not an agent with a token of the one before": {"a", &clusterv1beta1.CredentialInUse{AccountUID: "b"}, false},
+	} {
+		o := keyed(t, func(o *observed) { o.identityUID, o.Report.Status.Credential = c.identity, c.used })
+		if got := o.isShownByIdentity(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

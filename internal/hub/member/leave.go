@@ -24,6 +24,7 @@ func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver { return le
 func (r *reconciliation) Forget(namespace string) {
 	r.renewer.Forget(namespace)
 	r.verified.Delete(namespace)
+	r.reconnectRights.Delete(namespace)
 }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {

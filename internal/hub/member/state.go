@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
@@ -50,12 +51,16 @@ type observed struct {
 	systemNamespace string
 	// leftovers says which finalizers of KubeFleet's hub are on the record, "" if there are none.
 	leftovers string
-	// accountMissing: the identity is a ServiceAccount that does not exist.
+	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID of
+	// that account; empty for a User, and while the record is being deleted.
 	accountMissing bool
+	identityUID    types.UID
 	// identityHolder is another member that has the identity already, "" if there is none.
 	identityHolder string
 	// account is the one that the hub has made for the agent; it has no UID if there is none.
 	account *metav1.PartialObjectMetadata
+	// reconnect is the account with which the agent comes back by its key, in the same form.
+	reconnect *metav1.PartialObjectMetadata
 	// keyPinned: the record says to which key credentials are issued, or to none.
 	keyPinned bool
 	// credential is what decides on the credential that the agent gets in exchange for the token of the identity.

@@ -72,7 +72,8 @@ func Registrable(cluster *fleet.Cluster) bool {
 // make for the member are left alone.
 func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Reader) error {
 	if m.Workspace == "" {
-		return kube.Delete(ctx, c, Rights{Member: m}.Binding(), m.Account()) // the identity is the admin's
+		ended := append([]client.Object{Rights{Member: m}.Binding(), m.Account()}, m.reconnectAccess()...)
+		return kube.Delete(ctx, c, ended...) // the identity is the admin's
 	}
 	every := Identity{Member: m, Kind: Legacy, Shared: true}
 	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {

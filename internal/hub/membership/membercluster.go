@@ -1,11 +1,14 @@
 package membership
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -66,19 +69,58 @@ func (m Member) ExchangedSubject() rbacv1.Subject {
 	return kube.AccountSubject(m.Namespace, naming.MemberServiceAccount)
 }
 
-// annotationIdentity on the account that the hub has made for the agent of a MemberCluster is the identity for whose token the agent got a credential.
-const annotationIdentity = "muster/identity"
+const (
+	// annotationIdentity on an account that the hub has made for the agent of a MemberCluster is the identity for whose token the agent got a credential.
+	annotationIdentity = "muster/identity"
+	// annotationIdentityUID is the UID of the ServiceAccount that was the identity then.
+	annotationIdentityUID = "muster/identity-uid"
+)
 
-// ExchangedAccount returns the account to which the hub issues credentials for the agent of a MemberCluster, in exchange for the token of the identity.
-func (m Member) ExchangedAccount(identity, key string) *corev1.ServiceAccount {
-	off := false
-	account := &corev1.ServiceAccount{ObjectMeta: m.meta(m.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
-	account.Annotations = map[string]string{annotationAgent: string(Native), annotationIdentity: identity, fleet.AnnotationAgentKey: key}
-	return account
+// Exchange is for whom the hub makes accounts of a MemberCluster.
+type Exchange struct {
+	// Identity is the identity whose token the agent had, IdentityUID the UID of that ServiceAccount; empty for a User.
+	Identity    string
+	IdentityUID types.UID
+	// Key is the fingerprint of the agent's key.
+	Key string
 }
 
-// MadeInExchange returns whether an account was made for the agent with a key that had the token of an identity.
-func MadeInExchange(account client.Object, identity, key string) bool {
+// annotations on an account that was made for this exchange.
+func (e Exchange) annotations() map[string]string {
+	annotations := map[string]string{annotationAgent: string(Native), annotationIdentity: e.Identity, fleet.AnnotationAgentKey: e.Key}
+	if e.IdentityUID != "" {
+		annotations[annotationIdentityUID] = string(e.IdentityUID)
+	}
+	return annotations
+}
+
+// Made reports whether an account was made for this exchange. A UID that is unknown on either side is not compared: earlier versions of the hub wrote none.
+func (e Exchange) Made(account client.Object) bool {
 	annotations := account.GetAnnotations()
-	return account.GetUID() != "" && annotations[annotationIdentity] == identity && annotations[fleet.AnnotationAgentKey] == key
+	made := types.UID(annotations[annotationIdentityUID])
+	return account.GetUID() != "" && annotations[annotationIdentity] == e.Identity && annotations[fleet.AnnotationAgentKey] == e.Key &&
+		(made == "" || e.IdentityUID == "" || made == e.IdentityUID)
+}
+
+// Unpinned reports whether an account does not say yet which UID the identity had.
+func (e Exchange) Unpinned(account client.Object) bool {
+	return e.IdentityUID != "" && account.GetAnnotations()[annotationIdentityUID] == ""
+}
+
+// PinIdentity writes the UID of the identity to an account that an earlier version of the hub made.
+func (e Exchange) PinIdentity(ctx context.Context, c client.Client, account client.Object) error {
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), annotationIdentityUID, e.IdentityUID)
+	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner); err != nil {
+		return fmt.Errorf("pinning the identity to ServiceAccount %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return nil
+}
+
+// ExchangedAccount returns the account to which the hub issues credentials for the agent of a MemberCluster, in exchange for the token of the identity.
+func (m Member) ExchangedAccount(e Exchange) *corev1.ServiceAccount {
+	off := false
+	account := &corev1.ServiceAccount{ObjectMeta: m.meta(m.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
+	account.Annotations = e.annotations()
+	return account
 }

@@ -10,6 +10,9 @@
 //	                                                          ▼
 //	                                                        Cloned   until an annotation accepts the older one, or the agent registers anew
 //
+// While the agent of a MemberCluster is silent, twice in the life of a credential another one takes the place of the one that is sealed in the report, so that
+// the agent finds one that works when it comes back.
+//
 // Its invariant: only the pinned key opens what is issued, and only for the account that the member has.
 package renewal
 
@@ -31,16 +34,20 @@ import (
 // Renewer renews the credentials of the members of one kind of record.
 type Renewer struct {
 	deps controller.Deps
-	// reconnect returns a token with which agents of a workspace may ask to be members again.
-	reconnect func(ctx context.Context, workspace string) string
+	// reconnect returns a token with which the agent of a member may come back.
+	reconnect Reconnect
 	// Began returns when this hub began to reconcile.
 	Began func() time.Time
 	// superseded is since when a report names a credential that a newer one had replaced.
 	superseded sync.Map
 }
 
-// New returns a Renewer. Reconnect returns a token with which agents of a workspace may ask to be members again, "" if there is none.
-func New(deps controller.Deps, reconnect func(ctx context.Context, workspace string) string) *Renewer {
+// Reconnect returns a token with which the agent of a member may come back once its credential has
+// run out; "" if there is none.
+type Reconnect func(ctx context.Context, s *State) string
+
+// New returns a Renewer.
+func New(deps controller.Deps, reconnect Reconnect) *Renewer {
 	return &Renewer{deps: deps, reconnect: reconnect, Began: sync.OnceValue(deps.Clock.Now)}
 }
 
@@ -131,8 +138,11 @@ func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCr
 	if current != nil {
 		next.Sequence = max(next.Sequence, current.Sequence+1)
 	}
-	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence},
-		credential.Tokens{Token: token, Reconnect: r.reconnect(ctx, s.Workspace)})
+	tokens := credential.Tokens{Token: token}
+	if s.Acting { // a silent member has a token to come back with, which its silence does not prolong
+		tokens.Reconnect = r.reconnect(ctx, s)
+	}
+	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("renewing the credential of %s: %w", s.Namespace, err)
 	}

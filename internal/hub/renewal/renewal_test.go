@@ -85,12 +85,32 @@ func TestWhenTheHubRenewsACredential(t *testing.T) {
 			s.Report.Status.Credential.Expires = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
 		}, life: week, began: long, after: now.Add(75 * time.Second), until: now.Add(90 * time.Second)},
 		"not while no agent of Muster's acts": {change: func(s *State) { s.Acting = false }, life: week, never: true},
-		"not of an agent without a key":       {change: func(s *State) { s.Key, s.Report.Status.AgentKey = "", nil }, life: week, never: true},
-		"not to a key that is not pinned":     {change: func(s *State) { s.Report.Status.AgentKey = make([]byte, 32) }, life: week, never: true},
-		"not after an older one was in use":   {change: func(s *State) { uses(1, 2)(s); s.superseded = true }, life: week, never: true},
-		"not without a report":                {change: func(s *State) { s.Report = nil }, life: week, never: true},
-		"not without an account":              {change: func(s *State) { s.AccountUID = "" }, life: week, never: true},
-		"the first one in exchange at once":   {change: exchanged, life: week, began: now, until: now.Add(-24 * time.Hour)},
+		"of a silent member twice in its life": {change: func(s *State) {
+			issuedAt(now, 3)(s)
+			s.Acting, s.Awaited = false, true
+		}, life: week, began: long, after: now.Add(75 * time.Hour), until: now.Add(84 * time.Hour)},
+		"also if the agent was about to use the token of the identity": {change: func(s *State) {
+			exchanged(s)
+			issuedAt(now, 3)(s)
+			s.Acting, s.Awaited = false, true
+		}, life: week, began: long, after: now.Add(75 * time.Hour), until: now.Add(84 * time.Hour)},
+		"of silent members, too, what fell due without a hub is spread": {change: func(s *State) {
+			issuedAt(long, 3)(s)
+			s.Acting, s.Awaited = false, true
+		}, life: week, began: now, after: now, until: now.Add(time.Hour)},
+		"not of a silent member after an older one was in use": {change: func(s *State) {
+			uses(1, 2)(s)
+			s.superseded, s.Acting, s.Awaited = true, false, true
+		}, life: week, never: true},
+		"not of a silent member whose report names another key": {change: func(s *State) {
+			s.Acting, s.Awaited, s.Report.Status.AgentKey = false, true, make([]byte, 32)
+		}, life: week, never: true},
+		"not of an agent without a key":     {change: func(s *State) { s.Key, s.Report.Status.AgentKey = "", nil }, life: week, never: true},
+		"not to a key that is not pinned":   {change: func(s *State) { s.Report.Status.AgentKey = make([]byte, 32) }, life: week, never: true},
+		"not after an older one was in use": {change: func(s *State) { uses(1, 2)(s); s.superseded = true }, life: week, never: true},
+		"not without a report":              {change: func(s *State) { s.Report = nil }, life: week, never: true},
+		"not without an account":            {change: func(s *State) { s.AccountUID = "" }, life: week, never: true},
+		"the first one in exchange at once": {change: exchanged, life: week, began: now, until: now.Add(-24 * time.Hour)},
 		"in exchange, not another one while the agent has not taken the first": {change: func(s *State) {
 			exchanged(s)
 			issuedAt(now, 3)(s)

@@ -18,6 +18,8 @@ const (
 	// renewEvery is how often a credential is renewed; a short-lived one so many times in its life.
 	renewEvery      = 24 * time.Hour
 	renewalsPerLife = 7
+	// awaitsPerLife is how often in its life the credential of a silent member is replaced.
+	awaitsPerLife = 2
 	// minLife is the shortest life that the TokenRequest API grants.
 	minLife = 10 * time.Minute
 	// maxCatchUp is how long renewals that fell due while no hub ran are spread.
@@ -39,8 +41,12 @@ type State struct {
 	Kind       membership.AgentKind
 	// Exchanged: the agent has no credential of the account but those that the hub issues here, because no registration gave it one.
 	Exchanged bool
+	// Exchange is for whom the account was made then.
+	Exchange membership.Exchange
 	// Acting: an agent of Muster's acts as the member and sends heartbeats.
 	Acting bool
+	// Awaited: the agent is silent, and may read in its report what is issued to its key meanwhile.
+	Awaited bool
 	// Key is the fingerprint of the key that is pinned to the member, "" if none is; Accepted is the annotation muster/accept-credential.
 	Key, Accepted string
 	// Report of the member; nil if there is none.
@@ -87,9 +93,9 @@ func (s State) Used() *clusterv1beta1.CredentialInUse {
 	return s.Report.Status.Credential
 }
 
-// renewable says whether the hub renews the credential: the agent is alive and has the key that is pinned to the member.
+// renewable says whether the hub renews the credential: the agent is alive, or comes back by itself, and has the key that is pinned to the member.
 func (s State) renewable() bool {
-	return s.Acting && s.AccountUID != "" && s.Report != nil && s.Key != "" && credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
+	return (s.Acting || s.Awaited) && s.AccountUID != "" && s.Report != nil && s.Key != "" && credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
 }
 
 // renewalDue is when the next credential is to be issued; zero if the hub renews none. Renewals are spread over a tenth of the interval, and those that fell
@@ -99,6 +105,7 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	switch {
 	case !s.renewable():
 		return time.Time{}
+	case !s.Acting: // the time is that of a silent member
 	case s.Exchanged && s.Used() == nil && issued == nil:
 		return s.Created
 	case s.Exchanged && s.Used() == nil && len(issued.Sealed) == 0: // the agent has lost it; a report that says so again and again costs a bounded number
@@ -109,6 +116,9 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 		last = issued.Issued.Time
 	}
 	interval := renewalInterval(s.life(asked))
+	if !s.Acting {
+		interval = s.life(asked) / awaitsPerLife
+	}
 	due := last.Add(interval - time.Duration(spread(s.Namespace)*float64(interval)/10))
 	if due.Before(began) {
 		due = began.Add(time.Duration(spread(s.Namespace) * float64(min(maxCatchUp, interval/4))))

@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hubclient"
+)
+
+// An agent of a MemberCluster that was away for longer than its credential lives comes back by its
+// key. The hub keeps a credential that works in the report, sealed to that key, and has given the
+// agent a token with which it may read the report:
+//
+//	credential refused ──► report read with that token ──► opened with the key ──► tried ──► stored ──► Joined
+//	                              │ refused                     │ nothing there, or not for this agent
+//	                              ▼                             ▼
+//	                          the token of the user, or Waiting with what the hub said
+
+// comeBack asks the hub for the credential that it has issued to the key of this agent meanwhile. An
+// outcome other than accepted says why the agent cannot come back.
+func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
+	not := func(why string) outcome {
+		return outcome{result: refused, message: "by its key this cluster cannot come back: " + why}
+	}
+	key, err := a.member.AgentKey(ctx)
+	if err != nil {
+		return not(err.Error())
+	}
+	reader, why := a.readWith(ctx, o, o.stored)
+	if reader == nil {
+		return not(why)
+	}
+	defer reader.Close()
+	issued, before := reader.Report.Spec.Credential, o.stored
+	before.Server, before.CA, before.Mode = reader.Credential.Server, reader.Credential.CA, reader.Credential.Mode
+	switch {
+	case issued == nil || len(issued.Sealed) == 0 || issued.AccountUID != before.Account():
+		return not("the hub has issued no credential to it yet; the agent asks again")
+	case before.Sequence < issued.After:
+		return not(fmt.Sprintf("it has credential %d, and credential %d was in use after that: the cluster was copied, or restored from a backup", before.Sequence, issued.After))
+	case issued.Sequence <= before.Sequence:
+		return not(fmt.Sprintf("the hub has issued no credential after %d yet; the agent asks again", before.Sequence))
+	}
+	next, err := a.mode.open(key, issued, before)
+	if err != nil {
+		return not(err.Error())
+	}
+	back := a.tryAt(ctx, o, next, in)
+	if back.result != accepted {
+		return back
+	}
+	if err := a.mode.storeCredential(ctx, next); err != nil {
+		back.session.Close()
+		return not(err.Error())
+	}
+	a.log.Info("back by the key of this cluster", "sequence", next.Sequence, "expires", credential.ClaimsOf(next.Token).Expires)
+	return back
+}
+
+// readWith reads the report with the token to come back with, at the address of the credential or, if
+// nobody answers there, at the one that the user configured. Without a session it says why.
+func (a *Agent) readWith(ctx context.Context, o observation, c hubclient.Credential) (*hubclient.Session, string) {
+	c.Token = c.Reconnect
+	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)
+	if err != nil {
+		return nil, err.Error()
+	}
+	err = session.Ask(ctx)
+	if err == nil {
+		return session, ""
+	}
+	defer session.Close()
+	switch {
+	case hubclient.Classify(err).Refuses():
+		return nil, fmt.Sprintf("the hub has ended that, because the member was revoked or deleted, has another key or identity, or was away for too long (%s)", session.Explain(err))
+	case o.fallback == nil || c.Server == o.fallback.Server || ctx.Err() != nil:
+		return nil, session.Explain(err)
+	}
+	c.Server, c.CA, c.Mode = o.fallback.Server, o.fallback.CA, o.fallback.Mode
+	return a.readWith(ctx, o, c)
+}
