@@ -50,7 +50,8 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	if back.result != accepted {
 		return back
 	}
-	if err := a.mode.storeCredential(ctx, next); err != nil {
+	// What is stored is observed at once and tried anew, which cancels this try.
+	if err := a.mode.storeCredential(context.WithoutCancel(ctx), next); err != nil {
 		back.session.Close()
 		return not(err.Error())
 	}

@@ -49,6 +49,11 @@ func (h *memberHub) exchange() string {
 // issue seals a token to the key that the agent reports.
 func (h *memberHub) issue(agent *running, uid string, sequence int64, token string) {
 	h.t.Helper()
+	h.issueTokens(agent, uid, sequence, credential.Tokens{Token: token})
+}
+
+func (h *memberHub) issueTokens(agent *running, uid string, sequence int64, tokens credential.Tokens) {
+	h.t.Helper()
 	var key []byte
 	agent.until("its key is reported", func() error {
 		report, err := h.reports().Get(context.Background(), h.name, metav1.GetOptions{})
@@ -58,7 +63,7 @@ func (h *memberHub) issue(agent *running, uid string, sequence int64, token stri
 		key = report.Status.AgentKey
 		return nil
 	})
-	sealed, err := credential.SealTokens(key, credential.Renewal{AccountUID: uid, Sequence: sequence}, credential.Tokens{Token: token})
+	sealed, err := credential.SealTokens(key, credential.Renewal{AccountUID: uid, Sequence: sequence}, tokens)
 	check(h.t, err)
 	h.patchReport(fmt.Sprintf(`{"spec":{"credential":{"accountUID":%q,"sequence":%d,"issued":"2026-01-02T03:04:05Z","expires":"2026-01-09T03:04:05Z","sealed":%q}}}`,
 		uid, sequence, base64.StdEncoding.EncodeToString(sealed)))
