@@ -12,13 +12,13 @@ import (
 // key. The hub keeps a credential that works in the report, sealed to that key, and has given the
 // agent a token with which it may read the report:
 //
-//	credential refused ──► report read with that token ──► opened with the key ──► tried ──► stored ──► Joined
-//	                              │ refused                     │ nothing there, or not for this agent
-//	                              ▼                             ▼
-//	                          the token of the user, or Waiting with what the hub said
+//	refused ──► report read with that token ──► opened by the key ──► tried ──► stored ──► Joined
+//	                   │ refused                     │ nothing there, or not for this agent
+//	                   ▼                             ▼
+//	               the token of the user, or Waiting with what the hub said
 
-// comeBack asks the hub for the credential that it has issued to the key of this agent meanwhile. An
-// outcome other than accepted says why the agent cannot come back.
+// comeBack asks the hub for the credential that it has issued to the key of this agent meanwhile.
+// An outcome other than accepted says why the agent cannot come back.
 func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	not := func(why string) outcome {
 		return outcome{result: refused, message: "by its key this cluster cannot come back: " + why}
@@ -59,8 +59,8 @@ func (a *Agent) comeBack(ctx context.Context, o observation, in State) outcome {
 	return back
 }
 
-// readWith reads the report with the token to come back with, at the address of the credential or, if
-// nobody answers there, at the one that the user configured. Without a session it says why.
+// readWith reads the report with the token to come back with, at the address of the credential or,
+// if nobody answers there, at the one that the user configured. Without a session it says why.
 func (a *Agent) readWith(ctx context.Context, o observation, c hubclient.Credential) (*hubclient.Session, string) {
 	c.Token = c.Reconnect
 	session, err := hubclient.NewSession(c, a.mode.trust(o, c), a.clock)

@@ -45,8 +45,8 @@ func (m *testMember) expire() {
 	check(m.t, err)
 }
 
-// TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey takes most of a minute: an agent
-// that the hub refuses asks again after 15 s.
+// TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey takes most of a minute: an
+// agent that the hub refuses asks again after 15 s.
 func TestAnAgentOfAMemberClusterWhoseCredentialHasRunOutComesBackByItsKey(t *testing.T) {
 	hub := newMemberHub(t, startCluster(t), "returning")
 	hub.period = 1

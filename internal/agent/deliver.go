@@ -52,7 +52,7 @@ func (s *session) deliver(ctx context.Context) {
 	}
 }
 
-// features are what the hub may ask of this agent, which takes the program that delivers.
+// features are what the hub may ask of this agent. Most take the program that delivers.
 func (s *session) features() (features []string) {
 	if s.mode.exchanges {
 		features = append(features, clusterv1beta1.FeatureReconnect)

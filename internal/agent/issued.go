@@ -94,8 +94,8 @@ func (m *mode) open(key *credential.AgentKey, issued *clusterv1beta1.IssuedCrede
 	if claims := credential.ClaimsOf(next.Token); m.exchanges && (claims.Namespace != next.MemberNamespace || claims.Account != naming.MemberServiceAccount) {
 		return before, fmt.Errorf("it is that of %s, and not of an account that the hub makes for members", claims.Subject)
 	}
-	// What the hub issues while the agent of a MemberCluster is away comes without such a token, and
-	// the one before counts still.
+	// What the hub issues while the agent of a MemberCluster is away comes without such a token,
+	// and the one before counts still.
 	if tokens.Reconnect != "" || !m.exchanges || next.Account() != before.Account() {
 		next.Reconnect = tokens.Reconnect
 	}

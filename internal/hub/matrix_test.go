@@ -58,7 +58,8 @@ var secondOwn = []string{
 }
 
 // allowed is all that each kind of identity may do: in every namespace and on objects without one, in its own member namespace, and in its workspace. In all
-// other places it may do nothing. A right that is given anew fails the test until it stands here. $CLUSTER, $REPORT, $TOKEN and $REQUEST are its own.
+// other places it may do nothing. A right that is given anew fails the test until it stands here.
+// $CLUSTER, $REPORT, $TOKEN and $REQUEST are its own.
 var allowed = map[string]struct{ everywhere, own, workspace []string }{
 	nativeMember:  {everywhere: []string{"get contents.fleet.cattle.io"}, own: nativeOwn},
 	keylessMember: {everywhere: []string{"get contents.fleet.cattle.io"}, own: append(slices.Clone(nativeOwn), "create serviceaccounts/token agent")},

@@ -61,8 +61,9 @@ func (x *exchanging) goAway() {
 	x.until("Healthy", metav1.ConditionFalse, "AgentLost")
 }
 
-// issuedBefore has the hub believe that it issued the credential earlier, to live for ten minutes. Of
-// a silent member another one is due in the middle of that, and of one that is alive after a seventh.
+// issuedBefore has the hub believe that it issued the credential earlier, to live for ten minutes.
+// Of a silent member another one is due in the middle of that, and of one that is alive after a
+// seventh.
 func (x *exchanging) issuedBefore(age time.Duration) {
 	x.registered.t.Helper()
 	issued := time.Now().Add(-age).UTC()
@@ -276,8 +277,8 @@ func TestWhatEndsAMembershipEndsThatItComesBack(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsAliveIsCutOffWhenItsIdentityIsMadeAnew: the key that it has is trusted again when
-// an agent with a token of the new identity shows it.
+// TestAnAgentThatIsAliveIsCutOffWhenItsIdentityIsMadeAnew: the key that it has is trusted again
+// when an agent with a token of the new identity shows it.
 func TestAnAgentThatIsAliveIsCutOffWhenItsIdentityIsMadeAnew(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("anew")
@@ -309,8 +310,8 @@ func TestAnAgentThatIsAliveIsCutOffWhenItsIdentityIsMadeAnew(t *testing.T) {
 	x.until("CredentialExchanged", metav1.ConditionTrue, "Exchanged")
 }
 
-// TestACopyOfAMemberClusterDoesNotComeBackByItsKey has a cluster restored from a backup that is older
-// than the credential which was in use last.
+// TestACopyOfAMemberClusterDoesNotComeBackByItsKey has a cluster restored from a backup that is
+// older than the credential which was in use last.
 func TestACopyOfAMemberClusterDoesNotComeBackByItsKey(t *testing.T) {
 	f := newFixture(t)
 	x := f.exchanging("copy")

@@ -104,9 +104,11 @@ func TestTheHubsAccountIssuesNoTokenOfSomebodyElse(t *testing.T) {
 	p := newFixture(t).power()
 	p.check(client.IgnoreAlreadyExists(p.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "default"}})))
 	p.check(p.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.bystander, Name: "agent"}}))
+	p.check(p.Create(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.bystander, Name: naming.MemberReconnectAccount}}))
 	p.issue("kube-system", "default")
 	p.issue(p.bystander, "app")
 	p.issue(p.bystander, "agent") // named like those of members
+	p.issue(p.bystander, naming.MemberReconnectAccount)
 	p.issue(naming.SystemNamespace, naming.HubServiceAccount)
 
 	// The ways around: a right of its own, and a Secret that Kubernetes fills with a token.

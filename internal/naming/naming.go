@@ -43,8 +43,8 @@ const (
 	HubServiceAccount = "fleet-controller"
 	// MemberServiceAccount is the identity of a member, in its member namespace.
 	MemberServiceAccount = "agent"
-	// MemberReconnectAccount is the account with which the agent of a MemberCluster comes back once its
-	// credential has run out, and its Role and RoleBinding, in its member namespace.
+	// MemberReconnectAccount is the account with which the agent of a MemberCluster comes back once
+	// its credential has run out, and its Role and RoleBinding, in its member namespace.
 	MemberReconnectAccount = "agent-reconnect"
 	// HeartbeatLease is the Lease that an agent renews, in its member namespace.
 	HeartbeatLease = "heartbeat"

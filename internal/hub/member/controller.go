@@ -55,8 +55,8 @@ type Controller struct {
 	verified sync.Map
 	// accounts has the ServiceAccounts that the hub did not make.
 	accounts cache.Cache
-	// reconnectRights is how the Role and the RoleBinding of the account with which a member comes back
-	// were when this process last saw or wrote them, by the member namespace.
+	// reconnectRights is how the Role and the RoleBinding of the account with which a member comes
+	// back were when this process last saw or wrote them, by the member namespace.
 	reconnectRights sync.Map
 	// reconnectFails: the log says that agents cannot come back by their key.
 	reconnectFails atomic.Bool

@@ -75,8 +75,8 @@ func (o observed) exchange() membership.Exchange {
 	return membership.Exchange{Identity: identityKey(o.identity), IdentityUID: o.identityUID, Key: o.credential.Key}
 }
 
-// isShownByIdentity reports whether the report is, as far as it says, of an agent with a token of the
-// identity. An agent that was cut off with the account before may still watch the report.
+// isShownByIdentity reports whether the report is, as far as it says, of an agent with a token of
+// the identity. An agent that was cut off with the account before may still watch the report.
 func (o observed) isShownByIdentity() bool {
 	return o.identityUID == "" || o.Report.Status.Credential == nil || o.Report.Status.Credential.AccountUID == string(o.identityUID)
 }

@@ -24,12 +24,12 @@ import (
 // The account is made for the same key and identity as the account of the credential. Whatever ends
 // that account ends this one.
 
-// reconnectLife is how long a cluster may be away and still come back by its key. The API server may
-// grant its token less.
+// reconnectLife is how long a cluster may be away and still come back by its key. The API server
+// may grant its token less.
 const reconnectLife = 365 * 24 * time.Hour
 
-// reconnectFits reports whether the agent may come back by its key: the accounts are for the key and
-// the identity that the record has now.
+// reconnectFits reports whether the agent may come back by its key: the accounts are for the key
+// and the identity that the record has now.
 func (o observed) reconnectFits() bool {
 	return o.accountFits() && o.exchange().Made(o.reconnect)
 }
@@ -52,8 +52,8 @@ func keepsReconnect(report *clusterv1beta1.InternalMemberCluster) bool {
 	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureReconnect)
 }
 
-// endReconnect deletes what lets an agent come back that has another key or identity than the record
-// names now, or whose credentials somebody has ended.
+// endReconnect deletes what lets an agent come back that has another key or identity than the
+// record names now, or whose credentials somebody has ended.
 func (r *reconciliation) endReconnect(ctx context.Context) error {
 	if r.o.reconnect.UID == "" || r.o.reconnectFits() {
 		return nil
@@ -61,8 +61,8 @@ func (r *reconciliation) endReconnect(ctx context.Context) error {
 	return r.o.EndReconnect(ctx, r.Client)
 }
 
-// reconnectToken returns a token with which the agent of a member may come back. Membership does not
-// depend on it, so the log says if there cannot be one.
+// reconnectToken returns a token with which the agent of a member may come back. Membership does
+// not depend on it, so the log says if there cannot be one.
 func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) string {
 	if s.Report == nil || !keepsReconnect(s.Report) {
 		return ""
@@ -108,8 +108,8 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 	return kube.RequestToken(ctx, c.Client.SubResource("token"), account, reconnectLife)
 }
 
-// restoreReconnect sets the right of the account back if somebody has deleted or edited it since this
-// process first saw it.
+// restoreReconnect sets the right of the account back if somebody has deleted or edited it since
+// this process first saw it.
 func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 	if !o.reconnectFits() {
 		c.reconnectRights.Delete(o.Namespace)

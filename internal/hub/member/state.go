@@ -51,8 +51,8 @@ type observed struct {
 	systemNamespace string
 	// leftovers says which finalizers of KubeFleet's hub are on the record, "" if there are none.
 	leftovers string
-	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID of
-	// that account; empty for a User, and while the record is being deleted.
+	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID
+	// of that account; empty for a User, and while the record is being deleted.
 	accountMissing bool
 	identityUID    types.UID
 	// identityHolder is another member that has the identity already, "" if there is none.

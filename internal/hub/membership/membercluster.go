@@ -70,7 +70,8 @@ func (m Member) ExchangedSubject() rbacv1.Subject {
 }
 
 const (
-	// annotationIdentity on an account that the hub has made for the agent of a MemberCluster is the identity for whose token the agent got a credential.
+	// annotationIdentity on an account that the hub has made for the agent of a MemberCluster is
+	// the identity for whose token the agent got a credential.
 	annotationIdentity = "muster/identity"
 	// annotationIdentityUID is the UID of the ServiceAccount that was the identity then.
 	annotationIdentityUID = "muster/identity-uid"
@@ -78,7 +79,8 @@ const (
 
 // Exchange is for whom the hub makes accounts of a MemberCluster.
 type Exchange struct {
-	// Identity is the identity whose token the agent had, IdentityUID the UID of that ServiceAccount; empty for a User.
+	// Identity is the identity whose token the agent had, IdentityUID the UID of that
+	// ServiceAccount; empty for a User.
 	Identity    string
 	IdentityUID types.UID
 	// Key is the fingerprint of the agent's key.
@@ -94,7 +96,8 @@ func (e Exchange) annotations() map[string]string {
 	return annotations
 }
 
-// Made reports whether an account was made for this exchange. A UID that is unknown on either side is not compared: earlier versions of the hub wrote none.
+// Made reports whether an account was made for this exchange. A UID that is unknown on either side
+// is not compared: earlier versions of the hub wrote none.
 func (e Exchange) Made(account client.Object) bool {
 	annotations := account.GetAnnotations()
 	made := types.UID(annotations[annotationIdentityUID])
@@ -117,7 +120,8 @@ func (e Exchange) PinIdentity(ctx context.Context, c client.Client, account clie
 	return nil
 }
 
-// ExchangedAccount returns the account to which the hub issues credentials for the agent of a MemberCluster, in exchange for the token of the identity.
+// ExchangedAccount returns the account to which the hub issues credentials for the agent of a
+// MemberCluster, in exchange for the token of the identity.
 func (m Member) ExchangedAccount(e Exchange) *corev1.ServiceAccount {
 	off := false
 	account := &corev1.ServiceAccount{ObjectMeta: m.meta(m.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}

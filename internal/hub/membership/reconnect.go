@@ -39,8 +39,8 @@ func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev
 	return role, binding, account
 }
 
-// reconnectAccess is what lets the agent of a MemberCluster come back by its key, the account first:
-// without it no token of it counts.
+// reconnectAccess is what lets the agent of a MemberCluster come back by its key, the account
+// first: without it no token of it counts.
 func (m Member) reconnectAccess() []client.Object {
 	role, binding, account := m.Reconnect(Exchange{})
 	return []client.Object{account, binding, role}

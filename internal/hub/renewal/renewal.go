@@ -10,8 +10,8 @@
 //	                                                          ▼
 //	                                                        Cloned   until an annotation accepts the older one, or the agent registers anew
 //
-// While the agent of a MemberCluster is silent, twice in the life of a credential another one takes the place of the one that is sealed in the report, so that
-// the agent finds one that works when it comes back.
+// While the agent of a MemberCluster is silent, the hub replaces the sealed credential in the
+// report twice in its life, so that the agent finds one that works when it comes back.
 //
 // Its invariant: only the pinned key opens what is issued, and only for the account that the member has.
 package renewal

@@ -93,7 +93,8 @@ func (s State) Used() *clusterv1beta1.CredentialInUse {
 	return s.Report.Status.Credential
 }
 
-// renewable says whether the hub renews the credential: the agent is alive, or comes back by itself, and has the key that is pinned to the member.
+// renewable says whether the hub renews the credential: the agent is alive, or comes back by its
+// key, and has the key that is pinned to the member.
 func (s State) renewable() bool {
 	return (s.Acting || s.Awaited) && s.AccountUID != "" && s.Report != nil && s.Key != "" && credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
 }
@@ -105,7 +106,7 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	switch {
 	case !s.renewable():
 		return time.Time{}
-	case !s.Acting: // the time is that of a silent member
+	case !s.Acting: // nobody uses or has lost a credential
 	case s.Exchanged && s.Used() == nil && issued == nil:
 		return s.Created
 	case s.Exchanged && s.Used() == nil && len(issued.Sealed) == 0: // the agent has lost it; a report that says so again and again costs a bounded number
