@@ -118,7 +118,10 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 	asked := membership.Join(period(r.mc), r.AddressToAsk(&o.Observed))
 	asked.Credential, asked.Warning = r.renewer.Issue(ctx, &o.credential), o.credential.Warning()
 	o.credential.Failure = errors.Join(failure, o.credential.Failure)
-	return r.ask(ctx, *o, asked)
+	if err := r.ask(ctx, *o, asked); err != nil {
+		return err
+	}
+	return r.endExchange(ctx)
 }
 
 // ask writes what differs in the member namespace from what the agent needs, and into the report what the agent is asked for.

@@ -105,8 +105,9 @@ func (r *reconciliation) pinKey(ctx context.Context) error {
 	return nil
 }
 
-// prepareAccount makes the account for the agent with the pinned key, and deletes one that was made for another key or identity. With the account all of its
-// credentials end. The event about either reconciles the member again.
+// prepareAccount makes the account for the agent with the pinned key, unless there is one for
+// another key or identity, which endExchange deletes. With an account all of its credentials end.
+// The event about either reconciles the member again.
 func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	o := &r.o
 	if err := r.endReconnect(ctx); err != nil {
@@ -115,14 +116,29 @@ func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	switch {
 	case o.accountFits():
 		return r.restoreReconnect(ctx, *o)
-	case o.account.UID != "":
-		account := o.Account()
-		account.UID = o.account.UID
-		return kube.Delete(ctx, r.Client, account)
+	case o.account.UID != "": // endExchange deletes it
 	case o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
 		return kube.Ensure(ctx, r.Client, o.ExchangedAccount(o.exchange()))
 	}
 	return nil
+}
+
+// endExchange deletes an account that was made for another key or identity, after it has lost its
+// rights. With another identity nobody knows any more who reported the key, so that the report
+// loses that first: whoever has rights now reports another.
+func (r *reconciliation) endExchange(ctx context.Context) error {
+	o := &r.o
+	if o.account.UID == "" || o.accountFits() {
+		return nil
+	}
+	if !o.admitted() || !o.exchange().IsIdentityOf(o.account) {
+		if err := o.ForgetKey(ctx, r.Client, o.Report); err != nil {
+			return err
+		}
+	}
+	account := o.Account()
+	account.UID = o.account.UID
+	return kube.Delete(ctx, r.Client, account)
 }
 
 // exchangeCondition says whether the agent uses a credential of the hub's. The condition has no reason if there is nothing to say.

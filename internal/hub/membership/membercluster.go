@@ -99,10 +99,14 @@ func (e Exchange) annotations() map[string]string {
 // Made reports whether an account was made for this exchange. A UID that is unknown on either side
 // is not compared: earlier versions of the hub wrote none.
 func (e Exchange) Made(account client.Object) bool {
+	return account.GetUID() != "" && account.GetAnnotations()[fleet.AnnotationAgentKey] == e.Key && e.IsIdentityOf(account)
+}
+
+// IsIdentityOf reports whether an account was made for this identity, with whatever key.
+func (e Exchange) IsIdentityOf(account client.Object) bool {
 	annotations := account.GetAnnotations()
 	made := types.UID(annotations[annotationIdentityUID])
-	return account.GetUID() != "" && annotations[annotationIdentity] == e.Identity && annotations[fleet.AnnotationAgentKey] == e.Key &&
-		(made == "" || e.IdentityUID == "" || made == e.IdentityUID)
+	return annotations[annotationIdentity] == e.Identity && (made == "" || e.IdentityUID == "" || made == e.IdentityUID)
 }
 
 // Unpinned reports whether an account does not say yet which UID the identity had.

@@ -60,6 +60,19 @@ func (m Member) ReadCredential(ctx context.Context, reader client.Reader) (*clus
 	return (*clusterv1beta1.CredentialStatus)(cluster.Status.Credential), nil
 }
 
+// ForgetKey takes the key and the credential of the agent out of the status of a report.
+func (m Member) ForgetKey(ctx context.Context, c client.Client, report *clusterv1beta1.InternalMemberCluster) error {
+	if report == nil || len(report.Status.AgentKey) == 0 {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"agentKey":null,"credential":null}}`, report.UID)
+	err := c.Status().Patch(ctx, report.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("forgetting the key in the report of %s: %w", m.Namespace, err)
+	}
+	return nil
+}
+
 // AgentCondition returns a condition that the member's agent writes about itself, or nil.
 func AgentCondition(report *clusterv1beta1.InternalMemberCluster, kind string) *metav1.Condition {
 	if report == nil {
