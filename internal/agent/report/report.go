@@ -20,11 +20,17 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
 )
 
-// firstLists bounds how long the first report waits for the lists of nodes, pods and namespaces.
-const firstLists = 5 * time.Second
+const (
+	// firstLists bounds how long the first report waits for the lists of nodes, pods and namespaces.
+	firstLists = 5 * time.Second
+	// healthPeriod is the least time between two questions to a healthy API server. Heartbeats 30 s
+	// apart come up to 5 % early, and each of them still asks.
+	healthPeriod = 25 * time.Second
+)
 
 // Member is the cluster that is reported.
 type Member interface {
@@ -65,7 +71,7 @@ type Reporter struct {
 	// Observe is what to report of the agent itself; Changed wakes the reporter when that may have changed.
 	Observe func() Session
 	Changed <-chan struct{}
-	// HealthDue wakes the reporter to ask for the health of the member again.
+	// HealthDue wakes the reporter at each heartbeat to ask for the health of the member again.
 	HealthDue <-chan struct{}
 	// Left is called when a report was accepted that says for the first time that the member has left.
 	Left func()
@@ -92,21 +98,25 @@ type Reporter struct {
 	before         []metav1.Condition
 	// collectedBefore is what was last reported of the collection of namespaces.
 	collectedBefore metav1.Condition
-	failing         bool
-	retryAt         time.Time
-	backoff         wait.Backoff
+	// healthAt is when the member's API server was last asked for its health, and doubted signals that
+	// a watch of the member began to fail.
+	healthAt time.Time
+	doubted  chan struct{}
+	failing  bool
+	retryAt  time.Time
+	backoff  wait.Backoff
 }
 
 // Run reports at once, on changes and every 10 min.
 func (r *Reporter) Run(ctx context.Context) {
-	r.changed, r.backoff = make(chan struct{}, 1), retry.Unreachable()
+	r.changed, r.doubted, r.backoff = make(chan struct{}, 1), make(chan struct{}, 1), retry.Unreachable()
 	r.nodes, r.pods, r.namespaces = newNodes(r.changed), newPods(r.changed), newNamespaces(r.changed)
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { r.Member.FollowNodes(ctx, r.nodes, failures(ctx, "nodes")) })
-	watching.Go(func() { r.Member.FollowPods(ctx, r.pods, failures(ctx, "pods")) })
+	watching.Go(func() { r.Member.FollowNodes(ctx, r.nodes, r.failures(ctx, "nodes")) })
+	watching.Go(func() { r.Member.FollowPods(ctx, r.pods, r.failures(ctx, "pods")) })
 	watching.Go(func() {
-		log := failures(ctx, "namespaces")
+		log := r.failures(ctx, "namespaces")
 		r.Member.FollowNamespaces(ctx, r.namespaces, func(err error) {
 			log(err)
 			r.namespaces.watched(err)
@@ -136,6 +146,10 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-r.changed:
 		case <-r.Changed:
 		case <-r.HealthDue:
+			if r.asksHealth() {
+				r.checkHealth(ctx)
+			}
+		case <-r.doubted:
 			r.checkHealth(ctx)
 		case <-timer.C():
 		}
@@ -193,9 +207,15 @@ func (r *Reporter) handleReport() {
 	}
 }
 
+// asksHealth reports whether a heartbeat asks for the health: each one while the member is
+// unhealthy, and otherwise one in healthPeriod.
+func (r *Reporter) asksHealth() bool {
+	return r.facts.unhealthy != "" || r.Clock.Since(r.healthAt) >= healthPeriod
+}
+
 // checkHealth asks the member's API server for its health, which cannot be watched.
 func (r *Reporter) checkHealth(ctx context.Context) {
-	r.facts.unhealthy = ""
+	r.healthAt, r.facts.unhealthy = r.Clock.Now(), ""
 	if err := r.Member.Ready(ctx); err != nil && ctx.Err() == nil {
 		r.facts.unhealthy = err.Error()
 	}
@@ -236,14 +256,15 @@ func (r *Reporter) write(ctx context.Context, now time.Time) {
 	}
 }
 
-// failures logs when a watch begins to fail.
-func failures(ctx context.Context, what string) func(error) {
+// failures logs when a watch begins to fail, and has the health checked then.
+func (r *Reporter) failures(ctx context.Context, what string) func(error) {
 	failing := false
 	return func(err error) {
 		if failed := err != nil; failed != failing {
 			failing = failed
 			if failed {
 				logr.FromContextOrDiscard(ctx).Info("watching "+what+" failing", "reason", err.Error())
+				kubeclient.Notify(r.doubted)
 			}
 		}
 	}

@@ -193,9 +193,13 @@ type fakeMember struct {
 	nodes chan []any
 	pods  chan []any
 	sick  atomic.Bool
+	// asked counts the questions for the health, and broken are failures of the watch of nodes.
+	asked  atomic.Int32
+	broken chan error
 }
 
 func (m *fakeMember) Ready(context.Context) error {
+	m.asked.Add(1)
 	if m.sick.Load() {
 		return errors.New("etcd is away")
 	}
@@ -203,7 +207,17 @@ func (m *fakeMember) Ready(context.Context) error {
 }
 
 func (m *fakeMember) Version(context.Context) (string, error) { return "v1.36.3", nil }
-func (m *fakeMember) FollowNodes(ctx context.Context, store cache.ReflectorStore, _ func(error)) {
+func (m *fakeMember) FollowNodes(ctx context.Context, store cache.ReflectorStore, outcome func(error)) {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case err := <-m.broken:
+				outcome(err)
+			}
+		}
+	}()
 	replace(ctx, store, m.nodes)
 }
 
@@ -272,7 +286,7 @@ type write struct {
 func reporting(t *testing.T, fail func() error, script func(m *fakeMember, check chan<- struct{})) []write {
 	t.Helper()
 	var writes []write
-	member := &fakeMember{nodes: make(chan []any), pods: make(chan []any)}
+	member := &fakeMember{nodes: make(chan []any), pods: make(chan []any), broken: make(chan error)}
 	checks := make(chan struct{})
 	begun := time.Now()
 	hubReport := clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{HeartbeatPeriodSeconds: 30}}
@@ -332,6 +346,52 @@ func TestSickMemberIsReportedAtTheNextBeat(t *testing.T) {
 			time.Sleep(time.Second)
 		})
 		if diff := cmp.Diff([]write{{0, 1, "True"}, {30 * time.Second, 1, "False"}}, writes); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// beat sends heartbeats a period apart.
+func beat(check chan<- struct{}, times int, period time.Duration) {
+	for range times {
+		time.Sleep(period)
+		check <- struct{}{}
+		synctest.Wait()
+	}
+}
+
+func TestHealthyMemberIsAskedForItsHealthOnceInThirtySecondsAndASickOneAtEachBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reporting(t, never, func(m *fakeMember, check chan<- struct{}) {
+			m.nodes <- nodeList("a")
+			for name, row := range []struct {
+				sick   bool
+				period time.Duration
+				want   int32
+			}{{false, 10 * time.Second, 10}, {true, 10 * time.Second, 28}, {false, 28500 * time.Millisecond, 30}} {
+				m.sick.Store(row.sick)
+				before := m.asked.Load()
+				if beat(check, 30, row.period); m.asked.Load()-before != row.want {
+					t.Errorf("row %d: in 30 beats it was asked %d times, want %d", name, m.asked.Load()-before, row.want)
+				}
+			}
+		})
+	})
+}
+
+func TestMemberWhoseWatchBreaksIsAskedForItsHealthAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := reporting(t, never, func(m *fakeMember, check chan<- struct{}) {
+			m.nodes <- nodeList("a")
+			time.Sleep(15 * time.Second)
+			m.sick.Store(true)
+			m.broken <- errors.New("connection refused")
+			time.Sleep(time.Second)
+			m.sick.Store(false)
+			beat(check, 1, 10*time.Second)
+		})
+		want := []write{{0, 1, "True"}, {15 * time.Second, 1, "False"}, {26 * time.Second, 1, "True"}}
+		if diff := cmp.Diff(want, writes); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
