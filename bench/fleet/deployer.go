@@ -45,13 +45,15 @@ func (d *deployed) fail(err error) {
 // program is a run of a simulated deployer. It follows what is placed on its member and says of
 // each object that it is deployed. What it does on the hub is what muster-deployer does: a
 // connection of its own, a watch of whole BundleDeployments, and one of whole Works from the first
-// one on; one read of each Content and of values; one write of each status, and one that claims a
+// one on, which the agent then does not watch; one read of each Content and of values; one write of each status, and one that claims a
 // Work, or lets it go. muster-deployer discovers nothing on the hub.
 type program struct {
 	*native
-	ctx     context.Context
-	end     context.CancelFunc
+	ctx context.Context
+	end context.CancelFunc
+	// replies is written under telling.
 	replies io.Writer
+	telling sync.Mutex
 	hub     *hubclient.Member
 
 	bundles *kubeclient.Store[*fleet.BundleDeployment]
@@ -107,7 +109,7 @@ var errLeaves = errors.New("the member leaves")
 // follow takes an order of the agent.
 func (p *program) follow(order deployer.Order) error {
 	if order.Leave == clusterv1beta1.LeaveDelete {
-		_ = deployer.Reply{Emptied: true}.Send(p.replies) // the agent reads to the end
+		p.reply(deployer.Reply{Emptied: true})
 	}
 	if order.Leave != "" {
 		return errLeaves
@@ -138,7 +140,7 @@ func (p *program) watch(kinds []deployer.Kind) error {
 			if err != nil {
 				return err
 			}
-			p.running.Go(func() { kubeclient.Follow(p.ctx, deployments, "", p.bundles, func(error) {}) })
+			p.running.Go(func() { kubeclient.Follow(p.ctx, deployments, "", p.told(kind, p.bundles), func(error) {}) })
 			continue
 		}
 		works, err := p.worksOnHub()
@@ -147,7 +149,7 @@ func (p *program) watch(kinds []deployer.Kind) error {
 		}
 		p.running.Go(func() {
 			listed := restore.ListWatch(works, func(*metav1.ListOptions) {})
-			kubeclient.FollowBy(p.ctx, listed, &unstructured.Unstructured{}, p.placed, func(error) {})
+			kubeclient.FollowBy(p.ctx, listed, &unstructured.Unstructured{}, p.told(kind, p.placed), func(error) {})
 		})
 	}
 	return nil
@@ -184,7 +186,7 @@ func (p *program) endIfIdle() {
 		return
 	}
 	if generation > 0 {
-		_ = deployer.Reply{Kind: deployer.Bundles, Idle: map[string]int64{p.agents: generation}}.Send(p.replies) // the agent reads to the end
+		p.reply(deployer.Reply{Kind: deployer.Bundles, Idle: map[string]int64{p.agents: generation}})
 	}
 	p.end()
 }
@@ -280,13 +282,6 @@ func (p *program) dropWork(work *unstructured.Unstructured) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.works, work.GetName())
-}
-
-// countWork counts what failed about a Work.
-func (p *program) countWork(err error) {
-	if err != nil && p.ctx.Err() == nil && !apierrors.IsNotFound(err) {
-		p.deployed.fail(err)
-	}
 }
 
 // reported is the generation of a Work that its status is about.

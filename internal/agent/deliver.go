@@ -63,10 +63,10 @@ func (s *session) features() (features []string) {
 	return append(features, s.mode.features...)
 }
 
-// watchPlaced watches what is placed, and logs once that it cannot.
+// watchPlaced watches what is placed while the program does not, and logs once that it cannot.
 func (s *session) watchPlaced(ctx context.Context, placed *deployer.Placed) {
 	failing := false
-	s.hub.FollowPlaced(ctx, resources[placed.Kind], placed, func(err error) {
+	outcome := func(err error) {
 		if err != nil && !failing {
 			s.log.Info("watching "+string(placed.Kind)+" failing", "reason", s.hub.Explain(err))
 		}
@@ -75,7 +75,8 @@ func (s *session) watchPlaced(ctx context.Context, placed *deployer.Placed) {
 		}
 		failing = err != nil
 		placed.Followed(err)
-	})
+	}
+	placed.Watch(ctx, func(ctx context.Context) { s.hub.FollowPlaced(ctx, resources[placed.Kind], placed, outcome) })
 }
 
 // anythingLeft says whether the member has anything left of what was placed on it.

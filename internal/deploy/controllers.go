@@ -90,11 +90,12 @@ func (d *controllers) runController(ctx context.Context, kind deployer.Kind) {
 
 func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
 	setIdle := func(idle bool) { d.setIdle(kind, idle) }
+	seen := func(e deployer.Event) { d.reply(deployer.Reply{Kind: kind, Event: &e}) }
 	if kind == deployer.Bundles {
 		of := &bundle.Deployer{
 			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle, Attempts: d.attempts, Renderer: d.renderer,
 			AgentIdle: func(generations map[string]int64) { d.reply(deployer.Reply{Kind: kind, Idle: generations}) },
-			Blocked:   func(blocked deployer.Blocked) { d.reply(deployer.Reply{Blocked: &blocked}) },
+			Blocked:   func(blocked deployer.Blocked) { d.reply(deployer.Reply{Blocked: &blocked}) }, Seen: seen,
 		}
 		d.setBundles(of)
 		defer d.setBundles(nil)
@@ -103,7 +104,7 @@ func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
 	controller, err := work.New(work.Deps{
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Report: d.hub.Name,
 		Clock: clock.RealClock{}, Log: d.log,
-		Idle: setIdle, Leaving: d.removesAll(),
+		Idle: setIdle, Leaving: d.removesAll(), Seen: seen,
 		Counted:        func(t deployer.Tally) { d.reply(deployer.Reply{Tally: &t}) },
 		ConfirmDeleted: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), hubclient.Works) },
 	})

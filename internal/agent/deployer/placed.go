@@ -35,6 +35,10 @@ type Placed struct {
 	// reported is what was reported last of each object: the program may have written the status
 	// since.
 	reported map[string]notice
+	// fromProgram says that the objects were listed by the program, unsure that they do not count
+	// before the agent has listed them.
+	fromProgram, unsure bool
+	handover            handover
 }
 
 // seen is an object as the watch showed it.
@@ -67,6 +71,7 @@ type notice struct {
 // NewPlaced makes an empty store.
 func NewPlaced(kind Kind, changed chan struct{}) *Placed {
 	p := &Placed{Kind: kind, known: make(chan struct{}), names: map[string]seen{}, reported: map[string]notice{}}
+	p.handover.changed = make(chan struct{}, 1)
 	p.Store = kubeclient.Store[*metav1.PartialObjectMetadata]{Changed: changed, Put: p.put, Drop: p.drop, Reset: p.reset, Strip: stripPlaced}
 	return p
 }
@@ -188,6 +193,7 @@ func (p *Placed) drop(object *metav1.PartialObjectMetadata) {
 // the program on every idle member at once.
 func (p *Placed) reset() {
 	clear(p.names)
+	p.fromProgram, p.unsure = false, false
 	p.once.Do(func() { close(p.known) })
 }
 

@@ -53,6 +53,8 @@ type Reply struct {
 	// Failing says why the objects of a Kind are not deployed.
 	Kind    Kind   `json:"kind,omitempty"`
 	Failing string `json:"failing,omitempty"`
+	// Event is what the watch of the objects of a Kind shows; nil in a reply about something else.
+	Event *Event `json:"event,omitempty"`
 	// Idle are the generations of objects that need nothing more, so that the program may end.
 	Idle map[string]int64 `json:"idle,omitempty"`
 	// Alive says that the program is not stuck; it is sent every AlivePeriod.

@@ -111,6 +111,9 @@ func (s *Supervisor) Run(ctx context.Context) {
 			run = s.simulate
 		}
 		ended, err := run(ctx)
+		for _, placed := range s.Placed {
+			placed.takeBack(err == nil)
+		}
 		emptied = ended && (!s.emptying() || !s.left(ctx))
 		if err == nil && ended && !emptied {
 			err = errLeft
@@ -131,6 +134,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			backoff, series = retry.Unreachable(), 0
 		}
 		series++
+		left = left || crashed != nil // the program may have ended before it removed what is not placed any more
 		wait := backoff.Step()
 		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
 		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
@@ -144,9 +148,10 @@ func (s *Supervisor) Run(ctx context.Context) {
 
 func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
 
-// needsProgram says whether anything is placed that needs the program.
+// needsProgram says whether anything is placed that needs the program, as far as that is known. A
+// member that leaves does not wait for that.
 func (s *Supervisor) needsProgram() bool {
-	return slices.ContainsFunc(s.Placed, (*Placed).needsProgram)
+	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return p.needsProgram() && (s.emptying() || !p.isUnsure()) })
 }
 
 // report reports why nothing is deployed, on all placed objects and to the member that leaves.
@@ -182,6 +187,10 @@ func (s *Supervisor) handleReply(ctx context.Context, reply Reply) {
 	for _, placed := range s.Placed {
 		switch {
 		case placed.Kind != reply.Kind:
+		case reply.Event != nil:
+			if err := placed.handleEvent(*reply.Event); err != nil {
+				s.Log.Info("following the deployer's watch failing", "kind", placed.Kind, "reason", err.Error())
+			}
 		case reply.Failing != "":
 			s.reportReason(ctx, placed, reply.Failing)
 		case reply.Idle != nil:

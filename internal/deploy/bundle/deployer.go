@@ -59,6 +59,8 @@ type Deployer struct {
 	Attempts *Attempts
 	// Blocked is called with what keeps releases from being removed, when that changes.
 	Blocked func(deployer.Blocked)
+	// Seen is called with each event of the watch of BundleDeployments, before it counts. May be nil.
+	Seen func(deployer.Event)
 
 	queue    workqueue.TypedDelayingInterface[string]
 	store    *store
@@ -91,7 +93,7 @@ func (d *Deployer) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
-	working.Go(func() { kubeclient.Follow(ctx, deployments, "", d.store, d.watchEnded) })
+	working.Go(func() { d.follow(ctx, deployments) })
 	working.Go(func() { d.followCluster(ctx) })
 	working.Go(func() { _ = d.detector.Run(ctx) }) // no error is returned
 	select {
@@ -113,6 +115,16 @@ func (d *Deployer) Run(ctx context.Context) error {
 	d.queue.ShutDown()
 	working.Wait()
 	return nil
+}
+
+// follow watches the BundleDeployments until ctx ends.
+func (d *Deployer) follow(ctx context.Context, deployments *hubclient.Deployments) {
+	if d.Seen == nil {
+		kubeclient.Follow(ctx, deployments, "", d.store, d.watchEnded)
+		return
+	}
+	kubeclient.Follow(ctx, deployments, "", deployer.Telling{ReflectorStore: d.store, Tell: d.Seen}, d.watchEnded)
+	d.Seen(deployer.Event{Type: deployer.EventEnded})
 }
 
 // CheckLock returns unless the lock that everything takes is held for ever.

@@ -66,6 +66,8 @@ type Deps struct {
 	Idle func(bool)
 	// Counted is called with the states of the Works and what was done, whenever these change. May be nil.
 	Counted func(deployer.Tally)
+	// Seen is called with each event of the watch of Works. May be nil.
+	Seen func(deployer.Event)
 	// ConfirmDeleted returns an error unless the hub confirms that a Work was deleted by itself, and not because the member leaves or the CRD of
 	// Works is being deleted. May be nil.
 	ConfirmDeleted func(context.Context) error
@@ -194,7 +196,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.runAll(ctx, c.works.Start, c.appliedWorks.Start, c.watcher.Run, loop.Start, c.reportFirst, c.untilUnserved)
+	return c.runAll(ctx, c.works.Start, c.appliedWorks.Start, c.watcher.Run, loop.Start, c.reportFirst, c.passOn, c.untilUnserved)
 }
 
 // untilUnserved returns an error when this cluster serves no AppliedWorks any more.
