@@ -1,8 +1,9 @@
 package applied
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
-	"hash/fnv"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,10 +30,11 @@ func ContentDigest(object *unstructured.Unstructured) uint64 {
 	return digest(text)
 }
 
+// digest is a part of a cryptographic one: who changes an object must not be able to choose its
+// content so that the digest stays the same.
 func digest(text []byte) uint64 {
-	sum := fnv.New64a()
-	sum.Write(text)
-	return sum.Sum64()
+	sum := sha256.Sum256(text)
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // serverSet are the fields that the API server sets.

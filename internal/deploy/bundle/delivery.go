@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,8 @@ type delivery struct {
 	others []release.Summary
 	// watched are the objects of the set when it was made: the set itself is the worker's alone.
 	watched []applied.Query
+	// notedAt is when it was noted last which objects are unmodified.
+	notedAt time.Time
 	// known says that there was a BundleDeployment since the deployer started, workspace is the namespace of its Bundle.
 	known     bool
 	workspace string
@@ -61,6 +64,27 @@ func (d *Deployer) delivery(name string) *delivery {
 		d.deliveries[name] = newDelivery()
 	}
 	return d.deliveries[name]
+}
+
+// noteCompared notes which objects of a release are unmodified, so that the next deployer need not
+// compare them. Without the note it compares all.
+func (d *Deployer) noteCompared(ctx context.Context, of *delivery) {
+	note, more := of.set.Note()
+	now := d.Clock.Now()
+	if !more || now.Sub(of.notedAt) < noteEvery {
+		return
+	}
+	of.notedAt = now
+	if err := d.Cluster.NoteCompared(ctx, *of.release, note); err != nil {
+		d.Log.Info("noting what was compared failing", "release", of.release.String(), "reason", err.Error())
+		return
+	}
+	of.set.SetNote(note)
+	noted := *of.release
+	noted.Compared = note
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of.release = &noted
 }
 
 func (d *Deployer) forget(name string) {

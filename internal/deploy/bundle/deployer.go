@@ -34,6 +34,8 @@ const (
 	debounce = 300 * time.Millisecond
 	// busyRetry is when to check again whether a user's Helm command ended.
 	busyRetry = 2 * time.Second
+	// noteEvery is the least time between two notes of what was compared in one release.
+	noteEvery = time.Minute
 	// ReportAfter is how long an operation, or the first list of a kind, may take before that is reported.
 	ReportAfter = 3 * time.Second
 )

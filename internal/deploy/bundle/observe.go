@@ -144,6 +144,7 @@ func (s *observation) observeObjects(ctx context.Context, d *Deployer, of *deliv
 		s.unwatched = objects.Unsynced
 	default:
 		s.objects, s.modified = objects, objects.Correctable
+		d.noteCompared(ctx, of)
 	}
 	if s.objects.Changed == 0 || !isAgent(s.deployment) {
 		return

@@ -34,6 +34,8 @@ type Set struct {
 	release release.Summary
 	keys    []Key
 	results map[Key]result
+	// noted are the stamps of the objects that earlier comparisons found unmodified.
+	noted map[Key]uint64
 	// former are objects of earlier revisions that are still there.
 	former []Key
 }
@@ -63,6 +65,7 @@ func (d *Detector) NewSet(s release.Summary, objects []*unstructured.Unstructure
 			set.keys = append(set.keys, key)
 		}
 	}
+	set.noted = readNote(s, set.keys)
 	return set, nil
 }
 
@@ -103,7 +106,8 @@ type Observation struct {
 	Counts               fleet.ResourceCounts
 }
 
-// Observe says how the objects of a release are, by their summaries and by a comparison of those whose field digest changed.
+// Observe says how the objects of a release are, by their summaries and by a comparison of those whose field digest changed, or that were never
+// found to be unmodified as they are.
 func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions) (Observation, error) {
 	o := Observation{Counts: fleet.ResourceCounts{DesiredReady: len(s.keys)}}
 	watched := make(map[Key]summary, len(s.keys))
@@ -116,6 +120,9 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 				o.Unsynced += ": " + err.Error()
 			}
 			return o, nil
+		}
+		if _, compared := s.results[key]; !compared && sight == applied.Present && s.isNoted(key, is) {
+			s.results[key] = result{summary: is}
 		}
 		if known, ok := s.results[key]; sight == applied.Absent || !ok || known.outdated(is) {
 			stale = append(stale, key)
@@ -318,6 +325,7 @@ func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDepl
 			return fmt.Errorf("setting %s back: %w", key, err)
 		}
 		delete(s.results, key)
+		delete(s.noted, key) // what is set back is compared again
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 // Package drift observes whether the objects of a release exist, are ready and as deployed, and sets drift back.
 //
-// It writes objects only to set drift back. Its invariant: an object is compared by requests only after somebody changed a deployed field.
+// It writes objects only to set drift back. Its invariant: an object is compared by requests only if somebody may have changed a deployed
+// field since it was compared last.
 package drift
 
 import (

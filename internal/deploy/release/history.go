@@ -74,6 +74,8 @@ type Summary struct {
 	// noted no UID. HubRestored says that the hub was restored from an earlier state since, which does not know that.
 	HubUID, HubVersion string
 	HubRestored        bool
+	// Compared is the note of which objects were found unmodified; empty if there is none.
+	Compared string
 	// Agent says that it is the release of the agent itself.
 	Agent bool
 	// Leaves names the releases that it takes the place of, with spaces between them.
@@ -112,7 +114,9 @@ type stored struct {
 	} `json:"chart"`
 	// member, hubUID, hubVersion, hubRestored and renamed are those of the Secret's labels, history its namespace; copied says that it is a copy of another.
 	member, hubUID, hubVersion, history string
-	hubRestored, renamed, copied        bool
+	// compared is the note beside the release.
+	compared                     string
+	hubRestored, renamed, copied bool
 }
 
 // deployedAt is when the revision was made; zero if it does not say.
@@ -150,6 +154,7 @@ func (c *Cluster) summarize(s stored) (Summary, bool) {
 		HubUID:          s.hubUID,
 		HubVersion:      s.hubVersion,
 		HubRestored:     s.hubRestored,
+		Compared:        s.compared,
 		Agent:           adopted,
 		Leaves:          annotations[annotationMovedFrom],
 	}, true

@@ -23,6 +23,10 @@ const (
 	noLabel = "null"
 )
 
+// keyCompared is the key of the note in the Secret that holds a revision. The note is as secret as
+// the revision: it is made of digests of the objects, some of which may be Secrets.
+const keyCompared = "muster-compared"
+
 // labels mark a revision as the member's. The agent's own release has none, because it stays whatever becomes of the member.
 func (r Request) labels() map[string]string {
 	if r.Agent {
@@ -56,14 +60,24 @@ func (c *Cluster) MarkHubRestored(ctx context.Context, s Summary) error {
 	return c.label(ctx, s, map[string]any{labelHubRestored: "true"})
 }
 
+// NoteCompared keeps beside a revision which of its objects were found unmodified. Helm drops the
+// note when it writes the revision again.
+func (c *Cluster) NoteCompared(ctx context.Context, s Summary, note string) error {
+	return c.patchHistory(ctx, s, map[string]any{"data": map[string][]byte{keyCompared: []byte(note)}})
+}
+
 func (c *Cluster) label(ctx context.Context, s Summary, labels map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	return c.patchHistory(ctx, s, map[string]any{"metadata": map[string]any{"labels": labels}})
+}
+
+func (c *Cluster) patchHistory(ctx context.Context, s Summary, change map[string]any) error {
+	patch, err := json.Marshal(change)
 	if err != nil {
-		return fmt.Errorf("encoding a label: %w", err)
+		return fmt.Errorf("encoding a change of secret %s/%s: %w", s.History, SecretName(s), err)
 	}
 	_, err = c.Kube.CoreV1().Secrets(s.History).Patch(ctx, SecretName(s), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
-		return fmt.Errorf("labelling secret %s/%s: %w", s.History, SecretName(s), err)
+		return fmt.Errorf("patching secret %s/%s: %w", s.History, SecretName(s), err)
 	}
 	return nil
 }

@@ -143,6 +143,7 @@ func read(secret *corev1.Secret) (stored, error) {
 	s.member, s.hubVersion = secret.Labels[naming.LabelMember], secret.Labels[labelHubVersion]
 	s.hubUID = secret.Labels[labelHubUID]
 	s.hubRestored, s.renamed = secret.Labels[labelHubRestored] != "", secret.Labels[labelRenamed] != ""
+	s.compared = string(secret.Data[keyCompared])
 	s.history, s.copied = secret.Namespace, secret.Annotations[annotationCopyOf] != ""
 	return s, nil
 }

@@ -1,0 +1,92 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/deploy/release"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+// A note says as what the objects of a release were compared and found unmodified. A deployer that
+// starts compares only the objects that are not so any more.
+const (
+	// maxNoted is of how many objects a note says that, 11 bytes each.
+	maxNoted = 2000
+	// entry is the length of an entry of a note in bytes, before its encoding.
+	entry = 8
+	// noteFormat changes with what an entry means.
+	noteFormat = "1"
+)
+
+// stamp is what was compared: the object by its UID, with all its content but the status, and the
+// fields that are ours. The resource version is none of it: it changes with the status, and a member
+// that was restored from a backup gives it out again. A stamp is never 0.
+func (s summary) stamp() uint64 {
+	text := []byte(s.uid)
+	for _, digest := range []uint64{s.fields, s.content} {
+		text = binary.BigEndian.AppendUint64(text, digest)
+	}
+	sum := sha256.Sum256(text)
+	return binary.BigEndian.Uint64(sum[:]) | 1
+}
+
+// heading is the first entry of a note. The note counts only for the revision and the objects that
+// it was made of, and for the version of the program that compared them.
+func heading(s release.Summary, keys []Key) []byte {
+	text, err := json.Marshal([]any{
+		noteFormat, version.Version, s.String(), s.DeployedAt.UTC().Format(time.RFC3339Nano), s.DeploymentID, s.SyncGeneration, s.ServiceAccount, keys,
+	})
+	if err != nil {
+		return nil // impossible: they are texts and numbers
+	}
+	sum := sha256.Sum256(text)
+	return sum[:entry]
+}
+
+// readNote returns the stamps in the note of a release, by object. A note of something else has none.
+func readNote(s release.Summary, keys []Key) map[Key]uint64 {
+	noted := map[Key]uint64{}
+	text, err := base64.RawStdEncoding.DecodeString(s.Compared)
+	if err != nil || s.DeploymentID == "" || len(text) != entry*(1+min(len(keys), maxNoted)) || string(text[:entry]) != string(heading(s, keys)) {
+		return noted
+	}
+	for i, key := range keys[:min(len(keys), maxNoted)] {
+		if stamp := binary.BigEndian.Uint64(text[entry*(1+i):]); stamp != 0 {
+			noted[key] = stamp
+		}
+	}
+	return noted
+}
+
+// isNoted reports whether an object is as it was when a comparison found it unmodified.
+func (s *Set) isNoted(key Key, is summary) bool {
+	stamp, noted := s.noted[key]
+	return noted && stamp == is.stamp()
+}
+
+// Note returns the note of the comparisons so far, and whether it says more than the one that the
+// release has. An object that is modified does not change it: the object is not as noted anyhow.
+func (s *Set) Note() (text string, more bool) {
+	if s.release.DeploymentID == "" {
+		return "", false // nothing says of what the release was made
+	}
+	note := heading(s.release, s.keys)
+	for _, key := range s.keys[:min(len(s.keys), maxNoted)] {
+		stamp := s.noted[key]
+		if found, compared := s.results[key]; compared && found.modified == nil && found.uid != "" && found.stamp() != stamp {
+			stamp, more = found.stamp(), true
+		}
+		note = binary.BigEndian.AppendUint64(note, stamp)
+	}
+	return base64.RawStdEncoding.EncodeToString(note), more
+}
+
+// SetNote stores the note that the release has now.
+func (s *Set) SetNote(text string) {
+	s.release.Compared = text
+	s.noted = readNote(s.release, s.keys)
+}
