@@ -45,8 +45,9 @@ func (d *deployed) fail(err error) {
 // program is a run of a simulated deployer. It follows what is placed on its member and says of
 // each object that it is deployed. What it does on the hub is what muster-deployer does: a
 // connection of its own, a watch of whole BundleDeployments, and one of whole Works from the first
-// one on, which the agent then does not watch; one read of each Content and of values; one write of each status, and one that claims a
-// Work, or lets it go. muster-deployer discovers nothing on the hub.
+// one on, which the agent then does not watch; one read of each Content and of values; one write of
+// each status, and one that claims a Work, or lets it go. muster-deployer discovers nothing on the
+// hub.
 type program struct {
 	*native
 	ctx context.Context

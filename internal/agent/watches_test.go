@@ -89,7 +89,7 @@ func (r *recordingHub) open() (watches map[string]int, connections int) {
 	return watches, r.connections
 }
 
-// watches waits until these watches are open, and logs for docs/benchmarks.md how many connections
+// untilWatched waits until these watches are open, and logs for docs/benchmarks.md how many connections
 // are.
 func (r *recordingHub) untilWatched(agent *running, when string, want map[string]int) {
 	agent.t.Helper()
@@ -117,7 +117,10 @@ func (h *testHub) mayBeDelivered() {
 	h.t.Helper()
 	h.prepare(time.Hour)
 	h.bind(h.namespace, "works", naming.MemberServiceAccount,
-		rbacv1.PolicyRule{APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"works", "works/status"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{placement.GroupVersion.Group}, Resources: []string{"works", "works/status"},
+			Verbs: []string{"get", "list", "watch", "patch", "update"},
+		},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets", "serviceaccounts"}, Verbs: []string{"get"}},
 	)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}, Rules: []rbacv1.PolicyRule{

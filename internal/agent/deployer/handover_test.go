@@ -151,7 +151,8 @@ func TestWhatHappensWhileTheProgramDiesIsNotMissed(t *testing.T) {
 			[]any{onHub("agent", "a", 3, "35")}, []any{onHub("agent", "a", 3, "20")}},
 		"it ends by itself before it says that the last object but its own is gone": {lists(agentAt3, webAt1) + idleAt3,
 			[]any{onHub("agent", "a", 3, "35")}, []any{onHub("agent", "a", 3, "35"), onHub("web", "v", 1, "36")}},
-		"it is killed before it says that it is idle": {lists(agentAt3) + `if [ $(wc -l < runs) -lt 2 ]; then kill -9 $$; fi` + "\n" + lists(agentAt3) + idleAt3,
+		"it is killed before it says that it is idle": {
+			lists(agentAt3) + `if [ $(wc -l < runs) -lt 2 ]; then kill -9 $$; fi` + "\n" + lists(agentAt3) + idleAt3,
 			[]any{onHub("agent", "a", 3, "35")}, []any{onHub("agent", "a", 3, "35"), onHub("web", "w", 1, "36")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +219,8 @@ func TestEventsAreToldBeforeTheStoreHasThem(t *testing.T) {
 		told = append(told, fmt.Sprintf("%s with %d", line, len(inner.List())))
 	}}
 	for _, err := range []error{
-		store.Replace([]any{onHub("a", "a", 1, "1")}, "1"), store.Add(onHub("b", "b", 2, "2")), store.Update(onHub("b", "b", 3, "3")), store.Delete(onHub("a", "a", 1, "4")),
+		store.Replace([]any{onHub("a", "a", 1, "1")}, "1"), store.Add(onHub("b", "b", 2, "2")),
+		store.Update(onHub("b", "b", 3, "3")), store.Delete(onHub("a", "a", 1, "4")),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -64,14 +63,13 @@ func (r *rig) untilNoted(name string) {
 // applyAs sets the key of a ConfigMap by server-side apply as a field manager.
 func (r *rig) applyAs(manager, name, value string) {
 	r.t.Helper()
-	config := rest.CopyConfig(r.cluster.Config)
-	config.UserAgent = manager
 	object := r.configMap(name)
 	object.APIVersion, object.Kind, object.Data = "v1", "ConfigMap", map[string]string{"key": value}
 	current := &corev1.ConfigMap{}
 	r.check(r.kube.Get(r.t.Context(), client.ObjectKeyFromObject(object), current))
 	object.Labels, object.Annotations = current.Labels, current.Annotations
-	r.check(r.kube.Patch(r.t.Context(), object, client.Apply, client.FieldOwner(manager), client.ForceOwnership)) //nolint:staticcheck // the typed one needs a type of its own
+	//nolint:staticcheck // the typed one needs a type of its own
+	r.check(r.kube.Patch(r.t.Context(), object, client.Apply, client.FieldOwner(manager), client.ForceOwnership))
 }
 
 func TestDeployerThatStartsComparesOnlyWhatChangedWhileItWasAway(t *testing.T) {

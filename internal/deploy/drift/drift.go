@@ -106,8 +106,8 @@ type Observation struct {
 	Counts               fleet.ResourceCounts
 }
 
-// Observe says how the objects of a release are, by their summaries and by a comparison of those whose field digest changed, or that were never
-// found to be unmodified as they are.
+// Observe says how the objects of a release are, by their summaries and by a comparison of those
+// whose field digest changed, or that were never found unmodified as they are.
 func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions) (Observation, error) {
 	o := Observation{Counts: fleet.ResourceCounts{DesiredReady: len(s.keys)}}
 	watched := make(map[Key]summary, len(s.keys))

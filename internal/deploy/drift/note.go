@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -38,7 +39,8 @@ func (s summary) stamp() uint64 {
 // it was made of, and for the version of the program that compared them.
 func heading(s release.Summary, keys []Key) []byte {
 	text, err := json.Marshal([]any{
-		noteFormat, version.Version, s.String(), s.DeployedAt.UTC().Format(time.RFC3339Nano), s.DeploymentID, s.SyncGeneration, s.ServiceAccount, keys,
+		noteFormat, version.Version, s.String(), s.DeployedAt.UTC().Format(time.RFC3339Nano),
+		s.DeploymentID, s.SyncGeneration, s.ServiceAccount, keys,
 	})
 	if err != nil {
 		return nil // impossible: they are texts and numbers
@@ -51,10 +53,11 @@ func heading(s release.Summary, keys []Key) []byte {
 func readNote(s release.Summary, keys []Key) map[Key]uint64 {
 	noted := map[Key]uint64{}
 	text, err := base64.RawStdEncoding.DecodeString(s.Compared)
-	if err != nil || s.DeploymentID == "" || len(text) != entry*(1+min(len(keys), maxNoted)) || string(text[:entry]) != string(heading(s, keys)) {
+	keyed := keys[:min(len(keys), maxNoted)]
+	if err != nil || s.DeploymentID == "" || len(text) != entry*(1+len(keyed)) || !bytes.Equal(text[:entry], heading(s, keys)) {
 		return noted
 	}
-	for i, key := range keys[:min(len(keys), maxNoted)] {
+	for i, key := range keyed {
 		if stamp := binary.BigEndian.Uint64(text[entry*(1+i):]); stamp != 0 {
 			noted[key] = stamp
 		}
