@@ -106,14 +106,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 			continue
 		}
 		begun := s.Clock.Now()
-		run := s.run
-		if s.Simulation != nil {
-			run = s.simulate
-		}
-		ended, err := run(ctx)
-		for _, placed := range s.Placed {
-			placed.takeBack(err == nil)
-		}
+		ended, err := s.runOnce(ctx)
 		emptied = ended && (!s.emptying() || !s.left(ctx))
 		if err == nil && ended && !emptied {
 			err = errLeft
@@ -144,6 +137,19 @@ func (s *Supervisor) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// runOnce runs the program once. Then the agent watches again what the program watched.
+func (s *Supervisor) runOnce(ctx context.Context) (emptied bool, err error) {
+	run := s.run
+	if s.Simulation != nil {
+		run = s.simulate
+	}
+	emptied, err = run(ctx)
+	for _, placed := range s.Placed {
+		placed.takeBack(err == nil)
+	}
+	return emptied, err
 }
 
 func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
