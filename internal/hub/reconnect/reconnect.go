@@ -64,8 +64,12 @@ func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
 
 // IsAccount says whether a user is the account of a workspace.
 func IsAccount(user, workspace string) bool {
-	return strings.HasPrefix(user, "system:serviceaccount:"+workspace+":"+prefix)
+	name, own := strings.CutPrefix(user, "system:serviceaccount:"+workspace+":")
+	return own && IsName(name)
 }
+
+// IsName reports whether a ServiceAccount of a workspace is the account of that workspace.
+func IsName(account string) bool { return strings.HasPrefix(account, prefix) }
 
 // Token returns a token for the agents of a workspace; "" if there cannot be one, which the log says: membership does not depend on it.
 func (i *Issuer) Token(ctx context.Context, name string) string {

@@ -9,6 +9,7 @@ package registration
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,9 @@ import (
 const (
 	indexClientID   = "registration.clientID"
 	indexCluster    = "registration.clusterName"
+	indexAgent      = "registration.agent"
 	indexAccount    = "registration.account"
+	indexToken      = "registration.token"
 	indexTokenOwner = "registration.tokenAccount"
 	indexStampedKey = "registration.stampedKey"
 	indexRequest    = "registration.request"
@@ -81,7 +84,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		values client.IndexerFunc
 	}{
 		{&fleet.ClusterRegistration{}, indexClientID, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Spec.ClientID} }},
+		{&fleet.ClusterRegistration{}, indexAgent, func(o client.Object) []string { return []string{agentOf(o.(*fleet.ClusterRegistration))} }},
 		{&fleet.ClusterRegistration{}, indexAccount, func(o client.Object) []string { return []string{accountOf(o.(*fleet.ClusterRegistration))} }},
+		{&fleet.ClusterRegistration{}, indexToken, func(o client.Object) []string { return []string{o.GetLabels()[fleet.LabelRegistrationToken]} }},
 		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Status.ClusterName} }},
 		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
@@ -133,7 +138,10 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	now := c.Clock.Now()
-	decided := c.enforceLimits(&r, o.observed, decide(o.observed, now), now)
+	decided, err := c.decide(ctx, &r, &o, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if decided.action == remove {
 		c.warnUnread(o, decided)
 		return ctrl.Result{}, c.remove(ctx, &r)
@@ -159,6 +167,22 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	return kube.At(decided.wake, now), nil
+}
+
+// decide decides on a request. A request that is one too many whatever its signature says is deleted
+// before anything is verified.
+func (c *Controller) decide(ctx context.Context, r *fleet.ClusterRegistration, o *observation, now time.Time) (decision, error) {
+	best := limit(decide(o.observed, now), o.observed, c.tracker.others(r), c.Config.Current().Registration, now)
+	if best.action == remove {
+		return best, nil
+	}
+	if err := c.tracker.verified(r); err != nil {
+		o.signatureProblem = err.Error()
+	}
+	if err := c.observeNewer(ctx, r, o); err != nil {
+		return decision{}, err
+	}
+	return c.enforceLimits(r, o.observed, decide(o.observed, now), now), nil
 }
 
 // act carries out a decision, and returns what to report and the sealed answer.

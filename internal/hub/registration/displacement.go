@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 )
@@ -42,18 +41,6 @@ func (o observed) displaces(c clusterView) (reason, why string) {
 		return "", ""
 	}
 	return reasonHolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
-}
-
-// observeKey verifies the signature of a request, and returns the fingerprint of its key; "" without one.
-func observeKey(r *fleet.ClusterRegistration) (fingerprint string, err error) {
-	if len(r.Spec.AgentKey) == 0 {
-		return "", nil
-	}
-	err = credential.VerifyClaim(r.Spec.AgentKey, r.Spec.Signature, credential.Claim{
-		Workspace: r.Namespace, ClientID: r.Spec.ClientID, Nonce: r.Spec.ClientRandom, Token: r.Labels[fleet.LabelRegistrationToken], AnswerKey: r.Spec.AnswerKey,
-		HubCAs: r.Spec.HubCAs,
-	})
-	return credential.Fingerprint(r.Spec.AgentKey), err
 }
 
 // observeHolder finds which agent has the identity of a Cluster.

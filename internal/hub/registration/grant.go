@@ -22,7 +22,7 @@ import (
 
 // createCluster makes the Cluster that the request asks for. The Cluster's events wake the request again.
 func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistration, o observation, name string) error {
-	annotations, err := o.record().Store(map[string]string{fleet.AnnotationCreatedByToken: originOf(r).token})
+	annotations, err := o.record().Store(map[string]string{fleet.AnnotationCreatedByToken: tokenOf(r).token})
 	if err != nil {
 		return err
 	}

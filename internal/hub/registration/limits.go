@@ -18,6 +18,9 @@ import (
 //
 //   - requests that were refused or wait for somebody, per token and per workspace. A request too many says so, is deleted after a minute, and made
 //     again by its agent. A request that can be granted is never one too many.
+//   - of requests by an account that many clusters share, those of each cluster, to a part of what
+//     is allowed the account. They do not count for the workspace, in which others have tokens. A
+//     request that is signed with the key of a member counts for that member only.
 //   - Clusters that the hub made for requests of a token and that have not beaten. The next request waits for one of them to beat or to go.
 //   - the requests that wait for that, per token.
 //
@@ -32,9 +35,12 @@ const (
 	unreadFactor = 2
 )
 
-// others counts the other requests that are queued or wait: those of the same token, and those of its workspace.
+// others counts the other requests that are queued or wait: those of the same token, and those of
+// its workspace, or where the token is shared, those of the same cluster.
 type others struct {
-	queued, waiting, waitingInWorkspace int
+	queued, waiting, waitingInWorkspace, waitingOfClient int
+	// shared: many clusters use the token.
+	shared bool
 	// place is what the request itself counts as, unless it is one too many.
 	place cost
 }
@@ -57,6 +63,9 @@ func limit(d decision, o observed, have others, most config.Registration, now ti
 	case queued:
 		bound(have.queued, most.MaxQueuedPerToken, o.asker(), "maxQueuedPerToken")
 	case waiting:
+		if have.shared {
+			bound(have.waitingOfClient, partOf(most.MaxWaitingPerToken), "this cluster", "maxWaitingPerToken")
+		}
 		bound(have.waiting, most.MaxWaitingPerToken, o.asker(), "maxWaitingPerToken")
 		bound(have.waitingInWorkspace, most.MaxWaitingPerWorkspace, "workspace "+o.workspace, "maxWaitingPerWorkspace")
 	}
@@ -65,11 +74,20 @@ func limit(d decision, o observed, have others, most config.Registration, now ti
 	}
 	unread := func(have, most int) bool { return most > 0 && have >= unreadFactor*most }
 	end := o.created.Add(tooManyLife)
-	if !now.Before(end) || unread(have.waiting, most.MaxWaitingPerToken) || unread(have.waitingInWorkspace, most.MaxWaitingPerWorkspace) {
+	if !now.Before(end) || unread(have.waiting, most.MaxWaitingPerToken) || unread(have.waitingInWorkspace, most.MaxWaitingPerWorkspace) ||
+		have.shared && unread(have.waitingOfClient, partOf(most.MaxWaitingPerToken)) {
 		return decision{action: remove, message: why}
 	}
 	return decision{state: fleet.RegistrationWaiting, reason: reasonTooManyRequests, wake: end,
 		message: fmt.Sprintf("%s; this one (%s) is deleted in a minute, and its agent asks again", why, d.reason)}
+}
+
+// partOf is how many places of a shared account the requests of one cluster may take; zero if any.
+func partOf(most int) int {
+	if most <= 0 {
+		return 0
+	}
+	return max(most/sharePart, 1)
 }
 
 // asker describes the origin of a request.
@@ -89,7 +107,7 @@ func tooManyClusters(o observed, most int) decision {
 // enforceLimits replaces a decision that would exceed what the settings allow the holder of a token.
 func (c *Controller) enforceLimits(r *fleet.ClusterRegistration, o observed, d decision, now time.Time) decision {
 	most := c.Config.Current().Registration
-	if d.action == createCluster && !c.tracker.reserve(types.NamespacedName{Namespace: r.Namespace, Name: d.cluster}, originOf(r), most.MaxNewClustersPerToken) {
+	if d.action == createCluster && !c.tracker.reserve(types.NamespacedName{Namespace: r.Namespace, Name: d.cluster}, tokenOf(r), most.MaxNewClustersPerToken) {
 		d = tooManyClusters(o, most.MaxNewClustersPerToken)
 	}
 	return limit(d, o, c.tracker.others(r), most, now)

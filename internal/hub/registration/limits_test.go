@@ -91,7 +91,7 @@ func TestTracker(t *testing.T) {
 	if got := c.others(request("a", "t", fleet.RegistrationWaiting, reasonTooManyRequests)); got.place != free {
 		t.Errorf("one too many has a place: %+v", got)
 	}
-	from := origin{"w", "t"}
+	from := origin{workspace: "w", token: "t"}
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "w", Name: name} }
 	if !c.reserve(key("1"), from, 2) || !c.reserve(key("2"), from, 2) || c.reserve(key("3"), from, 2) || !c.reserve(key("1"), from, 2) {
 		t.Error("two places are not for two Clusters")

@@ -34,10 +34,12 @@ type observation struct {
 	dropped        []string
 	// requester is the user that made the request; "" if that is not known for certain.
 	requester string
-	// key is the fingerprint of the agent's key; "" if it has none.
+	// key is the fingerprint of the agent's key; "" if it has none. Until the signature is verified
+	// the request only claims the key.
 	key string
 }
 
+// observe gathers what a decision depends on, except for what takes signatures: see verify.
 func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) (observation, error) {
 	settings := c.Config.Current().Registration
 	o := observation{observed: observed{
@@ -60,10 +62,7 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	if r.Status.ApprovedGeneration == r.Generation {
 		o.approvedFor = r.Status.ApprovedReason // for the request as it was then
 	}
-	var err error
-	if o.key, err = observeKey(r); err != nil {
-		o.signatureProblem = err.Error()
-	}
+	o.key = claimedKey(r)
 	if err := c.observeToken(ctx, r, &o); err != nil {
 		return observation{}, err
 	}
@@ -72,9 +71,6 @@ func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) 
 	}
 	if o.clientID == "" { // matches nothing
 		return o, nil
-	}
-	if err := c.observeNewer(ctx, r, &o); err != nil {
-		return observation{}, err
 	}
 	if err := c.observeClusters(ctx, r, &o); err != nil {
 		return observation{}, err
@@ -150,24 +146,6 @@ func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistr
 	}
 	o.limitedTokens, err = c.limitedTokens(ctx, r.Namespace)
 	return err
-}
-
-func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
-	var list fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexClientID: r.Spec.ClientID}); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID == r.UID || other.DeletionTimestamp != nil || !c.newer(other, r) {
-			continue
-		}
-		// Another agent's request does not end this one: each of them may be the one that is approved.
-		if key, err := observeKey(other); err == nil && key == o.key {
-			o.newer = other.Name
-		}
-	}
-	return nil
 }
 
 // newer compares requests of which the hub may have reported nothing yet, too.

@@ -23,17 +23,6 @@ const (
 	foreign cost = "Foreign"
 )
 
-// origin is the token or the ServiceAccount that a request names, which the chart's admission policy has checked.
-type origin struct{ workspace, token string }
-
-func originOf(r *fleet.ClusterRegistration) origin {
-	o := origin{workspace: r.Namespace, token: r.Labels[fleet.LabelRegistrationToken]}
-	if o.token == "" {
-		o.token = accountOf(r)
-	}
-	return o
-}
-
 func costOf(r *fleet.ClusterRegistration) cost {
 	switch {
 	case r.Status.Granted || r.DeletionTimestamp != nil:
@@ -51,7 +40,9 @@ func costOfState(state fleet.RegistrationState, reason string) cost {
 	switch {
 	case state == fleet.RegistrationDenied || state == fleet.RegistrationConflict || state == fleet.RegistrationPending:
 		return waiting
-	case state != fleet.RegistrationWaiting || reason == reasonPreparing || reason == reasonTokenNotIssued || reason == reasonFailed:
+	case state != fleet.RegistrationWaiting:
+		return free
+	case reason == reasonPreparing || reason == reasonTokenNotIssued || reason == reasonFailed || reason == reasonKeyProved:
 		return free
 	case reason == reasonTooManyClusters:
 		return queued
@@ -62,12 +53,6 @@ func costOfState(state fleet.RegistrationState, reason string) cost {
 // takenUp says whether another manager has begun to answer a request.
 func takenUp(r *fleet.ClusterRegistration) bool {
 	return r.Status.Granted || r.Status.ClusterName != "" || len(r.OwnerReferences) > 0
-}
-
-// place is where a request counts.
-type place struct {
-	origin
-	cost
 }
 
 // groups keeps things in groups, each thing in one at most.
@@ -103,9 +88,11 @@ func (g groups[T, G]) remove(thing T) (group G, found bool) {
 // them. Whatever is remembered goes with its request or Cluster.
 type tracker struct {
 	mu sync.Mutex
-	// requests are those that are not free; waiting has those that cost that, by workspace.
+	// requests are the requests that are not free; waiting has those that wait, by workspace, and
+	// clients those that wait and came by an account that many clusters share, by cluster.
 	requests groups[types.NamespacedName, place]
 	waiting  groups[types.NamespacedName, string]
+	clients  groups[types.NamespacedName, share]
 	// newClusters are those that the hub made for requests and that have not beaten.
 	newClusters groups[types.NamespacedName, origin]
 	// identities has what this hub knows of the identity of each Cluster. After a restart the next beat, or answerLife, counts.
@@ -116,11 +103,13 @@ type tracker struct {
 	granting sync.Map
 	// firstSeen has the resourceVersions at which requests were seen first, by UID, until their status tells it.
 	firstSeen sync.Map
+	// signatures has for each signed request what verifying it has shown, by UID.
+	signatures sync.Map
 }
 
 func newTracker() *tracker {
 	return &tracker{requests: newGroups[types.NamespacedName, place](), waiting: newGroups[types.NamespacedName, string](),
-		newClusters: newGroups[types.NamespacedName, origin](), identities: map[types.NamespacedName]identity{}}
+		clients: newGroups[types.NamespacedName, share](), newClusters: newGroups[types.NamespacedName, origin](), identities: map[types.NamespacedName]identity{}}
 }
 
 // identity is what is remembered of a Cluster's identity: the account, if this hub has given it, and whether an agent has beaten since.
@@ -165,15 +154,23 @@ func (t *tracker) trackRequest(r *fleet.ClusterRegistration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.firstSeenAt(r)
-	key, cost := client.ObjectKeyFromObject(r), costOf(r)
-	t.requests.remove(key)
-	t.waiting.remove(key)
+	key, cost, from := client.ObjectKeyFromObject(r), costOf(r), originOf(r)
+	t.uncount(key)
 	if cost != free {
-		t.requests.put(key, place{originOf(r), cost})
+		t.requests.put(key, place{from, cost})
 	}
-	if cost == waiting {
+	if cost == waiting && !from.shared() && !from.member {
 		t.waiting.put(key, r.Namespace)
 	}
+	if cost == waiting && from.shared() {
+		t.clients.put(key, share{from, clientOf(r)})
+	}
+}
+
+func (t *tracker) uncount(key types.NamespacedName) {
+	t.requests.remove(key)
+	t.waiting.remove(key)
+	t.clients.remove(key)
 }
 
 // firstSeenAt returns at which version the hub saw a request first, which is now if never before; "" if a hub has reported on it that did not record that.
@@ -194,8 +191,7 @@ func (t *tracker) firstSeenAt(r *fleet.ClusterRegistration) string {
 func (t *tracker) forgetRequest(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.requests.remove(key)
-	t.waiting.remove(key)
+	t.uncount(key)
 	t.readable.Delete(key)
 }
 
@@ -203,18 +199,26 @@ func (t *tracker) forgetRequest(key types.NamespacedName) {
 func (t *tracker) others(r *fleet.ClusterRegistration) others {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	count := func(cost cost) int { return len(t.requests.members[place{originOf(r), cost}]) }
-	o := others{queued: count(queued), waiting: count(waiting), waitingInWorkspace: len(t.waiting.members[r.Namespace])}
+	from := originOf(r)
+	count := func(cost cost) int { return len(t.requests.members[place{from, cost}]) }
+	o := others{queued: count(queued), waiting: count(waiting)}
 	this := t.requests.of[client.ObjectKeyFromObject(r)].cost
 	if r.Status.Reason != reasonTooManyRequests {
 		o.place = this
+	}
+	switch {
+	case from.shared():
+		o.shared, o.waitingOfClient = true, len(t.clients.members[share{from, clientOf(r)}])
+	case !from.member:
+		o.waitingInWorkspace = len(t.waiting.members[r.Namespace])
 	}
 	switch this {
 	case queued:
 		o.queued--
 	case waiting:
 		o.waiting--
-		o.waitingInWorkspace--
+		o.waitingOfClient = max(o.waitingOfClient-1, 0)
+		o.waitingInWorkspace = max(o.waitingInWorkspace-1, 0)
 	}
 	return o
 }
@@ -247,7 +251,7 @@ func (t *tracker) trackCluster(cluster *fleet.Cluster, gone bool) (origin, bool)
 	if !made || gone || cluster.DeletionTimestamp != nil || !cluster.Status.Agent.LastSeen.IsZero() {
 		return t.release(client.ObjectKeyFromObject(cluster))
 	}
-	t.reserve(client.ObjectKeyFromObject(cluster), origin{cluster.Namespace, token}, 0)
+	t.reserve(client.ObjectKeyFromObject(cluster), origin{workspace: cluster.Namespace, token: token}, 0)
 	return origin{}, false
 }
 

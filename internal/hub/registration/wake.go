@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRe
 	if after == nil {
 		c.tracker.forgetRequest(client.ObjectKeyFromObject(before))
 		c.tracker.firstSeen.Delete(before.UID)
+		c.tracker.signatures.Delete(before.UID)
 		return
 	}
 	c.tracker.trackRequest(after)
@@ -46,13 +48,42 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	if from, room := c.tracker.trackCluster(cluster, gone); room {
 		c.wakeQueued(from, q)
 	}
-	c.wakeCluster(ctx, cluster, beaten || gone || revoked, q)
+	if all := beaten || gone || revoked; all || before == nil || awaitedOf(before).differs(awaitedOf(after)) {
+		c.wakeCluster(ctx, cluster, all, q)
+	}
+	if before != nil && membership.ClientID(before) != membership.ClientID(cluster) {
+		c.wakeCluster(ctx, before, false, q)
+	}
+}
+
+// awaited is what a request that is not granted depends on of a Cluster. What is delivered there
+// changes the status of a Cluster every second, and concerns no request.
+type awaited struct {
+	uid        types.UID
+	generation int64
+	deleting   bool
+	namespace  string
+	agent      membership.AgentState
+	// labels and annotations: the expressions of tokens read the former, the latter have the key.
+	labels, annotations map[string]string
+}
+
+func awaitedOf(cluster *fleet.Cluster) awaited {
+	return awaited{
+		uid: cluster.UID, generation: cluster.Generation, deleting: cluster.DeletionTimestamp != nil, namespace: cluster.Status.Namespace,
+		agent: membership.ClusterStatus(&cluster.Status, nil).Agent, labels: cluster.Labels, annotations: cluster.Annotations,
+	}
+}
+
+func (a awaited) differs(b awaited) bool {
+	return a.uid != b.uid || a.generation != b.generation || a.deleting != b.deleting || a.namespace != b.namespace || a.agent != b.agent ||
+		!maps.Equal(a.labels, b.labels) || !maps.Equal(a.annotations, b.annotations)
 }
 
 // onToken wakes the requests that were made with a token and are not granted, when the token is changed or gone.
 func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
 	if before != nil && (after == nil || before.Generation != after.Generation) {
-		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: before.Name})
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexToken: before.Name})
 		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexAccount: naming.TokenServiceAccount(before.Name, string(before.UID))})
 	}
 }
@@ -113,7 +144,7 @@ func (c *Controller) wakeCluster(ctx context.Context, cluster *fleet.Cluster, gr
 // wake enqueues the listed requests that are not granted, or all of them.
 func (c *Controller) wake(ctx context.Context, q controller.Queue, granted bool, options ...client.ListOption) {
 	var list fleet.ClusterRegistrationList
-	if err := c.Client.List(ctx, &list, options...); err != nil {
+	if err := c.Client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests that an event concerns")
 		return
 	}

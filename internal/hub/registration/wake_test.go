@@ -14,12 +14,18 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/controller"
 )
 
-// TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew would withdraw an answer before its agent can read it.
-func TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew(t *testing.T) {
+func controllerScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := fleet.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	return scheme
+}
+
+// TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew would withdraw an answer before its agent can read it.
+func TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew(t *testing.T) {
+	scheme := controllerScheme(t)
 	cl := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&fleet.ClusterRegistration{}, indexClientID, func(client.Object) []string { return nil }).Build()
 	c := &Controller{Deps: Deps{Deps: controller.Deps{Client: cl}}, tracker: newTracker()}
 	seen := func(uid types.UID, at time.Time) *fleet.Cluster {

@@ -1,0 +1,84 @@
+package registration
+
+import (
+	"bytes"
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+// Verifying a signature costs a hundred times what comparing keys does, and a holder of a token may
+// send any number of signed requests. Therefore the hub counts and compares first, and verifies each
+// request once.
+
+// verification is what verifying the signature of one generation of a request has shown.
+type verification struct {
+	generation int64
+	err        error
+}
+
+// claimedKey is the fingerprint of the key that a request claims to be signed with; "" without one.
+func claimedKey(r *fleet.ClusterRegistration) string {
+	if len(r.Spec.AgentKey) == 0 {
+		return ""
+	}
+	return credential.Fingerprint(r.Spec.AgentKey)
+}
+
+// agentOf names the agent that a request claims to be of: by its key and client ID.
+func agentOf(r *fleet.ClusterRegistration) string { return claimedKey(r) + "/" + r.Spec.ClientID }
+
+// verifyClaim verifies the signature of a request; nil without a key.
+func verifyClaim(r *fleet.ClusterRegistration) error {
+	if len(r.Spec.AgentKey) == 0 {
+		return nil
+	}
+	return credential.VerifyClaim(r.Spec.AgentKey, r.Spec.Signature, credential.Claim{
+		Workspace: r.Namespace, ClientID: r.Spec.ClientID, Nonce: r.Spec.ClientRandom, Token: r.Labels[fleet.LabelRegistrationToken], AnswerKey: r.Spec.AnswerKey,
+		HubCAs: r.Spec.HubCAs,
+	})
+}
+
+// verified verifies the signature of a request unless that was done before.
+func (t *tracker) verified(r *fleet.ClusterRegistration) error {
+	if known, ok := t.signatures.Load(r.UID); ok && known.(verification).generation == r.Generation {
+		return known.(verification).err
+	}
+	err := verifyClaim(r)
+	t.signatures.Store(r.UID, verification{r.Generation, err})
+	return err
+}
+
+// superseding returns the name of a newer request of the same agent; "" if there is none. A request
+// of another agent does not end this one: each of them may be the one that is approved.
+func superseding(
+	r *fleet.ClusterRegistration, others []fleet.ClusterRegistration, newer func(a, b *fleet.ClusterRegistration) bool, verified func(*fleet.ClusterRegistration) error,
+) string {
+	for i := range others {
+		other := &others[i]
+		if other.UID == r.UID || other.DeletionTimestamp != nil || !bytes.Equal(other.Spec.AgentKey, r.Spec.AgentKey) {
+			continue
+		}
+		if newer(other, r) && verified(other) == nil {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// observeNewer finds a newer request of the same agent.
+func (c *Controller) observeNewer(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	if o.clientID == "" {
+		return nil
+	}
+	var list fleet.ClusterRegistrationList
+	err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexAgent: agentOf(r)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	o.newer = superseding(r, list.Items, c.newer, c.tracker.verified)
+	return nil
+}
