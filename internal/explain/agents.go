@@ -99,14 +99,14 @@ var hubSettings = []string{"helm -n cattle-fleet-system get values fleet"}
 var agentCauses = []cause{
 	{
 		kinds: ofClusters, reasons: []string{"DidNotComeBack"},
-		means:  "The agent was told to replace itself by another version, and the new one is not ready. The roll-out to others has stopped.",
+		means:  "The agent was told to replace itself by another version, and the new one is not ready. If that is so of a tenth of the agents, in several workspaces, others do not get it.",
 		remedy: "Look at the new Pod on the cluster; correct the settings or the image. To go on without this Cluster give it the label fleet.cattle.io/non-managed-agent=true.",
 		onHub:  []string{"kubectl -n NAMESPACE get bundles -l muster/agent-version"}, onMember: []string{agentPods, "kubectl -n cattle-fleet-system describe deployment fleet-agent"},
 	},
 	{
 		kinds: ofClusters, reasons: []string{"RolloutStopped"},
-		means:  "The agent keeps its version, because that of another Cluster did not come back with the new one.",
-		remedy: "Explain the Cluster that the message names.",
+		means:  "The agent keeps its version, because those of other Clusters, at least a tenth and of several workspaces if there are several, did not come back with the new one.",
+		remedy: "Explain the Clusters that the message names.",
 	},
 	{
 		kinds: ofClusters, reasons: []string{"NameTaken"},

@@ -26,6 +26,9 @@ func (c *Controller) act(ctx context.Context, o observed, d decision) error {
 // write makes the Bundle what it should be, whatever somebody else made of it.
 func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	bundle := o.desiredBundle
+	if before := o.sending(o.sentAt).before; before != "" {
+		bundle.Annotations[annotationBefore] = before
+	}
 	if o.bundle == nil {
 		err = c.Client.Create(ctx, bundle, kube.FieldOwner)
 	} else {

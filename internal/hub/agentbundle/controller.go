@@ -2,8 +2,9 @@
 // replaces itself when the settings of the hub or of the Cluster change, within a budget and only as long as updates succeed.
 //
 // It writes the Bundles fleet-agent-<cluster> but for their status and finalizer, and the condition AgentUpToDate of Clusters. Its
-// invariants: no new version is sent while the update of another agent has failed, unless that can only concern that one; what did
-// not change is not written; an agent that is not Muster's, or that a label keeps from the hub, is sent nothing.
+// invariants: no new version is sent once a tenth of the agents that have tried it failed, in more than one workspace; what concerns
+// one agent, or one workspace, stops no other; what did not change is not written; an agent that is not Muster's, or that a label
+// keeps from the hub, is sent nothing.
 package agentbundle
 
 import (

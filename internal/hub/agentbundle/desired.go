@@ -27,6 +27,8 @@ const (
 	history = 10
 	// annotationSentAt on a Bundle is when its version was written.
 	annotationSentAt = "muster/told-at"
+	// annotationBefore on a Bundle is the common part of the version that the agent confirmed last.
+	annotationBefore = "muster/confirmed-before"
 	// annotationSettings on a Bundle is the digest of the agent's settings, as the importer knows them.
 	annotationSettings = "muster/agent-settings"
 	// hasResources is where the cache notes that a Bundle has resources, which it drops. No object of an API server has an annotation with a space

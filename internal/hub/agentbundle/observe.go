@@ -106,7 +106,7 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 	if err != nil || malformed != nil || holds.String() != label {
 		return err
 	}
-	o.sent, o.sentAt = holds, sentAt
+	o.sent, o.sentAt, o.before = holds, sentAt, o.bundle.Annotations[annotationBefore]
 	deployment, err := c.deployment(ctx, membership.DeliveryNamespace(o.cluster), o.bundle.Name)
 	if err != nil || deployment.Labels[fleet.LabelAgent] != label {
 		return err

@@ -27,6 +27,8 @@ type rollout struct {
 	managed, ready int
 	// confirmed counts the agents online by the common part of the version that they have confirmed.
 	confirmed map[string]int
+	// workspaces counts the managed agents by workspace.
+	workspaces map[string]int
 	// inFlight says of each agent in flight whether its update has failed.
 	inFlight map[types.NamespacedName]bool
 	waiting  map[group]*queue
@@ -69,7 +71,8 @@ type queue struct {
 
 func newRollout() *rollout {
 	return &rollout{
-		agents: map[types.NamespacedName]agent{}, confirmed: map[string]int{}, inFlight: map[types.NamespacedName]bool{}, waiting: map[group]*queue{},
+		agents: map[types.NamespacedName]agent{}, confirmed: map[string]int{}, workspaces: map[string]int{},
+		inFlight: map[types.NamespacedName]bool{}, waiting: map[group]*queue{},
 	}
 }
 
@@ -123,7 +126,7 @@ func (r *rollout) failureOf(key types.NamespacedName) string {
 
 func (r *rollout) add(key types.NamespacedName, a agent, now time.Time) {
 	r.agents[key] = a
-	r.count(a, 1)
+	r.count(key.Namespace, a, 1)
 	if a.inFlight() {
 		r.inFlight[key] = a.failed(now)
 	}
@@ -144,7 +147,7 @@ func (r *rollout) remove(key types.NamespacedName) {
 	}
 	delete(r.agents, key)
 	delete(r.inFlight, key)
-	r.count(a, -1)
+	r.count(key.Namespace, a, -1)
 	g := groupOf(a)
 	q := r.waiting[g]
 	if q == nil {
@@ -158,11 +161,14 @@ func (r *rollout) remove(key types.NamespacedName) {
 	}
 }
 
-func (r *rollout) count(a agent, by int) {
+func (r *rollout) count(workspace string, a agent, by int) {
 	if a.unmanaged != "" {
 		return
 	}
 	r.managed += by
+	if r.workspaces[workspace] += by; r.workspaces[workspace] == 0 {
+		delete(r.workspaces, workspace)
+	}
 	if a.online && a.ready {
 		r.ready += by
 	}
@@ -183,9 +189,10 @@ func (r *rollout) admit(now time.Time) (changed []types.NamespacedName) {
 	for {
 		var next types.NamespacedName
 		var of group
-		for g, q := range r.waiting {
-			if s.result(g).state == send && (next.Name == "" || before(g, q.keys[0], of, next)) {
-				next, of = q.keys[0], g
+		for g := range r.waiting {
+			key, admitted := s.next(g)
+			if admitted && s.result(g).state == send && (next.Name == "" || before(g, key, of, next)) {
+				next, of = key, g
 			}
 		}
 		if next.Name == "" {
@@ -215,101 +222,4 @@ func before(g group, key types.NamespacedName, other group, otherKey types.Names
 
 func compare(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// survey is what the updates in flight mean for those who wait.
-type survey struct {
-	*rollout
-	budget int
-	// inFlight take up the budget, inFlightOnline what of it those have that can only harm themselves.
-	inFlight, inFlightOnline int
-	// all is the trial of a version among all agents, online among those that still beat.
-	all, online trial
-}
-
-// trial is how a version does that nobody has confirmed.
-type trial struct {
-	// first is who tries it, by the common part of the version; failed is whose update failed, for whatever version.
-	first  map[string]types.NamespacedName
-	failed types.NamespacedName
-}
-
-func (t *trial) add(key types.NamespacedName, common string, failed bool) {
-	t.first[common] = first(key, t.first[common])
-	if failed {
-		t.failed = first(key, t.failed)
-	}
-}
-
-// first is the one of two names that comes first; the other may be none.
-func first(key, other types.NamespacedName) types.NamespacedName {
-	if other.Name == "" || compare(key, other) < 0 {
-		return key
-	}
-	return other
-}
-
-func (r *rollout) survey() *survey {
-	s := &survey{rollout: r, budget: max(1, r.managed/agentsPerUpdate)}
-	s.all.first, s.online.first = map[string]types.NamespacedName{}, map[string]types.NamespacedName{}
-	silent, silence := 0, types.NamespacedName{}
-	for key, failed := range r.inFlight {
-		a := r.agents[key]
-		common := a.sent.common
-		if a.lost && common != a.desired.common {
-			continue // it fell silent with a version that nobody is sent any more, and gets another when it returns
-		}
-		if !failed && a.online {
-			s.inFlightOnline++
-		}
-		if !failed || !a.online {
-			s.inFlight++ // one that fell silent may have done so because of its update
-		}
-		if failed && !a.online {
-			silent++
-			silence = first(key, silence)
-		}
-		s.all.add(key, common, failed && (a.online || r.confirmed[common] == 0))
-		if a.online {
-			s.online.add(key, common, failed)
-		}
-	}
-	if silent >= s.budget {
-		s.all.failed = first(silence, s.all.failed) // the silent ones have used the budget up
-	}
-	return s
-}
-
-// result returns whether the first agent of a group is admitted, or why the group waits.
-func (s *survey) result(g group) decision {
-	confirmed := s.confirmed[g.common] > 0
-	if g.change == ownSettings || g.change == joining && confirmed {
-		if s.inFlightOnline >= s.budget {
-			return decision{state: WaitingForTurn}
-		}
-		return decision{state: send}
-	}
-	t, inFlight := s.all, s.inFlight
-	if g.change == joining {
-		t, inFlight = s.online, s.inFlightOnline
-	}
-	trying, tried := t.first[g.common]
-	switch {
-	case t.failed.Name != "":
-		return decision{state: RolloutStopped, behind: t.failed}
-	case !confirmed && tried:
-		return decision{state: WaitingForTurn, behind: trying}
-	case !confirmed && !g.ready && s.ready > 0, inFlight >= s.budget:
-		return decision{state: WaitingForTurn}
-	}
-	return decision{state: send}
-}
-
-// admitted counts an agent of a group as in flight.
-func (s *survey) admitted(key types.NamespacedName, g group) {
-	s.inFlight++
-	s.inFlightOnline++
-	if g.change != ownSettings && s.confirmed[g.common] == 0 {
-		s.all.first[g.common], s.online.first[g.common] = key, key
-	}
 }

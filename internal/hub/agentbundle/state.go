@@ -78,10 +78,16 @@ type agent struct {
 	// confirmed says that the BundleDeployment is ready with the version that was sent, failure what the agent says is wrong with it.
 	confirmed bool
 	failure   string
+	// before is the common part of the version that the agent confirmed last, before the one that
+	// was sent; "" if none.
+	before string
 }
 
 // sending is the agent after its desired version was sent.
 func (a agent) sending(now time.Time) agent {
+	if a.confirmed {
+		a.before = a.sent.common
+	}
 	a.sent, a.sentAt, a.confirmed, a.failure = a.desired, now, false, ""
 	return a
 }
@@ -99,6 +105,8 @@ func (a agent) failed(now time.Time) bool {
 type decision struct {
 	state  State
 	behind types.NamespacedName
+	// failed is how many updates have failed, rounded down to a power of two; zero for one or none.
+	failed int
 	wake   time.Time
 }
 

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,7 +17,7 @@ import (
 )
 
 // describe is the condition for a decision. An agent that has not joined has none; the condition Ready says what the Cluster waits for.
-func describe(o observed, d decision, failure string) (fleet.Condition, bool) {
+func describe(o observed, d decision, failed []types.NamespacedName, failure string) (fleet.Condition, bool) {
 	reason := d.state
 	if reason == send {
 		reason = Updating
@@ -30,7 +32,8 @@ func describe(o observed, d decision, failure string) (fleet.Condition, bool) {
 		}
 	case RolloutStopped:
 		message = fmt.Sprintf("the agent keeps its version, because that of Cluster %s did not come back with the new one (%s): correct the settings or the image, "+
-			"or label that Cluster %s=true to go on without it", d.behind, cmp.Or(failure, "its agent did not become ready"), fleet.LabelNonManagedAgent)
+			"or label that Cluster %s=true to go on without it%s", d.behind, cmp.Or(failure, "its agent did not become ready"), fleet.LabelNonManagedAgent,
+			alsoFailed(failed, d.behind))
 	case DidNotComeBack:
 		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment fleet-agent on the cluster",
 			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), BundleName(o.cluster.Name))
@@ -38,6 +41,25 @@ func describe(o observed, d decision, failure string) (fleet.Condition, bool) {
 		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", BundleName(o.cluster.Name))
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
+}
+
+// alsoFailed names the Clusters besides the first whose agents did not come back, up to a number.
+func alsoFailed(failed []types.NamespacedName, first types.NamespacedName) string {
+	var names []string
+	for _, key := range failed {
+		if key != first {
+			names = append(names, key.String())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	shown := names[:min(len(names), listedFailures-1)]
+	text := "; the same is so of " + strings.Join(shown, ", ")
+	if more := len(names) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // messages are those that do not depend on more than the state.
@@ -80,8 +102,12 @@ func (c *Controller) report(ctx context.Context, o observed, d decision) error {
 	if d.behind.Namespace == o.cluster.Namespace { // what a member writes is not shown in the workspaces of others
 		failure = c.rollout.failureOf(d.behind)
 	}
+	var failed []types.NamespacedName
+	if d.failed > 0 {
+		failed = c.rollout.failedWith(o.desired.common)
+	}
 	from := kube.ReasonOf(o.cluster.Status.Conditions, fleet.ConditionAgentUpToDate)
-	condition, known := describe(o, d, failure)
+	condition, known := describe(o, d, failed, failure)
 	after := o.cluster.DeepCopy()
 	if known {
 		after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(), condition)
