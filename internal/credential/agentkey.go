@@ -9,6 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"filippo.io/edwards25519"
 )
@@ -51,6 +54,22 @@ type Claim struct {
 	AnswerKey []byte
 	// HubCAs is spec.hubCAs, without which the request serves on another hub that is reached through somebody in between.
 	HubCAs []string `json:",omitempty"`
+}
+
+// TimedNonce appends to the random part of a nonce the time at which an agent asks. The signature of a request covers the nonce, also for hubs that do not
+// look for a time in it.
+func TimedNonce(random string, at time.Time) string {
+	return random + "." + strconv.FormatInt(at.UnixMicro(), 10)
+}
+
+// NonceTime returns the time in a nonce, if it has one.
+func NonceTime(nonce string) (at time.Time, timed bool) {
+	_, digits, timed := strings.Cut(nonce, ".")
+	micros, err := strconv.ParseInt(digits, 10, 64)
+	if !timed || err != nil {
+		return time.Time{}, false
+	}
+	return time.UnixMicro(micros), true
 }
 
 func (c Claim) text() []byte {

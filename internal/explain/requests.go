@@ -89,6 +89,12 @@ var requestCauses = []cause{
 		onHub:  []string{getRequest},
 	},
 	{
+		kinds: ofRequests, reasons: []string{"Replayed"},
+		means:  "The key of the Cluster has signed this request, or a later one, before: it is a copy, or the clock of the cluster was set back.",
+		remedy: "Look who made it. If it is the agent's own, take the annotation that the message names off the Cluster, and restart the agent.",
+		onHub:  []string{getRequest},
+	},
+	{
 		kinds: ofRequests, reasons: []string{"OtherHub"},
 		means:  "The agent knows its hub by a CA that this hub does not have.",
 		remedy: "Take the values of a token of this hub. Behind a proxy that ends TLS add its CA to apiServerCA of the chart fleet, or set agentTLSMode=system-store for the agent.",

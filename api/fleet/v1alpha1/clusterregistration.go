@@ -34,7 +34,8 @@ type ClusterRegistrationSpec struct {
 	// +nullable
 	// +kubebuilder:validation:MaxLength=8192
 	ClientID string `json:"clientID,omitempty"`
-	// ClientRandom makes the name of the answer's Secret unguessable.
+	// ClientRandom makes the name of the answer's Secret unguessable. Agents of Muster append the time at which they ask, so that spec.signature covers
+	// it, as a dot and the microseconds since 1970: a signed request counts once.
 	// +optional
 	// +nullable
 	ClientRandom limits.Name `json:"clientRandom,omitempty"`

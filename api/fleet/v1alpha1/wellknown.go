@@ -47,6 +47,9 @@ const (
 	AnnotationApprovedBy = "muster/approved-by"
 	// AnnotationAgentKey on a Cluster is the fingerprint of the key that holds it, on a MemberCluster that of the key to which the hub issues credentials.
 	AnnotationAgentKey = "muster/agent-key"
+	// AnnotationAgentKeyUsed on a Cluster is the newest request that was granted to its key: the time in microseconds since 1970, by the agent's clock,
+	// the UID of the request and the fingerprint of the key. An older one, or a copy of it, is refused. A Muster addition.
+	AnnotationAgentKeyUsed = "muster/agent-key-used"
 	// AnnotationAcceptCredential on a Cluster or MemberCluster with the condition Cloned is the sequence of the older credential whose agent is to keep it.
 	AnnotationAcceptCredential = "muster/accept-credential"
 	// AnnotationApproved on a ClusterRegistration that waits for approval approves it ("true") or denies it ("false"). On a Cluster whose workspace

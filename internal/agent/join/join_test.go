@@ -113,8 +113,12 @@ func TestRequest(t *testing.T) {
 			if diff := cmp.Diff(&row.want, got, cmpopts.IgnoreFields(fleet.ClusterRegistrationSpec{}, "ClientRandom")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if random := got.Spec.ClientRandom; !regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{54}$`).MatchString(random) {
+			random := got.Spec.ClientRandom
+			if !regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{54}\.[0-9]{16}$`).MatchString(random) {
 				t.Errorf("clientRandom is %q", random)
+			}
+			if at, timed := credential.NonceTime(random); !timed || !at.Equal(got.Spec.RequestedAt.Time) {
+				t.Errorf("clientRandom has the time %s, want that of the request", at)
 			}
 		})
 	}

@@ -31,11 +31,12 @@ func (j *Joiner) request(clientID string, key credential.AnswerKey) *fleet.Clust
 	if j.Hostname != "" && len(validation.IsValidLabelValue(j.Hostname)) == 0 {
 		labels[fleet.LabelCreatedByAgentPod] = j.Hostname
 	}
+	now := j.Clock.Now()
 	request := &fleet.ClusterRegistration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "request-", Namespace: j.Bootstrap.Workspace},
 		Spec: fleet.ClusterRegistrationSpec{
-			ClientID: clientID, ClientRandom: random(), ClusterLabels: labels, AnswerKey: key.Public(),
-			RequestedAt: new(metav1.NewMicroTime(j.Clock.Now())),
+			ClientID: clientID, ClientRandom: credential.TimedNonce(random(), now), ClusterLabels: labels, AnswerKey: key.Public(),
+			RequestedAt: new(metav1.NewMicroTime(now)),
 		},
 	}
 	if name := j.Bootstrap.TokenName; name != "" && len(validation.IsValidLabelValue(name)) == 0 {

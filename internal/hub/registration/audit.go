@@ -99,7 +99,10 @@ func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistrat
 	var fact audit.Fact
 	needed, _ := o.approvalNeeded()
 	switch {
-	case needed != "" && !covers(o.approvedFor, needed) && o.isApproved(needed):
+	case needed != "" && o.isApproved(needed) && (d.action == grant || !covers(o.approvedFor, needed)):
+		if covers(o.approvedFor, needed) { // the status says that this was written, which the status alone does not prove
+			needed = o.approvedFor
+		}
 		fact = c.fact(r, o, muster.AuditApproved, needed, strconv.FormatInt(r.Generation, 10))
 		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was approved", r.Name, needed)
 	case d.state == fleet.RegistrationDenied && d.reason == fleet.ReasonNotApproved && o.reason != fleet.ReasonNotApproved:

@@ -29,6 +29,9 @@ func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistra
 	if o.key != "" {
 		annotations[fleet.AnnotationAgentKey] = o.key
 	}
+	if used := useOf(r); used != "" {
+		annotations[fleet.AnnotationAgentKeyUsed] = used
+	}
 	cluster := &fleet.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: o.grantedLabels(), Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster}},
 		Spec:       fleet.ClusterSpec{ClientID: r.Spec.ClientID},
@@ -54,6 +57,9 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	}
 	defer done()
 	if err := c.auditDisplacement(ctx, r, o); err != nil {
+		return d, nil, err
+	}
+	if err := c.remember(ctx, r, &o); err != nil {
 		return d, nil, err
 	}
 	if !o.returns() { // else the labels of the token before stay

@@ -95,9 +95,10 @@ func (o observed) unapproved() (decision, bool) {
 	return pending(reasonApprovedTooEarly, fmt.Sprintf("%s, and annotation %s was there before the hub asked for that: %s- and then %s=true", why, fleet.AnnotationApproved, command, command))
 }
 
-// isApproved says whether an approval counts for a reason: one that was given after the hub had asked for it.
+// isApproved says whether an approval counts for a reason: one that was given after the hub had asked for it, and stands. The status only remembers
+// that the hub has asked: the annotation takes the verb approve, and names who approved.
 func (o observed) isApproved(reason string) bool {
-	return covers(o.approvedFor, reason) || covers(o.reason, reason) && o.approved == "true"
+	return o.approved == "true" && (covers(o.approvedFor, reason) || covers(o.reason, reason))
 }
 
 // covers says whether a request that was approved while it waited for one reason need not wait for another.

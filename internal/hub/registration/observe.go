@@ -192,7 +192,16 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 			return err
 		}
 		view.namespace, view.memberNamespace, view.reconnect = state, member.Namespace, ptr.Deref(cluster.Spec.Reconnect, true)
-		if view.holder, err = c.observeHolder(ctx, r, cluster, o.key); err != nil {
+		key := o.key
+		switch freshnessOf(r, cluster.Annotations[fleet.AnnotationAgentKeyUsed]) {
+		case untimed:
+			key = "" // a copy of a request of an older agent may be of any time, and proves nothing
+		case replay:
+			view.replayed = true
+		case fresh:
+		}
+		view.ownKey = key != "" && cluster.Annotations[fleet.AnnotationAgentKey] == key
+		if view.holder, err = c.observeHolder(ctx, r, cluster, key); err != nil {
 			return err
 		}
 		o.matches = append(o.matches, view)

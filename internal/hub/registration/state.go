@@ -84,6 +84,9 @@ type clusterView struct {
 	holder          holder
 	// reconnect: its agent may come back without a token, by its key.
 	reconnect bool
+	// ownKey: the request is signed with the key that is pinned to the Cluster. replayed: that key
+	// has signed a request of this time, or a later one, before.
+	ownKey, replayed bool
 }
 
 // observed is all that a decision depends on.
@@ -220,7 +223,7 @@ func evaluate(o observed) decision {
 // returns says whether a request without a token that is good is granted all the same: it is signed with the key that is pinned to the Cluster.
 func (o observed) returns() bool {
 	return o.token != tokenValid && o.native && len(o.matches) == 1 && o.matches[0].reconnect &&
-		(o.matches[0].holder == sameHolder || o.approvedFor == reasonKeyProved)
+		(o.matches[0].holder == sameHolder || o.matches[0].ownKey && o.approvedFor == reasonKeyProved)
 }
 
 // refusal is the decision on a request that is wrong in itself.
@@ -240,6 +243,8 @@ func refusal(o observed) (decision, bool) {
 		return denied("InvalidAnswerKey", o.keyProblem), true
 	case o.signatureProblem != "":
 		return denied("InvalidSignature", o.signatureProblem+": only the agent that has the key can ask with it"), true
+	case len(o.matches) == 1 && o.matches[0].replayed:
+		return replayed(o.workspace, o.matches[0].name), true
 	case o.hubCAProblem != "":
 		return denied("OtherHub", o.hubCAProblem), true
 	case o.returns():

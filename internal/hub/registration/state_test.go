@@ -156,9 +156,23 @@ func TestDecide(t *testing.T) {
 		}),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
 		{name: "and stays approved", seen: asked(matching(ready), func(o *observed) {
-			o.limits.approval, o.approvedFor, o.reason = fleet.ApprovalManual, "ApprovalRequired", "Preparing"
+			o.limits.approval, o.approvedFor, o.reason, o.approved = fleet.ApprovalManual, "ApprovalRequired", "Preparing", "true"
 		}),
 			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "but not by what the status alone says", seen: asked(matching(ready), func(o *observed) {
+			o.limits.approval, o.approvedFor, o.reason = fleet.ApprovalManual, "ApprovalRequired", "Preparing"
+		}),
+			want: decision{state: pending, reason: "ApprovalRequired", wake: start.Add(approvalLife)}},
+		{name: "a status that says that the key was proved is no proof of the key", seen: asked(matching(with(func(c *clusterView) { c.reconnect = true })), func(o *observed) {
+			o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasonKeyProved
+		}),
+			want: decision{state: deniedAs, reason: "ReconnectRefused", wake: start.Add(time.Hour)}},
+		{name: "but that of a request with the key is remembered while its identity is replaced", seen: asked(matching(with(func(c *clusterView) { c.reconnect, c.ownKey = true, true })), func(o *observed) {
+			o.token, o.reconnecting, o.approvedFor = tokenUnnamed, true, reasonKeyProved
+		}),
+			want: decision{state: granted, reason: "Granted", cluster: "c", action: grant}},
+		{name: "a signed request counts once", seen: asked(matching(with(func(c *clusterView) { c.holder, c.replayed = sameHolder, true }))),
+			want: decision{state: deniedAs, reason: "Replayed", wake: start.Add(time.Hour)}, says: "kubectl -n clusters annotate cluster.fleet.cattle.io c muster/agent-key-used-"},
 		{name: "what is denied is refused", seen: asked(matching(ready), func(o *observed) {
 			o.limits.approval, o.approved, o.reason = fleet.ApprovalManual, "false", "ApprovalRequired"
 		}),

@@ -1,0 +1,94 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// A signed request counts once. Its nonce has the time at which the agent asked, and the Cluster
+// remembers the newest request of its key that was granted. Agents before 0.6 send no time: what they
+// sign counts until their key has signed a time.
+
+// freshness says whether a signed request may be a copy of one that was granted before.
+type freshness string
+
+const (
+	// fresh: the request is newer than what its key has signed before, or is not signed.
+	fresh freshness = ""
+	// replay: the key has signed this time, or a later one, in another request.
+	replay freshness = "Replay"
+	// untimed: the request has no time, and the key has signed one before.
+	untimed freshness = "Untimed"
+)
+
+// use is what a Cluster remembers of the newest request of its key.
+type use struct {
+	at       time.Time
+	uid, key string
+}
+
+func (u use) String() string { return fmt.Sprintf("%d %s %s", u.at.UnixMicro(), u.uid, u.key) }
+
+func parseUse(text string) (u use, ok bool) {
+	fields := strings.Fields(text)
+	if len(fields) != 3 {
+		return use{}, false
+	}
+	micros, err := strconv.ParseInt(fields[0], 10, 64)
+	return use{time.UnixMicro(micros), fields[1], fields[2]}, err == nil
+}
+
+// freshnessOf compares a request with what the Cluster remembers.
+func freshnessOf(r *fleet.ClusterRegistration, remembered string) freshness {
+	used, known := parseUse(remembered)
+	if !known || used.key != claimedKey(r) || used.uid == string(r.UID) {
+		return fresh
+	}
+	switch at, timed := credential.NonceTime(r.Spec.ClientRandom); {
+	case !timed:
+		return untimed
+	case !at.After(used.at):
+		return replay
+	}
+	return fresh
+}
+
+// useOf is what a Cluster is to remember of a request that is granted; "" without a time.
+func useOf(r *fleet.ClusterRegistration) string {
+	at, timed := credential.NonceTime(r.Spec.ClientRandom)
+	if key := claimedKey(r); timed && key != "" {
+		return use{at, string(r.UID), key}.String()
+	}
+	return ""
+}
+
+// remember has a Cluster remember a request that is granted, before its identity is replaced.
+func (c *Controller) remember(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	used := useOf(r)
+	if used == "" || o.match.Annotations[fleet.AnnotationAgentKeyUsed] == used {
+		return nil
+	}
+	after := o.match.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, fleet.AnnotationAgentKeyUsed, used)
+	if err := kube.Patch(ctx, c.Client, o.match, after); err != nil {
+		return fmt.Errorf("noting on Cluster %s/%s which request its key has signed: %w", after.Namespace, after.Name, err)
+	}
+	o.match = after
+	return nil
+}
+
+// replayed denies a request whose signature was used before.
+func replayed(workspace, cluster string) decision {
+	return denied("Replayed", fmt.Sprintf("the key of Cluster %s/%s has signed this request, or a later one, before: a signed request counts once. "+
+		"If it is the agent's own, and the clock of its cluster was ahead before: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and restart the agent",
+		workspace, cluster, workspace, cluster, fleet.AnnotationAgentKeyUsed))
+}
