@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -184,6 +185,21 @@ func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 		}
 		return nil
 	})
+	member := f.place("kept", nil)
+	asked := func() (url string) {
+		var report clusterv1beta1.InternalMemberCluster
+		f.check(f.get(&report, member.namespace, "kept"))
+		if report.Spec.Hub != nil {
+			url = report.Spec.Hub.APIServerURL
+		}
+		return url
+	}
+	f.eventually("a member is told the URL", func() error {
+		if got := asked(); got != url {
+			return fmt.Errorf("it is told %q", got)
+		}
+		return nil
+	})
 	f.check(f.Delete(context.Background(), settings))
 	missing := func(token *fleet.ClusterRegistrationToken) {
 		t.Helper()
@@ -210,7 +226,16 @@ func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 	if got := f.values("before")["apiServerURL"]; got != url {
 		t.Errorf("after the restart the values have the URL %q", got)
 	}
+	waits := f.mustAsk(map[string]string{"token": f.values("before")["token"], "tokenName": "before"}, fleet.ClusterRegistrationSpec{ClientID: "waits", ClientRandom: "r"})
+	f.untilState(&waits, fleet.RegistrationWaiting, "TokenInvalid")
+	if !strings.Contains(waits.Status.Message, naming.HubConfigMap) {
+		t.Errorf("the request says %q", waits.Status.Message)
+	}
+	if got := asked(); got != url {
+		t.Errorf("after the restart the member is told %q", got)
+	}
 	f.configure(`{"apiServerURL":"` + url + `"}`)
+	f.untilState(&waits, fleet.RegistrationGranted, "Granted")
 	f.eventually("the values of the new token have the URL", func() error {
 		if err := f.get(&corev1.Secret{}, f.workspace, "after"); err != nil {
 			return err

@@ -66,7 +66,9 @@ type ClusterSpec struct {
 	// AgentNamespace is the namespace of the agent downstream, by default the name of the hub's system namespace.
 	// +optional
 	// +nullable
-	AgentNamespace limits.Name `json:"agentNamespace,omitempty"`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	AgentNamespace string `json:"agentNamespace,omitempty"`
 	// PrivateRepoURL is a registry prefix for the agent's image.
 	// +optional
 	// +nullable

@@ -46,6 +46,8 @@ const (
 	effectLife, absenceLife = time.Minute, 5 * time.Second
 	// forged is a user that does not exist, as whom nobody may write anything.
 	forged = "system:muster:nobody"
+	// askTimeout bounds how long the API server, and webhooks that it calls, may take to answer.
+	askTimeout = 10 * time.Second
 	// maxError bounds the text of an error in a message.
 	maxError = 512
 )
@@ -65,9 +67,11 @@ type Checker struct {
 	checked bool
 	problem string
 	until   time.Time
-	// requests is the newest answer of Requests, absence how long it counts if the policy has no effect.
-	requests Attribution
-	absence  time.Duration
+	// requests is the newest answer of Requests, absence how long it counts if the policy has no effect. asking and askingAuthors: somebody asks
+	// anew, and the answer before counts meanwhile.
+	requests              Attribution
+	absence               time.Duration
+	asking, askingAuthors bool
 	// inForce has for each policy that was asked for whether it is there, and until when that counts.
 	inForce map[string]presence
 }
@@ -83,19 +87,24 @@ func (c *Checker) InForce(ctx context.Context, name string) bool {
 		return false
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	now := c.Clock.Now()
-	if known := c.inForce[name]; now.Before(known.until) {
+	known := c.inForce[name]
+	c.mu.Unlock()
+	if now.Before(known.until) {
 		return known.there
 	}
-	missing, err := c.missing(ctx, name)
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	missing, err := c.missing(limited, name)
 	if err != nil {
 		c.Log.Error(err, "Reading an admission policy failed", "name", name)
 	}
-	known := presence{there: err == nil && len(missing) == 0, until: now.Add(effectLife)}
+	known = presence{there: err == nil && len(missing) == 0, until: now.Add(effectLife)}
 	if !known.there {
 		known.until = now.Add(absenceLife)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.inForce == nil {
 		c.inForce = map[string]presence{}
 	}
@@ -145,12 +154,20 @@ func (c *Checker) Start(ctx context.Context) error {
 // believed.
 func (c *Checker) Authors(ctx context.Context) (problem string, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	now := c.Clock.Now()
-	if c.checked && now.Before(c.until) {
-		return c.problem, nil
+	if c.checked && (now.Before(c.until) || c.askingAuthors) {
+		problem = c.problem
+		c.mu.Unlock()
+		return problem, nil
 	}
-	effective, err := c.refusesForgery(ctx)
+	c.askingAuthors = true
+	c.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	effective, err := c.refusesForgery(limited)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.askingAuthors = false
 	if err != nil {
 		return "", fmt.Errorf("checking that the admission policy %s has an effect: %w", PlacementAuthor, err)
 	}

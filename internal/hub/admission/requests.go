@@ -36,15 +36,26 @@ type Attribution struct {
 // Requests returns whether the token and the user that a ClusterRegistration names can be believed.
 func (c *Checker) Requests(ctx context.Context) Attribution {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	now, before := c.Clock.Now(), c.requests
-	if now.Before(before.Until) {
-		return before
+	if now.Before(before.Until) || c.asking && !before.Until.IsZero() {
+		c.mu.Unlock()
+		return before // what was found last counts while somebody else asks again
 	}
+	c.asking = true
+	c.mu.Unlock()
+	// No lock is held while the API server, and the webhooks that it calls, are asked.
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	after := Attribution{Until: now.Add(effectLife)}
-	effective, err := c.refusesForgedRequest(ctx)
+	effective, err := c.refusesForgedRequest(limited)
 	if err == nil && effective {
-		after.Since, err = c.inForceSince(ctx, RegistrationToken)
+		after.Since, err = c.inForceSince(limited, RegistrationToken)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking = false
+	if !c.requests.Until.Equal(before.Until) {
+		return c.requests // of several that asked first, one was faster
 	}
 	switch {
 	case err != nil:

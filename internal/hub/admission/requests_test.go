@@ -70,3 +70,43 @@ func TestThePolicyOfRequestsIsLookedForWithBackoff(t *testing.T) {
 	expect(maxAbsenceLife, false, 8, effectLife)
 	expect(effectLife/2, false, 8, effectLife/2)
 }
+
+// TestNobodyWaitsWhileTheAPIServerIsAsked has a webhook that does not answer.
+func TestNobodyWaitsWhileTheAPIServerIsAsked(t *testing.T) {
+	answer := func(client.Object) error {
+		return errors.New("ValidatingAdmissionPolicy 'muster-registration-token' denied request")
+	}
+	checker, clock, _, _ := checked(t, &answer)
+	checker.Live = present{}
+	if is := checker.Requests(t.Context()); is.Problem != "" {
+		t.Fatalf("it is %+v", is)
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	before := answer
+	answer = func(o client.Object) error {
+		close(entered)
+		<-leave
+		return before(o)
+	}
+	go func() {
+		defer close(done)
+		checker.Requests(t.Context())
+	}()
+	<-entered
+	others := make(chan Attribution, 1)
+	go func() {
+		checker.InForce(t.Context(), RegistrationToken)
+		others <- checker.Requests(t.Context())
+	}()
+	select {
+	case is := <-others:
+		if is.Problem != "" {
+			t.Errorf("meanwhile it is %+v", is)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("others wait for that answer")
+	}
+	close(leave)
+	<-done
+}

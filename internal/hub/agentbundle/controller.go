@@ -78,6 +78,9 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 
 // Reconcile sends the agent of a Cluster its desired version if it is admitted, and shows where it stands.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it
+	}
 	if err := c.start(ctx); err != nil {
 		return ctrl.Result{}, err
 	}

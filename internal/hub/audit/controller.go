@@ -56,6 +56,9 @@ func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q contr
 
 // Reconcile deletes what is too old or too many in one namespace.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it, which may keep more
+	}
 	var list v1alpha1.AuditEntryList
 	if err := c.Client.List(ctx, &list, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the AuditEntries of %s: %w", request.Name, err)

@@ -31,6 +31,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	}
 	o := &r.o
 	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membership.AgentLost, status.Agent.LastSeen.Time
+	r.KeepAddress(&o.Observed)
 	if err := r.rollUp(ctx, o); err != nil {
 		return err
 	}

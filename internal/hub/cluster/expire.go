@@ -40,7 +40,11 @@ func untouched(cluster *fleet.Cluster) bool {
 // expire deletes a Cluster that the hub created for a request if no agent has sent a heartbeat in time. The result is when that time ends, or zero if
 // there is nothing to wait for.
 func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o observed) (time.Time, error) {
-	life := c.Config.Current().Registration.NewClusterLifetime
+	settings := c.Config.Current()
+	if settings.Unknown {
+		return time.Time{}, nil
+	}
+	life := settings.Registration.NewClusterLifetime
 	end := expiry(cluster, o, life)
 	if end.IsZero() || c.Clock.Now().Before(end) {
 		return end, nil

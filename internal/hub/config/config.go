@@ -59,8 +59,9 @@ type Config struct {
 	RemovalShare int
 	// ImportLoopback lets kubeconfigs lead to loopback addresses, which are the hub's own machine.
 	ImportLoopback bool
-	// Missing: there is no ConfigMap, so that these are the defaults, and the hub's address is unknown.
-	Missing bool
+	// Missing: there is no ConfigMap. The settings before stay in force. Unknown: this hub has read none, so that these are the defaults, by which
+	// nothing is done that another setting might forbid.
+	Missing, Unknown bool
 }
 
 // Bootstrap says how the hub is registered as a cluster of its own fleet.

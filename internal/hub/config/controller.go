@@ -61,7 +61,9 @@ func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 		return err
 	}
 	if configMap == nil {
-		c.current.Store(c.missing(ctx))
+		settings := c.missing(ctx)
+		settings.Unknown = true
+		c.current.Store(settings)
 		return nil
 	}
 	parsed, err := Parse(configMap.Data["config"])
@@ -110,14 +112,14 @@ func (c *Controller) adopt(settings *Config) bool {
 	return true
 }
 
-// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and those
-// of a hub that starts without one are the defaults.
+// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and a hub
+// that starts without one waits for it with whatever depends on them.
 func (c *Controller) missing(ctx context.Context) *Config {
 	settings := c.Current()
 	settings.Missing = true
 	problem := MissingProblem(c.namespace)
-	log.FromContext(ctx).Info("The settings before stay in force, of a hub that has just started the defaults", "problem", problem)
-	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the settings before stay in force, of a hub that has just started the defaults: %s", problem)
+	log.FromContext(ctx).Info("The settings before stay in force; a hub that has just started has none and waits for them", "problem", problem)
+	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
 	return &settings
 }
 

@@ -81,8 +81,10 @@ func (c *Controller) worksFor(ctx context.Context, d *downstream, other *fleet.C
 	namespaces := map[string]bool{
 		agentchart.Of(other, membership.ClientID(other), c.Config.Current().Agent, c.SystemNamespace).Namespace(): true, other.Status.Agent.Namespace: true,
 	}
-	delete(namespaces, "")
 	for namespace := range namespaces {
+		if !isNamespace(namespace) {
+			continue // where no agent can be
+		}
 		found, err := d.installedAgent(ctx, namespace)
 		if apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) {
 			continue // the agent chose this namespace, so a refusal proves nothing

@@ -83,6 +83,9 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 
 // Reconcile imports one cluster if that is needed.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it
+	}
 	defer c.tracker.release(ctx, request.NamespacedName)
 	var cluster fleet.Cluster
 	err := c.Client.Get(ctx, request.NamespacedName, &cluster)

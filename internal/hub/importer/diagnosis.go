@@ -71,6 +71,9 @@ func (c *Controller) findCause(ctx context.Context, cluster *fleet.Cluster, last
 
 // agent reads the Deployment of the agent, which may be gone, and its Pods.
 func (d *downstream) agent(ctx context.Context, namespace string) (*appsv1.Deployment, []corev1.Pod, error) {
+	if !isNamespace(namespace) {
+		return nil, nil, errNoNamespace
+	}
 	deployment := &appsv1.Deployment{}
 	if err := d.get(ctx, "/apis/apps/v1/namespaces/"+namespace+"/deployments/fleet-agent", deployment); apierrors.IsNotFound(err) {
 		return nil, nil, nil

@@ -56,6 +56,9 @@ func (c *Controller) install(ctx context.Context, i installation) error {
 
 // installedAgent reads the agent's own Secret, of whose credential nothing is kept; nil if there is none.
 func (d *downstream) installedAgent(ctx context.Context, namespace string) (*installedAgent, error) {
+	if !isNamespace(namespace) {
+		return nil, errNoNamespace
+	}
 	var secret corev1.Secret
 	err := d.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.AgentSecret}, &secret)
 	if apierrors.IsNotFound(err) {

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -78,6 +80,12 @@ func setback(reason, format string, args ...any) *problem {
 // errNotAPIServer stands for an answer that no API server gives. The answer is not quoted: its reader may not be allowed to ask that server.
 var errNotAPIServer = errors.New("what answers is no Kubernetes API server")
 
+// errNoNamespace stands for text that is in the place of the name of a namespace, and is none.
+var errNoNamespace = errors.New("spec.agentNamespace, or the namespace that an agent has reported, is not the name of a namespace")
+
+// isNamespace reports whether text may be the name of a namespace, and so stand in a path.
+func isNamespace(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
+
 // explain says in a sentence why a call of the downstream API server failed.
 func (d *downstream) explain(doing string, err error) *problem {
 	var authority x509.UnknownAuthorityError
@@ -87,26 +95,61 @@ func (d *downstream) explain(doing string, err error) *problem {
 	switch {
 	case errors.As(err, &authority):
 		return setback(reasonUnknownAuthority, "the certificate of %s is signed by an authority that the kubeconfig does not know: correct certificate-authority-data", d.server)
-	case errors.As(err, &hostname), errors.As(err, &invalid):
-		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: %s", d.server, kube.Clip(plain(err), maxMessage))
+	case errors.Is(err, errNoNamespace):
+		return setback(reasonInvalidSettings, "%s: %s", doing, errNoNamespace)
+	case errors.As(err, &hostname):
+		return setback(reasonInvalidCertificate, "the certificate of %s is not valid for that name: correct the server, or set tls-server-name, in the kubeconfig", d.server)
+	case errors.As(err, &invalid):
+		return setback(reasonInvalidCertificate, "the certificate of %s is not valid: it may have expired", d.server)
 	case errors.Is(err, errLocal), errors.Is(err, errLoopback):
 		return setback(reasonAddressRefused, "%s is not called: %s", d.server, kube.Clip(plain(err), maxMessage))
 	case refusesCertificate(err), apierrors.IsUnauthorized(err):
 		return setback(reasonUnauthorized, "%s does not accept the credential of the kubeconfig: give the Secret a new one", d.server)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return setback(reasonUnreachable, "%s does not answer (%s)", d.server, doing)
+		return setback(reasonUnreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return d.explainStatus(doing, int(status.Status().Code), err)
 	}
 	if connection := (*net.OpError)(nil); errors.As(err, &connection) {
+		if !quotable(connection) {
+			return setback(reasonUnreachable, "%s does not answer, or cannot be reached (%s)", d.server, doing)
+		}
 		return setback(reasonUnreachable, "%s cannot be reached: %s", d.server, kube.Clip(connection.Error(), maxMessage))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return setback(reasonUnreachable, "%s ends the connection (%s)", d.server, doing)
 	}
+	if ours(err) {
+		return setback(reasonRefused, "%s: the hub cannot make this request, which says nothing about %s: see the hub's log", doing, d.server)
+	}
 	return setback(reasonNotAPIServer, "%s: %s at %s: correct the server in the kubeconfig", doing, errNotAPIServer, d.server)
+}
+
+// quotable reports whether a message may say how a connection failed: only of a public address, or
+// without one. Of others that would tell a tenant which names and ports there are beside the hub.
+func quotable(connection *net.OpError) bool {
+	if unknown := (*net.DNSError)(nil); errors.As(connection, &unknown) {
+		return false
+	}
+	if connection.Addr == nil {
+		return connection.Op != "dial"
+	}
+	to, err := netip.ParseAddrPort(connection.Addr.String())
+	return err == nil && public(to.Addr().Unmap())
+}
+
+// shared are the addresses between a provider and its customers, RFC 6598.
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+func public(address netip.Addr) bool {
+	return address.IsGlobalUnicast() && !address.IsPrivate() && !shared.Contains(address)
+}
+
+// ours reports whether an error is of the hub's own client, before any request was sent.
+func ours(err error) bool {
+	return strings.HasPrefix(err.Error(), "invalid namespace ") || strings.HasPrefix(err.Error(), "invalid resource name ")
 }
 
 // explainStatus quotes only a server that is known to be a Kubernetes API server and answers as one.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +27,37 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
+func addr(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
+
+// TestErrorsOfAnImportTellNothingOfTheHubsNetwork compares what a tenant learns of names, ports and certificates
+// that only the hub reaches.
+func TestErrorsOfAnImportTellNothingOfTheHubsNetwork(t *testing.T) {
+	dial := func(ip string, err error) error {
+		return &url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Addr: addr(ip), Err: err}}
+	}
+	messages := map[string]bool{}
+	for _, err := range []error{
+		dial("10.0.0.17", syscall.ECONNREFUSED), dial("10.0.0.17", syscall.EHOSTUNREACH), dial("192.168.1.1", syscall.ECONNREFUSED), dial("100.64.1.1", syscall.ECONNREFUSED),
+		dial("fd00::1", syscall.ECONNREFUSED), dial("127.0.0.1", syscall.ECONNREFUSED), context.DeadlineExceeded,
+		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "vault.vault.svc", Server: "10.43.0.10:53"}}},
+		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT}},
+	} {
+		messages[(&downstream{server: "https://vault.vault.svc"}).explain("asking", err).message] = true
+	}
+	if len(messages) != 1 {
+		t.Errorf("a tenant tells these apart: %v", slices.Collect(maps.Keys(messages)))
+	}
+	names := &x509.Certificate{DNSNames: []string{"payroll.corp.example"}, NotAfter: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for _, err := range []error{
+		x509.HostnameError{Certificate: names, Host: "10.0.0.17"}, x509.CertificateInvalidError{Cert: names, Reason: x509.Expired, Detail: "current time is after 2020-01-01"},
+	} {
+		said := (&downstream{server: "https://10.0.0.17"}).explain("asking", &url.Error{Op: "Get", Err: err}).message
+		if strings.Contains(said, "payroll") || strings.Contains(said, "2020") {
+			t.Errorf("it quotes a certificate that is not verified: %q", said)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	call := func(err error) error {
 		return &url.Error{Op: "Get", URL: "https://example.com/version?token=s3cret", Err: err}
@@ -34,13 +69,15 @@ func TestExplain(t *testing.T) {
 	}{
 		{"an authority that the kubeconfig does not have", call(x509.UnknownAuthorityError{}), reasonUnknownAuthority, "certificate-authority-data"},
 		{"a certificate that has ended", call(x509.CertificateInvalidError{Reason: x509.Expired}), reasonInvalidCertificate, "expired"},
-		{"silence", call(context.DeadlineExceeded), reasonUnreachable, "does not answer (asking)"},
+		{"silence", call(context.DeadlineExceeded), reasonUnreachable, "does not answer, or cannot be reached (asking)"},
 		{"a client certificate that is refused", call(errors.New("remote error: tls: expired certificate")), reasonUnauthorized, "give the Secret a new one"},
 		{"a handshake that fails for another reason", call(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), reasonUnreachable, "handshake failure"},
 		{"a token that is refused", apierrors.NewUnauthorized("no"), reasonUnauthorized, "give the Secret a new one"},
 		{"a right that is missing", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("no")), reasonRightsMissing, "asking: secrets"},
 		{"an admission that refuses", apierrors.NewBadRequest("not here"), reasonRefused, "asking: not here"},
-		{"nobody there", call(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), reasonUnreachable, "cannot be reached: dial: connection refused"},
+		{"nobody there", call(&net.OpError{Op: "dial", Net: "tcp", Addr: addr("8.8.8.8"), Err: syscall.ECONNREFUSED}), reasonUnreachable, "cannot be reached: dial tcp 8.8.8.8:443: connection refused"},
+		{"a namespace that is none", fmt.Errorf("reading: %w", errNoNamespace), reasonInvalidSettings, "asking: spec.agentNamespace"},
+		{"a mistake of the hub's own client", errors.New(`invalid namespace "a/b": [may not contain '/']`), reasonRefused, "which says nothing about https://example.com"},
 		{"one that hangs up", call(io.ErrUnexpectedEOF), reasonUnreachable, "https://example.com ends the connection (asking)"},
 		{"an address of the hub's machine", call(&net.OpError{Op: "dial", Err: errLoopback}), reasonAddressRefused, "importLoopback of the chart fleet"},
 		{"a long story", apierrors.NewBadRequest(strings.Repeat("x", 5000)), reasonRefused, "xxx..."},

@@ -17,7 +17,6 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
-	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // origin is the content of a kubeconfig Secret, which is kept for one attempt only.
@@ -47,8 +46,8 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	s.version, s.url, s.ca = secret.ResourceVersion, settings.APIServerURL, settings.APIServerCA
 	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
 		url, err := credential.ParseServer(given)
-		if err != nil {
-			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is %q: %s", keyServerURL, s.key, kube.Clip(given, maxMessage), err)
+		if err != nil { // which may quote the key, and more people read conditions than Secrets
+			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is not the URL of an API server, such as https://hub.example:6443", keyServerURL, s.key)
 		}
 		s.url, s.override.url = url, url
 	}

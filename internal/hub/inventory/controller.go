@@ -80,6 +80,9 @@ var createdOrDeleted = builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e
 
 // Reconcile brings the profile of one record one step nearer to the desired one; the event of its own write wakes it for the next.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it
+	}
 	o, err := c.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -47,7 +47,7 @@ func (n *namespaces) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 func (n *namespaces) ensure(ctx context.Context) error {
 	settings := n.Config.Current()
 	name, set := settings.InventoryNamespace, settings.InventoryClusterSet
-	if name == "" {
+	if name == "" || settings.Unknown {
 		return nil
 	}
 	labels := map[string]string{inventory.LabelClusterSet: set, inventory.LabelClusterSetOfKEP: set, fleet.LabelManaged: "true"}

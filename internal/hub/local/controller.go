@@ -68,6 +68,9 @@ func (c *Controller) ifLocal(_ context.Context, o client.Object) []reconcile.Req
 
 // Reconcile brings the local cluster in line with the settings.
 func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it
+	}
 	o, err := c.observe(ctx)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -31,6 +31,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) er
 	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc), generation: mc.Generation,
 		identityBy: mc.Annotations[clusterv1beta1.AnnotationIdentityBy]}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
+	r.KeepAddress(&o.Observed)
 	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == membership.ReasonAgentLost
 	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {
 		o.Report = nil

@@ -13,13 +13,18 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reservedPrefixes are the prefixes of labels on which fleets themselves act.
-var reservedPrefixes = []string{"fleet.cattle.io/", "management.cattle.io/", "kubernetes-fleet.io/", "muster/"}
+// reservedPrefixes are the prefixes of labels on which fleets themselves act, reservedDomains those of which the domains below are reserved, too.
+var (
+	reservedPrefixes = []string{"fleet.cattle.io/", "management.cattle.io/", "kubernetes-fleet.io/", "muster/"}
+	reservedDomains  = []string{".fleet.cattle.io", ".kubernetes-fleet.io"}
+)
 
 // ReservedLabel returns whether a label of a record means something to a fleet. No agent may set such a label, and no consumer of the inventory sees
 // it.
 func ReservedLabel(key string) bool {
-	return slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
+		slices.ContainsFunc(reservedDomains, func(reserved string) bool { return strings.HasSuffix(domain, reserved) })
 }
 
 // maxShownKey bounds what is shown of a key or value that an agent chose.

@@ -113,6 +113,13 @@ func describeAddress(url, caHash string) string {
 	return fmt.Sprintf("%s (apiServerCAHash %.12s)", url, caHash)
 }
 
+// KeepAddress keeps the address of the hub that the report names while the hub has not read its settings.
+func (c *Controller) KeepAddress(o *Observed) {
+	if o.Report != nil && c.Config.Current().Unknown {
+		o.Hub = o.Report.Spec.Hub
+	}
+}
+
 // AddressToAsk is where the report should ask the agent to reach the hub: the address that the report names already while the member waits until it
 // may move.
 func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {

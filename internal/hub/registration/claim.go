@@ -62,6 +62,10 @@ func superseding(
 		if other.UID == r.UID || other.DeletionTimestamp != nil || !bytes.Equal(other.Spec.AgentKey, r.Spec.AgentKey) {
 			continue
 		}
+		// Without a key nothing tells agents apart but their tokens: a holder of another one ends no request that waits.
+		if len(r.Spec.AgentKey) == 0 && tokenOf(other) != tokenOf(r) {
+			continue
+		}
 		if newer(other, r) && verified(other) == nil {
 			return other.Name
 		}

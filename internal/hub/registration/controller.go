@@ -9,10 +9,12 @@ package registration
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +71,8 @@ type Controller struct {
 	tracker  *tracker
 	// uses are locked by token while one of its maxRegistrations is taken.
 	uses keymutex.KeyMutex
+	// awaitsSettings: the hub has not read its settings, which requests wait for.
+	awaitsSettings atomic.Bool
 }
 
 // New returns a controller.
@@ -97,6 +101,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 			return err
 		}
 	}
+	c.awaitsSettings.Store(c.Config.Current().Unknown)
 	return ctrl.NewControllerManagedBy(mgr).Named("registration").
 		For(&fleet.ClusterRegistration{}).
 		Watches(&fleet.ClusterRegistration{}, controller.On(c.onRequest)).
@@ -150,9 +155,16 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	var answer []byte
+	var reserved string
+	if decided.action == createCluster {
+		reserved = decided.cluster
+	}
 	err = c.auditVerdict(ctx, &r, o, decided)
 	if err == nil && (decided.action == createCluster || decided.action == grant) {
 		decided, err = c.takeUse(ctx, o, decided)
+	}
+	if reserved != "" && (err != nil || decided.action != createCluster) { // nothing is made for the place
+		c.tracker.release(types.NamespacedName{Namespace: r.Namespace, Name: reserved})
 	}
 	if err == nil {
 		decided, answer, err = c.act(ctx, &r, o, decided)

@@ -14,6 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/reconnect"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -124,6 +125,8 @@ func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistrat
 	switch {
 	case ttl > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl)):
 		o.token = tokenExpired
+	case c.Config.Current().Unknown:
+		o.tokenProblem = config.MissingProblem(c.SystemNamespace)
 	case ttl <= 0 && c.Config.Current().RegistrationTokenTTLRequired:
 		o.tokenProblem = "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
 	}

@@ -112,8 +112,13 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 	c.wakeRecordOf(ctx, o, q)
 }
 
-// onSettings wakes queued requests for which other settings have room.
-func (c *Controller) onSettings(_ context.Context, _, _ client.Object, q controller.Queue) {
+// onSettings wakes queued requests for which other settings have room, and those that waited for the first settings.
+func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
+	if c.Config.Current().Unknown {
+		c.awaitsSettings.Store(true)
+	} else if c.awaitsSettings.Swap(false) {
+		c.wake(ctx, q, false)
+	}
 	for _, from := range c.tracker.queues() {
 		c.wakeQueued(from, q)
 	}

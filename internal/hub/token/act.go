@@ -51,6 +51,7 @@ func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrati
 	if err := c.observeAccount(ctx, token, &o); err != nil {
 		return observation{}, err
 	}
+	o.served = o.account != nil
 	err = c.observeSecret(ctx, token, &o, now)
 	return o, err
 }
@@ -126,6 +127,9 @@ func (c *Controller) provide(ctx context.Context, token *fleet.ClusterRegistrati
 	}
 	bearer := o.token
 	if d.issue {
+		if err := c.endLasting(ctx, token, account, o); err != nil {
+			return false, err
+		}
 		var err error
 		if bearer, err = c.issue(ctx, token, account, o.expires()); err != nil || bearer == "" {
 			return err == nil, err
@@ -155,6 +159,15 @@ func (c *Controller) issue(ctx context.Context, token *fleet.ClusterRegistration
 	}
 	bearer, _, err := c.lasting.Token(ctx, account, meta(token, ""))
 	return bearer, err
+}
+
+// endLasting deletes what a lasting credential ends with when the token has got a TTL: else it would go on until a hub that runs deletes the account.
+func (c *Controller) endLasting(ctx context.Context, token *fleet.ClusterRegistrationToken, account *corev1.ServiceAccount, o *observation) error {
+	if o.expires().IsZero() || o.known.claims.Subject == "" || !o.known.claims.Lasting() {
+		return nil
+	}
+	bound, filled := lasting.Secrets(account.Name, meta(token, ""))
+	return kube.Delete(ctx, c.Client, bound, filled)
 }
 
 // withdraw deletes the account, and with it every credential that was issued.

@@ -38,6 +38,8 @@ type observed struct {
 	ttl time.Duration
 	// ttlRequired is the hub's setting.
 	ttlRequired bool
+	// served: the token has an account, so that credentials were handed out.
+	served bool
 	// settingsMissing is why the hub's address is unknown; empty if it is known.
 	settingsMissing string
 	// labelProblem is what is wrong with spec.labels or spec.allowedLabelKeys; empty if nothing.
@@ -86,8 +88,12 @@ func decide(o observed, now time.Time) decision {
 	case o.settingsMissing != "":
 		return decision{state: held, reason: "SettingsMissing", wake: expires, message: "no values.yaml is made or changed: " + o.settingsMissing}
 	case o.foreignSecret:
-		// A Secret that is not ours is not watched, so this wait is a timer.
-		return decision{state: refused, reason: "SecretNameTaken", wake: now.Add(foreignSecretRetry), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}
+		// A Secret that is not ours is not watched, so this wait is a timer. The account stays, if there is one, and with it what was handed out before.
+		state := refused
+		if o.served {
+			state = held
+		}
+		return decision{state: state, reason: "SecretNameTaken", wake: now.Add(foreignSecretRetry), message: "a Secret with this name exists and was not made for this token: delete it, or choose another name for the token"}
 	}
 	d := decision{state: active, reason: "Ready", wake: expires}
 	renew := renewAt(o)
