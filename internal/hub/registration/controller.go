@@ -155,17 +155,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	var answer []byte
-	var reserved string
-	if decided.action == createCluster {
-		reserved = decided.cluster
-	}
-	err = c.auditVerdict(ctx, &r, o, decided)
-	if err == nil && (decided.action == createCluster || decided.action == grant) {
-		decided, err = c.takeUse(ctx, o, decided)
-	}
-	if reserved != "" && (err != nil || decided.action != createCluster) { // nothing is made for the place
-		c.tracker.release(types.NamespacedName{Namespace: r.Namespace, Name: reserved})
-	}
+	decided, err = c.admit(ctx, &r, o, decided)
 	if err == nil {
 		decided, answer, err = c.act(ctx, &r, o, decided)
 	}
@@ -195,6 +185,19 @@ func (c *Controller) decide(ctx context.Context, r *fleet.ClusterRegistration, o
 		return decision{}, err
 	}
 	return c.enforceLimits(r, o.observed, decide(o.observed, now), now), nil
+}
+
+// admit writes who approved or denied a request, and takes a use of its token. A place for a new Cluster that is not made is given back.
+func (c *Controller) admit(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (decision, error) {
+	reserved := d
+	err := c.auditVerdict(ctx, r, o, d)
+	if err == nil && (d.action == createCluster || d.action == grant) {
+		d, err = c.takeUse(ctx, o, d)
+	}
+	if reserved.action == createCluster && (err != nil || d.action != createCluster) {
+		c.tracker.release(types.NamespacedName{Namespace: r.Namespace, Name: reserved.cluster})
+	}
+	return d, err
 }
 
 // act carries out a decision, and returns what to report and the sealed answer.

@@ -15,7 +15,7 @@ import (
 )
 
 // A signed request counts once. Its nonce has the time at which the agent asked, and the Cluster
-// remembers the newest request of its key that was granted. Agents before 0.6 send no time: what they
+// remembers the newest request of its key that was granted. Agents of earlier versions send no time: what they
 // sign counts until their key has signed a time.
 
 // freshness says whether a signed request may be a copy of one that was granted before.
