@@ -185,10 +185,13 @@ func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 		}
 		return nil
 	})
-	member := f.place("kept", nil)
+	values := f.values("before")
+	values["tokenName"] = "before"
+	f.granted(values, "kept", nil)
+	kept := naming.Cluster("kept")
 	asked := func() (url string) {
 		var report clusterv1beta1.InternalMemberCluster
-		f.check(f.get(&report, member.namespace, "kept"))
+		f.check(f.get(&report, naming.MemberNamespace(f.workspace, kept), kept))
 		if report.Spec.Hub != nil {
 			url = report.Spec.Hub.APIServerURL
 		}
@@ -226,7 +229,7 @@ func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 	if got := f.values("before")["apiServerURL"]; got != url {
 		t.Errorf("after the restart the values have the URL %q", got)
 	}
-	waits := f.mustAsk(map[string]string{"token": f.values("before")["token"], "tokenName": "before"}, fleet.ClusterRegistrationSpec{ClientID: "waits", ClientRandom: "r"})
+	waits := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "waits", ClientRandom: "r"})
 	f.untilState(&waits, fleet.RegistrationWaiting, "TokenInvalid")
 	if !strings.Contains(waits.Status.Message, naming.HubConfigMap) {
 		t.Errorf("the request says %q", waits.Status.Message)
