@@ -18,7 +18,8 @@ const (
 	maxScalar = 64
 	// maxText, maxItems and maxEntries are of the texts, lists and maps in Kubernetes' types.
 	maxText, maxItems, maxEntries = 4096, 256, 256
-	// What a condition in a report may say: a report has up to forty of them, and Kubernetes' own maximum is 32768 for each.
+	// What a condition in a report, or in the MemberCluster that shows it, may say: a report has up to forty of them, and
+	// Kubernetes' own maximum is 32768 for each.
 	maxReportMessage, maxReportReason = 2048, 128
 )
 
@@ -49,7 +50,7 @@ func limit(name string) error {
 	if err := yaml.Unmarshal(data, &definition); err != nil {
 		return err
 	}
-	report := strings.HasSuffix(filepath.Base(name), "_internalmemberclusters.yaml")
+	report := strings.HasSuffix(filepath.Base(name), "_internalmemberclusters.yaml") || strings.HasSuffix(filepath.Base(name), "_memberclusters.yaml")
 	versions := definition["spec"].(map[string]any)["versions"].([]any)
 	for _, version := range versions {
 		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)

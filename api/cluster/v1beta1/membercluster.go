@@ -84,10 +84,11 @@ type DeleteOptions struct {
 
 // MemberClusterStatus is written by the hub only.
 type MemberClusterStatus struct {
-	// Conditions: ReadyToJoin, Joined, Healthy, HubConfigured, CredentialExchanged, and those of the member's property provider.
+	// Conditions: those of the hub, such as ReadyToJoin, Joined and Healthy, and of those that the member reports, the ones of its property provider.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Properties of the member by name, such as kubernetes-fleet.io/node-count.
 	// +optional

@@ -109,8 +109,12 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	record, err := c.dropUnknown(ctx, &mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	labels := map[string]string{clusterv1beta1.LabelMemberName: mc.Name}
-	return c.ReconcileRecord(ctx, &mc, labels, &reconciliation{Controller: c, mc: &mc})
+	return c.ReconcileRecord(ctx, record, labels, &reconciliation{Controller: c, mc: record})
 }
 
 // onReport counts a changed heartbeat in a report, where KubeFleet's member agents write theirs, as a beat.

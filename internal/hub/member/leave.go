@@ -11,6 +11,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // leaver decides how a deleted MemberCluster leaves.
@@ -39,7 +40,7 @@ func (r *reconciliation) AskToLeave(ctx context.Context) error {
 func (r *reconciliation) Kept(reason, message string) client.Object {
 	after := r.mc.DeepCopy()
 	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
-		Type: clusterv1beta1.ConditionReadyToJoin, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		Type: clusterv1beta1.ConditionReadyToJoin, Status: metav1.ConditionFalse, Reason: reason, Message: kube.Clip(message, maxMessage),
 		ObservedGeneration: r.mc.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
 	return after

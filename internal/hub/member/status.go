@@ -10,13 +10,14 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/record"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // describe computes the status. No other function sets fields of it, but Kept.
 func describe(o observed, generation int64, departure record.Departure, now time.Time) clusterv1beta1.MemberClusterStatus {
 	after := *o.before.DeepCopy()
 	set := func(kind string, v result) {
-		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation}
+		condition := metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: kube.Clip(v.message, maxMessage), ObservedGeneration: generation}
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&after.Conditions, condition)
 	}
@@ -52,10 +53,7 @@ func describe(o observed, generation int64, departure record.Departure, now time
 // rollUp copies the report. Times alone are no reason for a write: they are written with other changes, the heartbeat every five minutes.
 func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation int64, now time.Time) {
 	report := o.Report.Status.DeepCopy()
-	for _, condition := range report.Conditions {
-		condition.ObservedGeneration = generation
-		meta.SetStatusCondition(&after.Conditions, condition)
-	}
+	rollUpConditions(after, report.Conditions, generation)
 	for name, value := range report.Properties {
 		if old, known := after.Properties[name]; known && old.Value == value.Value {
 			report.Properties[name] = old
