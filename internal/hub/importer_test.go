@@ -568,6 +568,19 @@ func TestAnAgentOfAHubThatHasMovedIsReplaced(t *testing.T) {
 	i.untilReady("my-cluster", "Ready")
 }
 
+// TestAnAgentOfAnotherHubIsNotTakenForOneOfThisHub: the other hub has a Cluster of the same name in a workspace of the same name.
+func TestAnAgentOfAnotherHubIsNotTakenForOneOfThisHub(t *testing.T) {
+	i := newImporting(t, nil)
+	namesake := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: i.workspace, Name: "namesake"}, Spec: fleet.ClusterSpec{ClientID: "namesake"}}
+	i.check(i.Create(context.Background(), namesake))
+	i.untilReady("namesake", "WaitCheckIn")
+	i.stranger(types.NamespacedName{Namespace: i.workspace, Name: "namesake"})
+	i.begin()
+	i.imported("my-cluster", "Imported")
+	i.runAgent()
+	i.untilReady("my-cluster", "Ready")
+}
+
 func TestAnAgentThatIsThereAlready(t *testing.T) {
 	i := newImporting(t, nil)
 	i.stranger(types.NamespacedName{Namespace: "fleet-default", Name: "somewhere"})

@@ -92,8 +92,15 @@ func (c *Controller) worksFor(ctx context.Context, d *downstream, other *fleet.C
 		if err != nil {
 			return false, d.explain("looking for the agent of Cluster "+other.Namespace+"/"+other.Name, err)
 		}
-		if found != nil && found.record == client.ObjectKeyFromObject(other) {
-			return true, nil
+		if found == nil {
+			continue
+		}
+		var addresses []string
+		if hub := Hub(other, c.Config.Current().Hub()); hub != nil {
+			addresses = append(addresses, hub.APIServerURL)
+		}
+		if acts, err := c.actsFor(ctx, found, other, addresses...); err != nil || acts {
+			return acts, err
 		}
 	}
 	return false, nil

@@ -1,9 +1,11 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/hub/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -32,10 +35,12 @@ type installation struct {
 	id, url  string
 }
 
-// installedAgent is an agent that was on the cluster before: the record that it works for, and its hub's server.
+// installedAgent is an agent that was on the cluster before: the record that it works for, its hub's server, and the UID of the
+// account that its credential is of.
 type installedAgent struct {
-	record types.NamespacedName
-	server string
+	record  types.NamespacedName
+	server  string
+	account types.UID
 }
 
 // install applies the agent's chart, after what is there of an earlier agent is gone.
@@ -68,12 +73,34 @@ func (d *downstream) installedAgent(ctx context.Context, namespace string) (*ins
 		return nil, err
 	}
 	found := &installedAgent{record: types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}}
+	token := string(secret.Data["token"])
 	if config, err := clientcmd.Load(secret.Data["kubeconfig"]); err == nil {
 		for _, cluster := range config.Clusters {
-			found.server = cluster.Server
+			found.server = strings.TrimSuffix(cluster.Server, "/")
+		}
+		for _, user := range config.AuthInfos {
+			token = cmp.Or(token, user.Token)
 		}
 	}
+	if claims, err := credential.ReadClaims(token); err == nil {
+		found.account = types.UID(claims.AccountUID)
+	}
 	return found, nil
+}
+
+// actsFor reports whether an agent acts for a Cluster of this hub, and not for one of that name on another hub. An agent of this
+// hub has the credential of the account that the Cluster has now, or uses an address of this hub.
+func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *fleet.Cluster, addresses ...string) (bool, error) {
+	if found.record != client.ObjectKeyFromObject(other) {
+		return false, nil
+	}
+	if found.server != "" && slices.ContainsFunc(append(addresses, other.Status.APIServerURL), func(address string) bool {
+		return strings.TrimSuffix(address, "/") == found.server
+	}) {
+		return true, nil
+	}
+	account, err := membership.OfCluster(other).ReadAccount(ctx, c.Client)
+	return err == nil && account.UID != "" && account.UID == found.account, err
 }
 
 // replaceForeign uninstalls an agent that works for another hub, or at the address that the hub had before: it would go on calling there. An
@@ -93,12 +120,17 @@ func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
 	if !own {
 		var other fleet.Cluster
 		err := c.Client.Get(ctx, found.record, &other)
-		if err == nil && other.DeletionTimestamp == nil {
-			c.tracker.unclaim(client.ObjectKeyFromObject(i.cluster))
-			return takenBy(found.record)
-		}
 		if client.IgnoreNotFound(err) != nil {
 			return err
+		}
+		if err == nil && other.DeletionTimestamp == nil {
+			imported := other.Status.Import != nil && other.Status.Import.ClusterID == i.id
+			if acts, err := c.actsFor(ctx, found, &other, i.url); err != nil {
+				return err
+			} else if acts || imported {
+				c.tracker.unclaim(client.ObjectKeyFromObject(i.cluster))
+				return takenBy(found.record)
+			}
 		}
 	}
 	return i.uninstall(ctx, found)
