@@ -26,6 +26,17 @@ var recordCauses = []cause{
 		remedy: "To let it in again take the annotation off, as the message says, and give the member a new registration token.",
 	},
 	{
+		kinds: ofMembers, reasons: []string{"Revoking"},
+		means:  "The member is revoked, and something that gives its agent access is left on the hub.",
+		remedy: "Delete what the message names: the hub deletes what it made itself. The hub looks again within half a minute.",
+	},
+	{
+		kinds: []string{kindCluster}, reasons: []string{"ManagedElsewhere"},
+		means:  "A label says that another manager has this Cluster. This hub delivers nothing to it and does not watch its agent.",
+		remedy: "To have this hub manage the Cluster again, take the label off. To end the access of its agent, revoke the Cluster.",
+		onHub:  []string{"kubectl -n NAMESPACE label cluster.fleet.cattle.io NAME fleet.cattle.io/cluster-management-"},
+	},
+	{
 		kinds: append([]string{kindRequest}, ofMembers...), reasons: []string{"NamespaceTaken"},
 		means:  "The namespace that the hub would make for this member exists and belongs to somebody else.",
 		remedy: "Delete that namespace if nobody needs it, or register the cluster under another name.",

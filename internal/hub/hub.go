@@ -55,6 +55,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/record"
 	"github.com/muster-fleet/muster/internal/hub/registration"
 	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/hub/stray"
 	"github.com/muster-fleet/muster/internal/hub/token"
 	"github.com/muster-fleet/muster/internal/hub/unsupported"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -191,6 +192,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
 		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
+		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error {
 			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}).Register(ctx, mgr)

@@ -34,8 +34,8 @@ const PlacementAuthor = "muster-placement-author"
 
 // validating are the validating policies of the chart, whose bindings have the same name.
 var validating = []string{
-	"muster-audit", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata", PlacementAuthor,
-	"muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
+	"muster-audit", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
+	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
 }
 
 // ReasonMissing is the reason of events and conditions about a missing policy.

@@ -71,7 +71,7 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if r.o.Revoked {
 		r.Forget(r.o.Namespace)
-		return ctrl.Result{}, r.Report(ctx, record.Departure{})
+		return r.o.RevokedResult(), r.Report(ctx, record.Departure{})
 	}
 	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {
 		return ctrl.Result{}, err
@@ -173,7 +173,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	switch {
 	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
 	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
-		to == membership.ReasonRevoked:
+		to == membership.ReasonRevoked || to == membership.ReasonRevoking:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
 	case to == membership.ReasonAgentLeft:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)

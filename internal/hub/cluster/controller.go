@@ -97,13 +97,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
+	r := &reconciliation{Controller: c, cluster: &cluster}
 	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // what this hub made of a deleted one nobody else removes
-		member := membership.OfCluster(&cluster)
-		c.Liveness.Forget(member.Namespace)
-		c.Forget(member.Namespace)
-		return ctrl.Result{}, nil
+		return r.yield(ctx)
 	}
-	return c.ReconcileRecord(ctx, &cluster, nil, &reconciliation{Controller: c, cluster: &cluster})
+	return c.ReconcileRecord(ctx, &cluster, nil, r)
 }
 
 // onLegacyBeat counts a changed status.agent.lastSeen as a heartbeat if a Rancher Fleet agent has written it.

@@ -51,6 +51,8 @@ type observed struct {
 	missing time.Time
 	// dropped is the report of an agent of Muster in whose place one of Rancher Fleet acts.
 	dropped *clusterv1beta1.InternalMemberCluster
+	// elsewhere is the value of the label by which another manager has the Cluster; "" if none has.
+	elsewhere string
 	// managed: the hub itself installs the agent, and the condition Imported says how that goes.
 	managed bool
 	// labels are those that the agent asked for and those that its token stamped.
@@ -114,10 +116,14 @@ func (o observed) waitForMember(now time.Time) time.Duration {
 func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
+	case o.Revoked && o.AccessLeft != "":
+		return result{reason: membership.ReasonRevoking, message: membership.Revoking(o.AccessLeft)}
 	case o.Revoked:
 		return result{reason: membership.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
 			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
 			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
+	case o.elsewhere != "":
+		return managedElsewhere(o)
 	case reason != "":
 		return result{reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
@@ -148,6 +154,9 @@ func readiness(o observed) result {
 
 // afterRevocation is what has to follow when a revocation is taken back.
 func (o observed) afterRevocation() string {
+	if o.elsewhere != "" {
+		return "(another manager then has it)"
+	}
 	if o.managed {
 		return "(the hub then installs the agent again)"
 	}

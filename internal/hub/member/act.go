@@ -81,7 +81,7 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	o := &r.o
 	if o.Revoked {
 		r.Forget(o.Namespace)
-		return ctrl.Result{}, r.Report(ctx, record.Departure{})
+		return o.RevokedResult(), r.Report(ctx, record.Departure{})
 	}
 	err := r.PrepareNamespace(ctx, &o.Observed)
 	if err == nil && o.NamespaceState == membership.NamespaceOurs {

@@ -135,7 +135,7 @@ func healthyCondition(o observed) result {
 	healthy := membership.AgentCondition(o.Report, clusterv1beta1.ConditionHealthy)
 	switch {
 	case o.Revoked:
-		return result{metav1.ConditionUnknown, membership.ReasonRevoked, o.revoked().message}
+		return result{metav1.ConditionUnknown, o.revoked().reason, o.revoked().message}
 	case !o.Seen():
 		return result{metav1.ConditionUnknown, reasonAgentUnseen, "no heartbeat of the member agent has been seen yet"}
 	case o.Lost():
@@ -148,6 +148,9 @@ func healthyCondition(o observed) result {
 
 // revoked is what the conditions of a revoked member say.
 func (o observed) revoked() result {
+	if o.AccessLeft != "" {
+		return result{metav1.ConditionFalse, membership.ReasonRevoking, membership.Revoking(o.AccessLeft)}
+	}
 	return result{metav1.ConditionFalse, membership.ReasonRevoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
 		"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent "+
 		"as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}

@@ -26,6 +26,9 @@ func Revoked(record client.Object) bool {
 	return set && value != strconv.FormatBool(false)
 }
 
+// maxEpoch is the largest epoch that the hub counts to. A record has a larger one only if somebody else has written it.
+const maxEpoch = 1 << 30
+
 // Epoch is how often the member of a record was revoked.
 func Epoch(record client.Object) int {
 	epoch, err := strconv.Atoi(record.GetAnnotations()[clusterv1beta1.AnnotationMemberEpoch])
@@ -35,20 +38,29 @@ func Epoch(record client.Object) int {
 	return epoch
 }
 
-// BeginEpoch changes a record so that its member has another namespace from then on.
+// Countable reports whether the epoch of a record can be counted further, so that the next one has another namespace.
+func Countable(record client.Object) bool { return Epoch(record) < maxEpoch }
+
+// BeginEpoch changes a record so that its member has another namespace from then on. After an epoch that cannot be
+// counted further the hub begins anew, and the caller has made sure that nothing is left of that epoch.
 func BeginEpoch(record client.Object) {
+	next := 1
+	if Countable(record) {
+		next = Epoch(record) + 1
+	}
 	annotations := map[string]string{}
 	for key, value := range record.GetAnnotations() {
 		annotations[key] = value
 	}
-	annotations[clusterv1beta1.AnnotationMemberEpoch] = strconv.Itoa(Epoch(record) + 1)
+	annotations[clusterv1beta1.AnnotationMemberEpoch] = strconv.Itoa(next)
 	record.SetAnnotations(annotations)
 }
 
 // Former returns the member as it was before it was last revoked, and false if it never was.
 func Former(record client.Object) (Member, bool) {
-	m := Of(record)
-	return m.at(max(0, m.Epoch-1)), m.Epoch > 0
+	m := Of(record).at(max(0, Epoch(record)-1))
+	m.ending = true
+	return m, Epoch(record) > 0
 }
 
 // at is the member in an epoch.

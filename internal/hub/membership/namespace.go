@@ -33,6 +33,11 @@ type Member struct {
 	Name, Workspace string
 	// UID of the record.
 	UID types.UID
+	// prepared and since let a namespace of an earlier version be taken over; see inherits.
+	prepared bool
+	since    metav1.Time
+	// ending: the namespace is not used any more, only deleted.
+	ending bool
 	// Namespace is the member namespace. It is another one in each epoch, which is how often the member was revoked.
 	Namespace string
 	Epoch     int
@@ -40,8 +45,11 @@ type Member struct {
 
 // OfCluster returns the member behind a Cluster.
 func OfCluster(cluster *fleet.Cluster) Member {
-	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID}
-	return m.at(Epoch(cluster))
+	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp}
+	m = m.at(Epoch(cluster))
+	processed := kube.FindCondition(cluster.Status.Conditions, conditionProcessed)
+	m.prepared = cluster.Status.Namespace == m.Namespace || processed != nil && processed.Status == corev1.ConditionTrue
+	return m
 }
 
 // DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it, and after a revocation while no agent has registered. The
@@ -163,21 +171,31 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 	return NamespaceOurs, namespace, nil
 }
 
-// predecessor returns whether the namespace is that of a deleted MemberCluster of the same name, and so about to be deleted.
+// predecessor returns whether the namespace is that of a deleted record of the same name, and so about to be deleted.
 func (m Member) predecessor(namespace client.Object) bool {
+	if key, ok := RecordOf(namespace); ok && m.Workspace != "" {
+		uid := namespace.GetAnnotations()[AnnotationRecordUID]
+		return key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && uid != "" && types.UID(uid) != m.UID
+	}
 	owner := metav1.GetControllerOf(namespace)
 	return m.Workspace == "" && owner != nil && owner.Kind == "MemberCluster" && owner.Name == m.Name && owner.UID != m.UID
 }
 
-// MadeFor returns whether a namespace was created for this very record. The owner reference to a MemberCluster proves that, because both Muster's and
-// KubeFleet's hub set it when they create the namespace and at no other time.
+// MadeFor returns whether a namespace was created for this very record. The UID in an annotation proves that, which the hub
+// writes when it creates the namespace, and which an admission policy lets nobody else write. A namespace of an earlier
+// version, or of a hub of KubeFleet, has none until the hub takes it over. The owner reference to a MemberCluster proves as
+// much, because both Muster's and KubeFleet's hub set it when they create the namespace and at no other time.
 func (m Member) MadeFor(namespace client.Object) bool {
+	uid, marked := namespace.GetAnnotations()[AnnotationRecordUID]
+	if marked && types.UID(uid) != m.UID {
+		return false
+	}
 	if m.Workspace == "" {
 		owner := metav1.GetControllerOf(namespace)
 		return owner != nil && owner.UID == m.UID
 	}
 	key, ok := RecordOf(namespace)
-	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true"
+	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true" && (marked || m.inherits(namespace))
 }
 
 // CreateNamespace creates the member namespace and returns its state. A namespace that exists is adopted only if KubeFleet's hub created it for this
@@ -187,7 +205,9 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 	if err := m.proveRecord(ctx, live); err != nil {
 		return "", err
 	}
-	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: m.meta("", m.Namespace)}, kube.FieldOwner)
+	meta := m.meta("", m.Namespace)
+	metav1.SetMetaDataAnnotation(&meta, AnnotationRecordUID, string(m.UID))
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: meta}, kube.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		state, namespace, err := m.ObserveNamespace(ctx, live)
 		if err != nil || state != NamespaceInherited {
@@ -218,12 +238,14 @@ func (m Member) proveRecord(ctx context.Context, live client.Reader) error {
 	return nil
 }
 
-// adopt labels a namespace that KubeFleet's hub created for this record, if nobody has written to it since it was read.
+// adopt marks a namespace that KubeFleet's hub, or a hub of an earlier version, created for this record, if nobody has
+// written to it since it was read.
 func (m Member) adopt(ctx context.Context, c client.Client, namespace *metav1.PartialObjectMetadata) error {
 	after := namespace.DeepCopy()
 	metav1.SetMetaDataLabel(&after.ObjectMeta, fleet.LabelManaged, "true")
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, AnnotationRecordUID, string(m.UID))
 	if err := kube.Patch(ctx, c, namespace, after); err != nil {
-		return fmt.Errorf("taking over namespace %s from KubeFleet's hub: %w", namespace.Name, err)
+		return fmt.Errorf("taking over namespace %s: %w", namespace.Name, err)
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,10 @@ const (
 	ReasonNamespaceTaken       = "NamespaceTaken"
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	ReasonRevoked              = "Revoked"
+	// ReasonRevoking: the member is revoked, and something that gives it access is left.
+	ReasonRevoking = "Revoking"
+	// ReasonManagedElsewhere: a label of the Cluster says that another manager has it.
+	ReasonManagedElsewhere = "ManagedElsewhere"
 
 	reasonAgentHealthy   = "AgentHealthy"
 	reasonAgentUnhealthy = "AgentUnhealthy"
@@ -52,6 +58,12 @@ const (
 	// AgentWithoutNamespace: the namespace of a member that had joined is being deleted, or is somebody else's.
 	AgentWithoutNamespace AgentState = "WithoutNamespace"
 )
+
+// Revoking is the message about a revoked member of whose access something is left.
+func Revoking(left string) string {
+	return fmt.Sprintf("revoked by annotation %s, and not ended yet: %s is left, which the hub did not make or may not delete: "+
+		"delete it; the hub looks again within 30 s", clusterv1beta1.AnnotationRevoked, left)
+}
 
 // Status is what a record says of its member, in the same words for both kinds of record.
 type Status struct {
@@ -99,8 +111,10 @@ func agentOfCluster(record *fleet.ClusterStatus, ready *fleet.Condition) AgentSt
 		return AgentOnline
 	case ready.Reason == ReasonAgentLost:
 		return AgentLost
-	case ready.Reason == ReasonIdentityMissing, ready.Reason == ReasonRevoked:
+	case ready.Reason == ReasonIdentityMissing, ready.Reason == ReasonRevoked, ready.Reason == ReasonRevoking:
 		return AgentRevoked
+	case ready.Reason == ReasonManagedElsewhere:
+		return AgentUnknown
 	case record.Agent.LastSeen.IsZero() && ready.Reason == ReasonWaitCheckIn:
 		return AgentAwaited
 	case record.Agent.LastSeen.IsZero():
@@ -135,7 +149,7 @@ func MemberClusterStatus(record *clusterv1beta1.MemberClusterStatus) (s Status) 
 	}
 	switch {
 	case joined == nil:
-	case joined.Reason == ReasonRevoked:
+	case joined.Reason == ReasonRevoked, joined.Reason == ReasonRevoking:
 		s.Agent = AgentRevoked
 	case joined.Status == metav1.ConditionFalse:
 		s.Agent = AgentLeft

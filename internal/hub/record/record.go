@@ -75,10 +75,15 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 			return ctrl.Result{}, err
 		}
 	}
-	if err := c.revoke(ctx, record, r); err != nil {
+	if err := membership.Of(record).Mark(ctx, c.Client); err != nil {
+		return ctrl.Result{}, err
+	}
+	left, err := c.Revoke(ctx, record, r)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	o, err := c.observe(ctx, record)
+	o.AccessLeft = left
 	if err == nil {
 		err = r.Observe(ctx, o)
 	}
@@ -96,6 +101,8 @@ type Observed struct {
 	membership.Member
 	// Revoked: the access of the member is revoked, and nothing is prepared for it.
 	Revoked bool
+	// AccessLeft names what still gives access to a member that is revoked; "" if nothing does.
+	AccessLeft string
 	// Deleted is when the record was deleted; zero if it was not.
 	Deleted time.Time
 	// LeavePolicy is what becomes of what is placed on the member when it leaves; PolicyProblem says what is wrong with what the record asks for.
@@ -120,6 +127,14 @@ type Observed struct {
 // key of the record, as text.
 func (o Observed) key() string {
 	return types.NamespacedName{Namespace: o.Workspace, Name: o.Name}.String()
+}
+
+// RevokedResult is after what a revoked member that stays is reconciled again: if something is left of its access.
+func (o Observed) RevokedResult() ctrl.Result {
+	if o.AccessLeft == "" {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: revocationRetry}
 }
 
 // Lost returns whether the agent is silent, or was when this process started.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,14 +18,18 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// revoke begins another epoch of a revoked record, and then ends what the member had in the one before. That goes on until the old namespace is gone,
-// also if the revocation is taken back meanwhile.
-func (c *Controller) revoke(ctx context.Context, record client.Object, r Reconciliation) error {
+// revocationRetry is after how long a revocation that something is left of is tried again.
+const revocationRetry = 30 * time.Second
+
+// Revoke begins another epoch of a revoked record, and then ends what the member had in the one before. That goes on until the old namespace is gone,
+// also if the revocation is taken back meanwhile. Revoke returns what is left of the access of a revoked member as the API server has it, or "".
+func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconciliation) (left string, err error) {
 	var reader client.Reader = c.Client
-	if membership.Revoked(record) {
-		begun, err := c.beginEpoch(ctx, record)
+	revoked := membership.Revoked(record)
+	if revoked {
+		begun, err := c.beginEpoch(ctx, record, r)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if begun {
 			reader = c.Live // the cache may not have the namespace yet
@@ -31,22 +37,57 @@ func (c *Controller) revoke(ctx context.Context, record client.Object, r Reconci
 	}
 	former, ok := membership.Former(record)
 	if !ok {
-		return nil
+		return "", nil
 	}
 	state, _, err := former.ObserveNamespace(ctx, reader)
-	if err != nil || state == membership.NamespaceAbsent || state == membership.NamespaceTaken {
-		return err
+	if err != nil {
+		return "", err
 	}
-	c.Liveness.Forget(former.Namespace)
-	r.Forget(former.Namespace)
-	if err := former.EndAccess(ctx, c.Client, c.Live); err != nil {
-		return err
+	if state != membership.NamespaceAbsent && state != membership.NamespaceTaken {
+		if err := c.end(ctx, former, r); err != nil {
+			return "", err
+		}
 	}
-	if err := former.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
-		return err
+	if !revoked {
+		return "", nil
 	}
-	return former.Release(ctx, c.Client, c.Live)
+	return c.left(ctx, former, membership.Of(record))
 }
+
+// end takes all access from a member, and deletes its namespace.
+func (c *Controller) end(ctx context.Context, member membership.Member, r Reconciliation) error {
+	c.Liveness.Forget(member.Namespace)
+	r.Forget(member.Namespace)
+	if err := member.EndAccess(ctx, c.Client, c.Live); err != nil {
+		return err
+	}
+	if err := member.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
+		return err
+	}
+	return member.Release(ctx, c.Client, c.Live)
+}
+
+// left names what gives access to a revoked member, in the epoch before and in this one. What is left beside a namespace
+// that is gone is deleted first.
+func (c *Controller) left(ctx context.Context, members ...membership.Member) (string, error) {
+	var all []string
+	for _, member := range members {
+		left, err := member.Access(ctx, c.Client, c.Live)
+		if err == nil && len(left) > 0 {
+			if err = member.EndAccess(ctx, c.Client, c.Live); err == nil {
+				left, err = member.Access(ctx, c.Client, c.Live)
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		all = append(all, left...)
+	}
+	return kube.Clip(strings.Join(all, ", "), maxLeft), nil
+}
+
+// maxLeft bounds what a message names.
+const maxLeft = 512
 
 // policyRevoker is the admission policy of the chart without which nobody knows who annotated a record.
 const policyRevoker = "muster-revocation-author"
@@ -68,7 +109,7 @@ func (c *Controller) revoked(ctx context.Context, record client.Object, member m
 
 // beginEpoch has the member of a revoked record use another namespace from now on, if it may have used the present one, and says whether. The epoch is
 // written before anything is deleted, so that a hub that is killed in between goes on with the same namespace.
-func (c *Controller) beginEpoch(ctx context.Context, record client.Object) (bool, error) {
+func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Reconciliation) (bool, error) {
 	member := membership.Of(record)
 	state, _, err := member.ObserveNamespace(ctx, c.Live)
 	if err != nil {
@@ -76,8 +117,12 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object) (bool
 	}
 	cluster, _ := record.(*fleet.Cluster)
 	shown := cluster != nil && cluster.Status.Namespace == member.Namespace // the namespace may have been deleted by somebody else
-	if state == membership.NamespaceTaken || state == membership.NamespaceAbsent && !shown {
+	countable := membership.Countable(record)
+	switch {
+	case state == membership.NamespaceTaken, state == membership.NamespaceAbsent && !shown && countable:
 		return false, nil
+	case !countable && state != membership.NamespaceAbsent: // from the next epoch nothing would lead back here
+		return false, c.end(ctx, member, r)
 	}
 	before := kube.Whole(record)
 	membership.BeginEpoch(record)

@@ -35,6 +35,10 @@ const (
 	Evicted Cause = "Evicted"
 )
 
+// RecordGone says that the record of a member is gone: two reads of the API server with a pause between them have not found
+// it. Nothing goes from a member for that: it is a cause only to end what the hub gave the member on the hub.
+const RecordGone Cause = "RecordGone"
+
 // Reasons of the conditions that ask a user to confirm.
 const (
 	// ReasonHeld is of the condition Processed of a Bundle that many Clusters would lose.
@@ -87,5 +91,18 @@ func Delete(ctx context.Context, c client.Client, object client.Object, cause Ca
 	}
 	ctrl.LoggerFrom(ctx).Info("Removed from a member", "object", fmt.Sprintf("%T", object), "memberNamespace", object.GetNamespace(),
 		"name", object.GetName(), "uid", object.GetUID(), "cause", cause)
+	return nil
+}
+
+// Namespace deletes a member namespace whose record is gone, by its UID. The access of the agent has ended before, so that no
+// agent of ours sees what the namespace takes with it.
+func Namespace(ctx context.Context, c client.Client, namespace client.Object, cause Cause) error {
+	if cause != RecordGone {
+		return fmt.Errorf("namespace %s stays, because that is no cause to delete it: %q", namespace.GetName(), cause)
+	}
+	if err := kube.DeleteByUID(ctx, c, namespace); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a member namespace", "namespace", namespace.GetName(), "uid", namespace.GetUID(), "cause", cause)
 	return nil
 }
