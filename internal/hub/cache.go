@@ -41,7 +41,7 @@ func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
 			&corev1.Namespace{}:                     managed,
 			&corev1.ServiceAccount{}:                managed,
 			&corev1.Secret{}:                        managed,
-			&coordinationv1.Lease{}:                 managed,
+			&coordinationv1.Lease{}:                 {Label: managed.Label, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, naming.HeartbeatLease)},
 			&rbacv1.Role{}:                          managed,
 			&rbacv1.RoleBinding{}:                   managed,
 			&rbacv1.ClusterRoleBinding{}:            managed,

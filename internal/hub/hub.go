@@ -221,15 +221,6 @@ func ownCAs(restConfig *rest.Config) []string {
 	return credential.CADigests(restConfig.CAData)
 }
 
-// addBeats adds what counts the beats in Leases.
-func addBeats(ctx context.Context, mgr manager.Manager, tracker *liveness.Tracker) error {
-	beats, err := liveness.WatchLeases(ctx, mgr.GetCache(), tracker)
-	if err != nil {
-		return err
-	}
-	return mgr.Add(manager.RunnableFunc(beats))
-}
-
 // addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
 func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
 	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())

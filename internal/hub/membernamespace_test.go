@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -76,4 +79,30 @@ func TestAMemberNamespaceOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	}
 	f.eventually("the Cluster is Ready", func() error { return f.reason(cluster.Name, "Ready") })
 	r.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+}
+
+// TestLeasesOfATenantAreNoMembers: a tenant creates Leases that have the hub's label. Members are asked to beat as often as before.
+func TestLeasesOfATenantAreNoMembers(t *testing.T) {
+	f := newAlone(t, "")
+	ctx := context.Background()
+	creator := f.creator()
+	lease := func(name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}}}
+	}
+	for i := range 400 {
+		f.check(creator.Create(ctx, lease(fmt.Sprintf("l%d", i))))
+	}
+	f.check(creator.Create(ctx, lease(naming.HeartbeatLease)))
+	f.restartHub()
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "web"})
+	f.untilReady(naming.Cluster("web"), "Ready")
+	f.check(beat(creator, credential.Answer{DeploymentNamespace: f.workspace}))
+	bearer, namespace := m.credential()
+	f.check(beat(f.as(bearer), credential.Answer{DeploymentNamespace: namespace}))
+	var report clusterv1beta1.InternalMemberCluster
+	f.check(f.get(&report, namespace, naming.Cluster("web")))
+	if report.Spec.HeartbeatPeriodSeconds != 10 {
+		t.Errorf("the member is asked to beat every %d s", report.Spec.HeartbeatPeriodSeconds)
+	}
 }

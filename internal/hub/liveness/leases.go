@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -26,9 +27,11 @@ func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (fun
 	}
 	return func(ctx context.Context) error {
 		following, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { tracker.leases.Add(1) },
+			AddFunc: func(added any) { tracker.counts(added.(*coordinationv1.Lease).Namespace) },
 			UpdateFunc: func(before, after any) {
-				tracker.leaseChanged(before.(*coordinationv1.Lease), after.(*coordinationv1.Lease))
+				if is := after.(*coordinationv1.Lease); tracker.counts(is.Namespace) {
+					tracker.leaseChanged(before.(*coordinationv1.Lease), is)
+				}
 			},
 			DeleteFunc: tracker.leaseGone,
 		})
@@ -41,6 +44,28 @@ func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (fun
 		<-ctx.Done()
 		return informer.RemoveEventHandler(following)
 	}, nil
+}
+
+// counted are the namespaces whose Lease counts as a member.
+type counted struct {
+	namespaces sync.Map
+	// isMember reports whether the Lease of a namespace may count; nil if each may.
+	isMember func(namespace string) bool
+}
+
+// Confine has Leases count only in namespaces for which the function returns true. A tenant may create a Lease with the
+// hub's label in a namespace of their own.
+func (t *Tracker) Confine(isMember func(namespace string) bool) { t.counted.isMember = isMember }
+
+// counts reports whether a Lease in a namespace is a member's, and counts the member once.
+func (t *Tracker) counts(namespace string) bool {
+	if t.counted.isMember != nil && !t.counted.isMember(namespace) {
+		return false
+	}
+	if _, known := t.counted.namespaces.LoadOrStore(namespace, struct{}{}); !known {
+		t.leases.Add(1)
+	}
+	return true
 }
 
 // leaseChanged records a beat if the Lease was renewed, and that an agent has noted on it that it waits for the holder.
@@ -56,9 +81,12 @@ func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 
 // leaseGone forgets the member, which may have beaten once more while it left. The record of one that stays gets another Lease, and tracks it anew.
 func (t *Tracker) leaseGone(o any) {
-	t.leases.Add(-1)
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	t.Forget(o.(*coordinationv1.Lease).Namespace)
+	namespace := o.(*coordinationv1.Lease).Namespace
+	if _, known := t.counted.namespaces.LoadAndDelete(namespace); known {
+		t.leases.Add(-1)
+	}
+	t.Forget(namespace)
 }

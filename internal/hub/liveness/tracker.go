@@ -79,8 +79,9 @@ type Tracker struct {
 	subscribers []chan event.GenericEvent
 	rearm       chan struct{}
 
-	// leases is how many members have a Lease, once following has synced.
-	leases atomic.Int64
+	// leases is how many members have a Lease, once following has synced; counted are their namespaces.
+	leases  atomic.Int64
+	counted counted
 
 	mu        sync.Mutex
 	following toolscache.ResourceEventHandlerRegistration
