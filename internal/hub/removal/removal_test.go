@@ -3,6 +3,7 @@ package removal
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,12 +53,29 @@ func TestNothingGoesWithoutACause(t *testing.T) {
 		"no cause":                        {"", true, true},
 		"a cause that nobody has defined": {"Forbidden", true, true},
 		"a cause":                         {NotPicked, false, false},
+		"that a record is gone":           {RecordGone, true, true},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work.DeepCopy()).Build()
 		err := Delete(t.Context(), c, work.DeepCopy(), row.cause)
 		gone := apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(work), &placement.Work{}))
 		if gone == row.stays || (err != nil) != row.fails {
 			t.Errorf("%s: gone %t, %v", name, gone, err)
+		}
+	}
+}
+
+func TestANamespaceGoesOnlyWhenItsRecordIsGone(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cluster-a", UID: "u"}}
+	for cause, goes := range map[Cause]bool{RecordGone: true, SourceDeleted: false, "": false} {
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(namespace.DeepCopy()).Build()
+		err := Namespace(t.Context(), c, namespace.DeepCopy(), cause)
+		gone := apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(namespace), &corev1.Namespace{}))
+		if gone != goes || (err == nil) != goes {
+			t.Errorf("%q: gone %t, %v", cause, gone, err)
 		}
 	}
 }
