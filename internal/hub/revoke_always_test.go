@@ -127,6 +127,22 @@ func TestTheLabelOfAnotherManagerKeepsNoAccess(t *testing.T) {
 	f.untilReady(name, "IdentityMissing")
 }
 
+// TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer takes the finalizer off by hand, too.
+func TestTheLabelOfAnotherManagerKeepsNoAccessWithoutTheFinalizer(t *testing.T) {
+	f := newFixture(t)
+	_, values := f.token("new-token", "")
+	m := f.join(values, map[string]any{"clientID": "bare"})
+	name := naming.Cluster("bare")
+	f.untilReady(name, "Ready")
+	bearer, namespace := m.credential()
+	m.stop()
+	f.check(merge(f.creator(), f.clusterRecord(name), `{"metadata":{"finalizers":null,"labels":{"fleet.cattle.io/cluster-management":"x"}}}`))
+	f.check(revoke(f.Client, f.clusterRecord(name), `"true"`))
+	f.untilRevoked(name)
+	f.refused("it lists", f.as(bearer).List(context.Background(), &fleet.BundleDeploymentList{}, client.InNamespace(namespace)))
+	f.eventually("the namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
+}
+
 // TestRevokedIsSaidOnlyWhenNothingIsLeft: somebody has taken the hub's label off a RoleBinding, so that the hub does not delete it.
 func TestRevokedIsSaidOnlyWhenNothingIsLeft(t *testing.T) {
 	f := newFixture(t)

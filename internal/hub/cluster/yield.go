@@ -19,8 +19,9 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	member := membership.OfCluster(r.cluster)
 	r.Liveness.Forget(member.Namespace)
 	r.Forget(member.Namespace)
-	// The hub has not touched a Cluster that had the label from the beginning, and another manager writes its status.
-	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) {
+	// The hub has not touched a Cluster that had the label from the beginning, and another manager writes its status. Somebody
+	// may have taken the finalizer off one that the hub has touched.
+	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) && !membership.Revoked(r.cluster) {
 		return ctrl.Result{}, nil
 	}
 	left, err := r.Revoke(ctx, r.cluster, r)
