@@ -195,3 +195,37 @@ func TestAMemberNamespaceWhoseClusterIsGoneEnds(t *testing.T) {
 		t.Errorf("what was delivered was %q and is %q", before, after)
 	}
 }
+
+// TestTheNextClusterOfThatNameGetsNeitherTheAgentNorTheNamespace does so, and creates another Cluster of the same name before the hub is back.
+func TestTheNextClusterOfThatNameGetsNeitherTheAgentNorTheNamespace(t *testing.T) {
+	f := newAlone(t, "")
+	ctx := context.Background()
+	e := f.elsewhere("former")
+	e.release()
+	bearer, namespace := (&member{fixture: e.on, agentNamespace: e.agent.agentNamespace}).credential()
+	before := e.uidOf(e.workspace)
+	f.hub.Kill()
+	f.check(f.Delete(ctx, f.clusterRecord(e.name)))
+	f.check(merge(f, f.clusterRecord(e.name), `{"metadata":{"finalizers":null}}`))
+	next := f.clusterRecord(e.name)
+	next.Spec.ClientID = "next"
+	f.check(f.Create(ctx, next))
+	f.hub.Start()
+	f.untilReady(e.name, "NamespaceTerminating")
+	f.untilReady(e.name, "WaitCheckIn")
+	var is corev1.Namespace
+	f.check(f.get(&is, "", namespace))
+	if uid := is.Annotations[recordUID]; uid != string(next.UID) {
+		t.Errorf("the namespace is made for %q, want %q", uid, next.UID)
+	}
+	f.refused("the former agent lists", f.as(bearer).List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(namespace)))
+	e.eventually("the former agent knows that it is no member any more", func() error {
+		if state, reason, _ := e.agent.agent.Status(); state == "Joined" {
+			return fmt.Errorf("it is %s: %s", state, reason)
+		}
+		return nil
+	})
+	if after := e.uidOf(e.workspace); after != before || before == "" {
+		t.Errorf("what was delivered was %q and is %q", before, after)
+	}
+}

@@ -38,6 +38,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) (e
 	if err := r.observeApproval(ctx); err != nil {
 		return err
 	}
+	if o.Foreign {
+		return nil
+	}
 	if o.account, err = r.readAccount(ctx, o.Member); err != nil {
 		return err
 	}

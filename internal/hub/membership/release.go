@@ -21,9 +21,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Release removes the finalizers of what the hub created in a member namespace that is to be deleted, because no agent is left that would and the
-// namespace would stay for ever. Objects that somebody else created there are left alone.
+// Release removes the finalizers of what the hub created in a member namespace that is being deleted, because no agent is left that would and the
+// namespace would stay for ever. Objects that somebody else created there are left alone. In a namespace that is not being deleted yet, such as that of
+// a former record of the same name, an agent that still has access would take what goes for a wish to remove it.
 func (m Member) Release(ctx context.Context, c client.Client, live client.Reader) error {
+	namespace := kube.CoreMetadata("Namespace")
+	if err := live.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading namespace %s: %w", m.Namespace, err)
+	}
+	if namespace.DeletionTimestamp == nil {
+		return nil
+	}
 	// A member may write the metadata of these two, so that only their names prove whose they are.
 	lease, report := kube.Metadata(coordinationv1.SchemeGroupVersion.WithKind("Lease")), kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
 	lease.Namespace, lease.Name = m.Namespace, naming.HeartbeatLease

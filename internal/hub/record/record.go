@@ -111,6 +111,8 @@ type Observed struct {
 	// NamespaceState says what stands at the name of the member namespace, NamespaceUID which namespace that was when the record was read.
 	NamespaceState membership.NamespaceState
 	NamespaceUID   types.UID
+	// Foreign: another record's agent is in that namespace, and nothing there says anything of this member.
+	Foreign bool
 	// Report of the member; nil if there is none.
 	Report   *clusterv1beta1.InternalMemberCluster
 	Liveness liveness.Observation
@@ -193,7 +195,10 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	}
 	o.NamespaceState = state
 	if namespace != nil {
-		o.NamespaceUID = namespace.UID
+		o.NamespaceUID, o.Foreign = namespace.UID, !o.MadeFor(namespace)
+	}
+	if o.Foreign {
+		return o, nil
 	}
 	o.Report, err = o.ReadReport(ctx, c.Client)
 	return o, err
