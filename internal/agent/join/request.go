@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// randomLetters and randomLength are the form of upstream's clientRandom.
+	// randomLetters and 54 of them are the form of upstream's clientRandom, in which the last 17 are a
+	// dot and the time here.
 	randomLetters = "bcdfghjklmnpqrstvwxz2456789"
-	randomLength  = 54
+	randomLength  = 54 - 17
 	// maxHubCAs is that of spec.hubCAs.
 	maxHubCAs = 8
 	// callTimeout bounds each request that is not a watch.

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -69,7 +70,8 @@ func (r *rig) end(how batchv1.JobConditionType) {
 	r.eventually("the Job has ended", func() error {
 		now := metav1.Now()
 		job := r.job()
-		job.Status = batchv1.JobStatus{StartTime: &now, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{}}
+		begun := cmp.Or(job.Status.StartTime, &now) // a controller of Jobs may have set it, once for all
+		job.Status = batchv1.JobStatus{StartTime: begun, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{}}
 		conditions := []batchv1.JobConditionType{batchv1.JobFailureTarget, how}
 		if how == batchv1.JobComplete {
 			job.Status.CompletionTime, conditions[0] = &now, batchv1.JobSuccessCriteriaMet

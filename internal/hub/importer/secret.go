@@ -47,7 +47,7 @@ func (c *Controller) read(ctx context.Context, cluster *fleet.Cluster) (origin, 
 	if given := strings.TrimSpace(string(secret.Data[keyServerURL])); given != "" {
 		url, err := credential.ParseServer(given)
 		if err != nil { // which may quote the key, and more people read conditions than Secrets
-			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is not the URL of an API server, such as https://hub.example:6443", keyServerURL, s.key)
+			return s, badInput(reasonInvalidSettings, "the key %s of Secret %s is not the URL of an API server: want https://host, such as https://hub.example:6443", keyServerURL, s.key)
 		}
 		s.url, s.override.url = url, url
 	}

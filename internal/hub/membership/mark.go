@@ -42,6 +42,12 @@ func (m Member) Mark(ctx context.Context, c client.Client) error {
 	return client.IgnoreNotFound(m.adopt(ctx, c, namespace))
 }
 
+// Marked reports whether the hub created a namespace for this record, though the namespace may have lost its label or owner
+// since, without which it is not used.
+func (m Member) Marked(namespace client.Object) bool {
+	return namespace.GetAnnotations()[AnnotationRecordUID] == string(m.UID)
+}
+
 // Stray is a namespace that the hub created for a member, with the record that it was created for.
 type Stray struct {
 	Member

@@ -195,7 +195,7 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	}
 	o.NamespaceState = state
 	if namespace != nil {
-		o.NamespaceUID, o.Foreign = namespace.UID, !o.MadeFor(namespace)
+		o.NamespaceUID, o.Foreign = namespace.UID, !o.MadeFor(namespace) && !o.Marked(namespace)
 	}
 	if o.Foreign {
 		return o, nil

@@ -76,7 +76,7 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 	if err != nil {
 		return d, nil, err
 	}
-	c.tracker.given(client.ObjectKeyFromObject(o.match), account.UID)
+	c.tracker.given(client.ObjectKeyFromObject(o.match), account.UID, c.lastSeen(o.match, identity.Kind))
 	var legacyToken string
 	if !o.native {
 		if kept, err := c.agentDeployment(ctx, identity.Namespace); err != nil || kept != "" {
@@ -210,6 +210,14 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
+}
+
+// lastSeen is the newest heartbeat of a Cluster: what the hub has seen, or for agents that say so themselves, what they have written.
+func (c *Controller) lastSeen(cluster *fleet.Cluster, kind membership.AgentKind) time.Time {
+	if kind == membership.Legacy {
+		return cluster.Status.Agent.LastSeen.Time
+	}
+	return c.Liveness.Observe(membership.OfCluster(cluster).Namespace).LastBeat
 }
 
 // answerLeft is how long the answer to a granted request is still kept for an agent that does not beat. It counts from the grant, because a request may have

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +111,7 @@ func TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt(t *testing.T) {
 	beats := interceptor.NewClient(cl, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		err := c.Create(ctx, o, options...)
 		if secret, ok := o.(*corev1.Secret); ok && secret.Type == fleet.SecretTypeCredential {
-			hub.tracker.beaten(key)
+			hub.tracker.beaten(key, time.Now())
 		}
 		return err
 	}})
@@ -131,9 +132,16 @@ func TestABeatRightAfterTheAnswerProvesThatTheAgentHasIt(t *testing.T) {
 			t.Error("the beat is forgotten, and the answer stays for an hour")
 		}
 	}
-	hub.tracker.given(key, "another")
+	seen := time.Now()
+	hub.tracker.given(key, "another", seen)
 	if hub.tracker.proved(key) {
 		t.Error("the beat of the agent before proves that the next one has its answer")
+	}
+	if hub.tracker.beaten(key, seen.Truncate(time.Second)); hub.tracker.proved(key) {
+		t.Error("the beat of the agent before proves that, if the status that shows it comes late")
+	}
+	if hub.tracker.beaten(key, seen.Add(time.Second).Truncate(time.Second)); !hub.tracker.proved(key) {
+		t.Error("a beat proves nothing")
 	}
 	hub.tracker.forgetCluster(key)
 	if len(hub.tracker.identities) > 0 {

@@ -2,6 +2,7 @@ package registration
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,27 +113,31 @@ func newTracker() *tracker {
 		clients: newGroups[types.NamespacedName, share](), newClusters: newGroups[types.NamespacedName, origin](), identities: map[types.NamespacedName]identity{}}
 }
 
-// identity is what is remembered of a Cluster's identity: the account, if this hub has given it, and whether an agent has beaten since.
+// identity is what is remembered of a Cluster's identity: the account, if this hub has given it, the newest heartbeat by then, and whether an agent has beaten
+// since.
 type identity struct {
 	account types.UID
+	before  time.Time
 	proved  bool
 }
 
 // given remembers the account that a Cluster was given. Only another one than before has to be proved anew: its answer may have been read when the grant is
 // tried again.
-func (t *tracker) given(cluster types.NamespacedName, account types.UID) {
+func (t *tracker) given(cluster types.NamespacedName, account types.UID, before time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.identities[cluster].account != account {
-		t.identities[cluster] = identity{account: account}
+		t.identities[cluster] = identity{account: account, before: before.Truncate(time.Second)} // as a status says it
 	}
 }
 
-// beaten remembers that the agent of a Cluster has its identity.
-func (t *tracker) beaten(cluster types.NamespacedName) {
+// beaten remembers that the agent of a Cluster has its identity. What a status says of a heartbeat may come after the identity was replaced.
+func (t *tracker) beaten(cluster types.NamespacedName, seen time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.identities[cluster] = identity{t.identities[cluster].account, true}
+	known := t.identities[cluster]
+	known.proved = known.proved || seen.After(known.before)
+	t.identities[cluster] = known
 }
 
 // proved says whether the agent of a Cluster has beaten since the Cluster was given its identity.

@@ -43,7 +43,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
 	}
 	if beaten {
-		c.tracker.beaten(client.ObjectKeyFromObject(cluster))
+		c.tracker.beaten(client.ObjectKeyFromObject(cluster), after.Status.Agent.LastSeen.Time)
 	}
 	if from, room := c.tracker.trackCluster(cluster, gone); room {
 		c.wakeQueued(from, q)

@@ -32,7 +32,7 @@ func TestWhatWasProvedOfAClusterIsNotProvedOfOneThatWasMadeAnew(t *testing.T) {
 		return &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", UID: uid}, Status: fleet.ClusterStatus{Agent: fleet.AgentStatus{LastSeen: metav1.NewTime(at)}}}
 	}
 	key, now := client.ObjectKeyFromObject(seen("former", time.Time{})), time.Now()
-	c.tracker.given(key, "account")
+	c.tracker.given(key, "account", time.Time{})
 	c.onCluster(t.Context(), seen("former", time.Time{}), seen("former", now), nil)
 	if !c.tracker.proved(key) {
 		t.Error("a beat proves nothing")
