@@ -20,7 +20,7 @@ func (m Member) Access(ctx context.Context, c client.Client, live client.Reader)
 	if state == NamespaceOurs || state == NamespaceInherited {
 		left = append(left, "Namespace "+m.Namespace)
 	}
-	giving := []client.Object{m.Account(), Rights{Member: m}.Binding()}
+	giving := append([]client.Object{m.Account(), Rights{Member: m}.Binding()}, m.reconnectAccess()...)
 	if m.Workspace != "" {
 		giving = append(Identity{Member: m, Kind: Legacy, Shared: true}.grants(), m.Account())
 	}
