@@ -210,11 +210,12 @@ type words struct {
 }
 
 var (
-	runID   = regexp.MustCompile(`crash-\d{4}`)
-	uid     = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`) // in a name that is too long only its beginning, and a digest
-	hash    = regexp.MustCompile(`[0-9a-f]{10,}`)
-	asked   = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
-	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
+	runID = regexp.MustCompile(`crash-\d{4}`)
+	uid   = regexp.MustCompile(`([0-9a-f]{8}(?:-[0-9a-f]{4}){3})-(?:[0-9a-f]{12}|[0-9a-f]{5}\b)`) // in a name that is too long only its beginning, and a digest
+	hash  = regexp.MustCompile(`[0-9a-f]{10,}`)
+	asked = regexp.MustCompile(`request-[a-z0-9]{5}\b`) // the name of a ClusterRegistration that may be gone
+	// encoded are bytes, and the nonce of a request: random letters and the time.
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}|\b[a-z0-9]{37}\.\d{16}\b`)
 	// revision is how often a release was deployed: once more if the deployer was killed at it.
 	revision = regexp.MustCompile(`(/(?:web|fleet-agent):|release\.v1\.(?:web|fleet-agent)\.v)\d+`)
 	// podOf are the names of the agent's ReplicaSets and Pods, which are made of digests and letters by chance.

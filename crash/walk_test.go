@@ -118,7 +118,8 @@ func TestACountOfNothingIsNoDifference(t *testing.T) {
 
 func TestARandomTextIsOneWordWhateverItIsMadeOf(t *testing.T) {
 	for text, want := range map[string]string{
-		"f9k2ps9zv74mfwnzjdvvvvsvdqbnp4dz2456789bcdfpmk5x645gt": "$BYTES",
+		"f9k2ps9zv74mfwnzjdvvvvsvdqbnp4dz2456789bcdfpmk5x645gt":  "$BYTES",
+		"5h6skg8hhnjt5wrfvq65q4l467fz2dprhfp7m.1795725784797123": "$BYTES",
 		"cluster-7a6137437bb1":                                 "cluster-$HASH",
 		"s-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd1": "s-$BYTES",
 	} {
