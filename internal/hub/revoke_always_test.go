@@ -17,6 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -76,30 +77,60 @@ func TestAnEpochThatTheHubDidNotCountEndsAccessAllTheSame(t *testing.T) {
 	for _, epoch := range []string{"1", fmt.Sprint(math.MaxInt64), "-3"} {
 		f.forbids("a Cluster with epoch "+epoch, "muster/member-epoch", func() error { return creator.Create(ctx, forged(epoch), client.DryRunAll) })
 	}
-	f.check(f.asHub().Create(ctx, forged(fmt.Sprint(math.MaxInt64)))) // as somebody could before there was the policy
+	fresh := forged(fmt.Sprint(math.MaxInt64))
+	fresh.Name, fresh.Spec.ClientID = "fresh", "fresh"
+	f.check(f.asHub().Create(ctx, fresh))
+	f.untilEpoch("fresh", "1")
+	f.createdBeforeThePolicy(forged(fmt.Sprint(math.MaxInt64)))
 	_, values := f.token("new-token", "")
 	m := f.join(values, map[string]any{"clientID": "forged"})
 	f.untilReady("forged", "Ready")
 	bearer, namespace := m.credential()
 	m.stop()
 
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held", Finalizers: []string{"example.com/held"}}}
+	f.check(f.Create(ctx, held))
 	f.check(revoke(f.Client, f.clusterRecord("forged"), `"true"`))
-	f.untilRevoked("forged")
+	cluster := f.untilReady("forged", "Revoking")
+	if said := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady).Message; !strings.Contains(said, "Namespace "+namespace) {
+		t.Errorf("it says %q", said)
+	}
 	f.refused("it lists", f.as(bearer).List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(namespace)))
-	f.eventually("the namespace is gone", func() error { return gone(f.get(&corev1.Namespace{}, "", namespace)) })
-	f.check(revoke(f.Client, f.clusterRecord("forged"), "null"))
+	f.check(revoke(f.Client, f.clusterRecord("forged"), "null")) // before the namespace is gone
+	f.untilReady("forged", "NamespaceTerminating")
+	f.check(merge(f, held, `{"metadata":{"finalizers":null}}`))
+	f.untilEpoch("forged", "1")
 	f.untilReady("forged", "IdentityMissing")
-	var is fleet.Cluster
-	f.eventually("the epoch is one that the hub counts", func() error {
-		f.check(f.get(&is, f.workspace, "forged"))
-		if epoch := is.Annotations[clusterv1beta1.AnnotationMemberEpoch]; epoch != "1" {
-			return fmt.Errorf("it is %q", epoch)
-		}
-		return nil
-	})
 	if err := gone(f.get(&corev1.Namespace{}, "", namespace)); err != nil {
 		t.Errorf("the namespace in which a revoked member may watch is made anew: %v", err)
 	}
+}
+
+// createdBeforeThePolicy creates a Cluster with its member namespace, as both were before the hub looked at epochs.
+func (f fixture) createdBeforeThePolicy(cluster *fleet.Cluster) {
+	f.t.Helper()
+	ctx := context.Background()
+	cluster.Labels = map[string]string{fleet.LabelClusterManagement: "nobody"}
+	f.check(f.asHub().Create(ctx, cluster))
+	state, err := membership.OfCluster(cluster).CreateNamespace(ctx, f.asHub(), f.Client)
+	f.check(err)
+	if state != membership.NamespaceOurs {
+		f.t.Fatalf("its namespace is %s", state)
+	}
+	f.check(merge(f, f.clusterRecord(cluster.Name), `{"metadata":{"labels":{"fleet.cattle.io/cluster-management":null}}}`))
+}
+
+// untilEpoch waits until the hub has counted the revocations of a Cluster to a number.
+func (f fixture) untilEpoch(name, epoch string) {
+	f.t.Helper()
+	f.eventually("the epoch of "+name+" is "+epoch, func() error {
+		var cluster fleet.Cluster
+		f.check(f.get(&cluster, f.workspace, name))
+		if is := cluster.Annotations[clusterv1beta1.AnnotationMemberEpoch]; is != epoch {
+			return fmt.Errorf("it is %q", is)
+		}
+		return nil
+	})
 }
 
 // TestTheLabelOfAnotherManagerKeepsNoAccess: a user who may edit a Cluster labels it as another manager's after its agent has joined.

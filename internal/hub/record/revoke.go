@@ -26,7 +26,7 @@ const revocationRetry = 30 * time.Second
 func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconciliation) (left string, err error) {
 	var reader client.Reader = c.Client
 	revoked := membership.Revoked(record)
-	if revoked {
+	if revoked || !membership.Countable(record) {
 		begun, err := c.beginEpoch(ctx, record, r)
 		if err != nil {
 			return "", err
@@ -51,7 +51,11 @@ func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconci
 	if !revoked {
 		return "", nil
 	}
-	return c.left(ctx, former, membership.Of(record))
+	left, err = c.left(ctx, former, membership.Of(record))
+	if err == nil && left == "" && !membership.Countable(record) {
+		left = "Namespace " + membership.Of(record).Namespace // until it is gone, the next agent would have the same one
+	}
+	return left, err
 }
 
 // end takes all access from a member, and deletes its namespace.
@@ -115,14 +119,13 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	if err != nil {
 		return false, err
 	}
+	if !membership.Countable(record) {
+		return false, c.restart(ctx, record, member, state, r)
+	}
 	cluster, _ := record.(*fleet.Cluster)
 	shown := cluster != nil && cluster.Status.Namespace == member.Namespace // the namespace may have been deleted by somebody else
-	countable := membership.Countable(record)
-	switch {
-	case state == membership.NamespaceTaken, state == membership.NamespaceAbsent && !shown && countable:
+	if state == membership.NamespaceTaken || state == membership.NamespaceAbsent && !shown {
 		return false, nil
-	case !countable && state != membership.NamespaceAbsent: // from the next epoch nothing would lead back here
-		return false, c.end(ctx, member, r)
 	}
 	before := kube.Whole(record)
 	membership.BeginEpoch(record)
@@ -134,4 +137,26 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	}
 	ctrl.LoggerFrom(ctx).Info("Member revoked", "namespace", member.Namespace, "epoch", membership.Epoch(record))
 	return true, nil
+}
+
+// restart begins at 1 with a record whose epoch cannot be counted further, once it has no namespace. From the next epoch
+// nothing would lead back to that namespace, so that one which is revoked ends first. The hub makes none for such an epoch.
+func (c *Controller) restart(ctx context.Context, record client.Object, member membership.Member, state membership.NamespaceState, r Reconciliation) error {
+	switch {
+	case state == membership.NamespaceTaken:
+		return nil
+	case state != membership.NamespaceAbsent && !membership.Revoked(record):
+		return nil
+	case state != membership.NamespaceAbsent:
+		if err := c.Audit.Write(ctx, c.revoked(ctx, record, member)); err != nil {
+			return err
+		}
+		return c.end(ctx, member, r)
+	}
+	before := kube.Whole(record)
+	membership.BeginEpoch(record)
+	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
+		return fmt.Errorf("beginning to count the revocations of %s anew: %w", kube.Describe(c.Client.Scheme(), record), err)
+	}
+	return nil
 }
