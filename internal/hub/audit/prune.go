@@ -18,7 +18,8 @@ type group struct {
 // expired returns which entries of a namespace are to be deleted, and when the next one is too old; zero if none ever is.
 //
 // Of too many the oldest entry of the largest group goes, so that whoever has a token and registers without an end pushes out nothing but what his own
-// token has brought about: neither grants to other tokens, nor displacements, approvals and revocations.
+// token has brought about: neither grants to other tokens, nor displacements, approvals and revocations. A tenant has as many tokens as he makes, so
+// that grants have a half of the room together, and revocations are the last to go.
 func expired(entries []*v1alpha1.AuditEntry, most config.Audit, now time.Time) (remove []*v1alpha1.AuditEntry, next time.Time) {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *v1alpha1.AuditEntry) int {
@@ -40,7 +41,7 @@ func expired(entries []*v1alpha1.AuditEntry, most config.Audit, now time.Time) (
 	}
 	// Without a number entries are not written any more; those that are there go by age.
 	for ; most.MaxEntries > 0 && left > most.MaxEntries; left-- {
-		of := largest(groups)
+		of := largest(contenders(groups, most.MaxEntries))
 		remove = append(remove, groups[of][0])
 		groups[of] = groups[of][1:]
 	}
@@ -53,6 +54,34 @@ func expired(entries []*v1alpha1.AuditEntry, most config.Audit, now time.Time) (
 		}
 	}
 	return remove, next
+}
+
+// contenders returns the groups of which one has to give way: those of the reason with the most entries that has more than its part
+// of the room, else all. Revocations give way only where there is nothing else.
+func contenders(groups map[group][]*v1alpha1.AuditEntry, room int) map[group][]*v1alpha1.AuditEntry {
+	const part = 2
+	counts := map[v1alpha1.AuditReason]int{}
+	for of, entries := range groups {
+		counts[of.reason] += len(entries)
+	}
+	var most v1alpha1.AuditReason
+	others := 0
+	for reason, count := range counts {
+		if reason == v1alpha1.AuditRevoked {
+			continue
+		}
+		others += count
+		if count > room/part && count > counts[most] {
+			most = reason
+		}
+	}
+	found := map[group][]*v1alpha1.AuditEntry{}
+	for of, entries := range groups {
+		if of.reason == most || most == "" && (of.reason != v1alpha1.AuditRevoked || others == 0) {
+			found[of] = entries
+		}
+	}
+	return found
 }
 
 // largest returns the largest group; of several the one with the oldest entry.

@@ -99,3 +99,34 @@ func TestAFloodOfGrantsPushesOutNothingElse(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestManyTokensPushOutNothingButGrants has a tenant with as many tokens as there is room for entries, each with one grant.
+func TestManyTokensPushOutNothingButGrants(t *testing.T) {
+	const room = 100
+	var entries []*v1alpha1.AuditEntry
+	for i := range 20 {
+		entries = append(entries, entry(fmt.Sprintf("revoked-%d", i), 100+i, v1alpha1.AuditRevoked, ""),
+			entry(fmt.Sprintf("displaced-%d", i), 100+i, v1alpha1.AuditDisplaced, "good"))
+	}
+	for i := range 200 {
+		entries = append(entries, entry(fmt.Sprintf("granted-%d", i), i, v1alpha1.AuditGranted, fmt.Sprint(i)))
+	}
+	counts := func(entries []*v1alpha1.AuditEntry, room int) map[v1alpha1.AuditReason]int {
+		left := map[v1alpha1.AuditReason]int{}
+		for _, one := range entries {
+			left[one.Spec.Reason]++
+		}
+		remove, _ := expired(entries, config.Audit{MaxEntries: room}, noon)
+		for _, one := range remove {
+			left[one.Spec.Reason]--
+		}
+		return left
+	}
+	want := map[v1alpha1.AuditReason]int{v1alpha1.AuditRevoked: 20, v1alpha1.AuditDisplaced: 20, v1alpha1.AuditGranted: room - 40}
+	if diff := cmp.Diff(want, counts(entries, room)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if left := counts(entries, 10)[v1alpha1.AuditRevoked]; left != 10 {
+		t.Errorf("%d revocations are kept where there is room for 10 entries", left)
+	}
+}

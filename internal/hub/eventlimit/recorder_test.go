@@ -50,3 +50,24 @@ func TestANoteIsNotLongerThanAnAPIServerTakes(t *testing.T) {
 		t.Errorf("it has %d bytes: %s", len(note), note)
 	}
 }
+
+func TestNoOtherReasonUsesUpTheEventsOfALostMember(t *testing.T) {
+	fake := events.NewFakeRecorder(10_000)
+	recorder := New(fake, clocktesting.NewFakePassiveClock(time.Now()))
+	cluster := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
+	for _, reason := range []string{"HolderAlive", "AgentLost", "Revoked", "IdentityMissing"} {
+		for range 100 {
+			recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reason, "Judge", "again")
+		}
+		if got := len(fake.Events); got != Burst {
+			t.Errorf("%d Events with the reason %s, want %d", got, reason, Burst)
+		}
+		for len(fake.Events) > 0 {
+			<-fake.Events
+		}
+	}
+	recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "Ready", "Judge", "once more")
+	if len(fake.Events) != 0 {
+		t.Errorf("each reason has an allowance of its own")
+	}
+}
