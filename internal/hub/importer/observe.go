@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/agentbundle"
@@ -35,11 +34,7 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 		return observed{}, fmt.Errorf("looking up Secret %s: %w", key, err)
 	}
 	o.secretVersion = secret.ResourceVersion
-	if o.last != nil && o.secretVersion != "" {
-		// The cache may be behind what the last import read.
-		order, err := resourceversion.CompareResourceVersion(o.secretVersion, o.last.SecretVersion)
-		o.secretNewer = err != nil || order > 0
-	}
+	o.secretNewer = o.last != nil && secretChanged(o.secretVersion, o.last.SecretVersion)
 	hub := c.Config.Current()
 	o.input = naming.Digest(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
 	switch {
@@ -52,6 +47,11 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	}
 	return o, nil
 }
+
+// secretChanged reports whether the kubeconfig Secret may have changed since an import used it. The version of a Secret that was
+// restored into a new etcd may be lower than that. So may the version in a cache that lags, which costs one read of the Secret: the
+// import compares what the Secret holds, and ends if it holds what was used.
+func secretChanged(seen, used string) bool { return seen != "" && seen != used }
 
 // values are the values of the agent's chart for a Cluster.
 func (c *Controller) values(record *fleet.Cluster) agentchart.Values {

@@ -57,7 +57,7 @@ type observed struct {
 	// namespace, which no Bundle does.
 	managed, elsewhere bool
 	delivered          string
-	// secretVersion is that of the kubeconfig Secret, empty if there is none; secretNewer: it is newer than at the last import.
+	// secretVersion is that of the kubeconfig Secret, empty if there is none; secretNewer: it is another one than at the last import.
 	secretVersion string
 	secretNewer   bool
 	// input is the digest of all that an import would be made with now.

@@ -52,6 +52,11 @@ func (t *tracker) verified(r *fleet.ClusterRegistration) error {
 	return err
 }
 
+// ended reports whether the hub has denied a request, or deletes it soon because it is one too many.
+func ended(r *fleet.ClusterRegistration) bool {
+	return r.Status.State == fleet.RegistrationDenied || r.Status.Reason == reasonTooManyRequests
+}
+
 // superseding returns the name of a newer request of the same agent; "" if there is none. A request
 // of another agent does not end this one: each of them may be the one that is approved.
 func superseding(
@@ -64,6 +69,10 @@ func superseding(
 		}
 		// Without a key nothing tells agents apart but their tokens: a holder of another one ends no request that waits.
 		if len(r.Spec.AgentKey) == 0 && tokenOf(other) != tokenOf(r) {
+			continue
+		}
+		// What was refused or is one too many asks for nothing any more: a token that may not have the client ID would end requests by it.
+		if len(r.Spec.AgentKey) == 0 && ended(other) {
 			continue
 		}
 		if newer(other, r) && verified(other) == nil {

@@ -136,3 +136,30 @@ func BenchmarkRequestsOfOneClient(b *testing.B) {
 		superseding(&flood[i%len(flood)], flood, newer, hub.verified)
 	}
 }
+
+func TestARefusedRequestWithoutAKeySupersedesNothing(t *testing.T) {
+	signed := func(*fleet.ClusterRegistration) error { return nil }
+	for _, c := range []struct {
+		state      fleet.RegistrationState
+		reason     string
+		supersedes bool
+	}{
+		{"", "", true},
+		{fleet.RegistrationPending, "NeedsApproval", true},
+		{fleet.RegistrationWaiting, reasonPreparing, true},
+		{fleet.RegistrationGranted, "", true},
+		{fleet.RegistrationDenied, "TokenExpired", false},
+		{fleet.RegistrationWaiting, reasonTooManyRequests, false},
+	} {
+		requests := numbered(2, func(int) []byte { return nil })
+		requests[1].Status.State, requests[1].Status.Reason = c.state, c.reason
+		if by := superseding(&requests[0], requests, newer, signed); (by != "") != c.supersedes {
+			t.Errorf("by a newer one that is %s %s: %q", c.state, c.reason, by)
+		}
+		requests = numbered(2, func(int) []byte { return []byte("the same key") })
+		requests[1].Status.State = c.state
+		if superseding(&requests[0], requests, newer, signed) == "" {
+			t.Errorf("one with the same key that is %s supersedes nothing", c.state)
+		}
+	}
+}
