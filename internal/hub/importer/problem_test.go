@@ -41,6 +41,7 @@ func TestErrorsOfAnImportTellNothingOfTheHubsNetwork(t *testing.T) {
 		dial("fd00::1", syscall.ECONNREFUSED), dial("127.0.0.1", syscall.ECONNREFUSED), context.DeadlineExceeded,
 		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "vault.vault.svc", Server: "10.43.0.10:53"}}},
 		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT}},
+		&url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}},
 	} {
 		messages[(&downstream{server: "https://vault.vault.svc"}).explain("asking", err).message] = true
 	}
@@ -49,7 +50,8 @@ func TestErrorsOfAnImportTellNothingOfTheHubsNetwork(t *testing.T) {
 	}
 	names := &x509.Certificate{DNSNames: []string{"payroll.corp.example"}, NotAfter: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, err := range []error{
-		x509.HostnameError{Certificate: names, Host: "10.0.0.17"}, x509.CertificateInvalidError{Cert: names, Reason: x509.Expired, Detail: "current time is after 2020-01-01"},
+		x509.HostnameError{Certificate: names, Host: "10.0.0.17"}, x509.HostnameError{Certificate: names, Host: "vault.vault.svc"},
+		x509.CertificateInvalidError{Cert: names, Reason: x509.Expired, Detail: "current time is after 2020-01-01"},
 	} {
 		said := (&downstream{server: "https://10.0.0.17"}).explain("asking", &url.Error{Op: "Get", Err: err}).message
 		if strings.Contains(said, "payroll") || strings.Contains(said, "2020") {
