@@ -12,6 +12,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 func main() {
@@ -21,6 +24,7 @@ func main() {
 	table := flag.String("table", "", "file to write the table of results to, as Markdown")
 	from := flag.String("from", "", "revision whose charts and images a running fleet is upgraded from (default: where this branch left main, or the commit before this one)")
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, options{source: *source, keep: *keep, only: *only, table: *table, from: *from}); err != nil {

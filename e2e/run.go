@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type scenario struct {
 
 // scenarioTimeout bounds each; the slowest builds the images of an earlier commit.
 const scenarioTimeout = 8 * time.Minute
+
+// timeouts are the bounds of scenarios that have to wait for longer, by name.
+var timeouts = map[string]time.Duration{weekWithout: weekTimeout}
 
 func run(ctx context.Context, o options) (err error) {
 	chosen, err := regexp.Compile(o.only)
@@ -92,7 +96,7 @@ func (e *env) runAll(ctx context.Context, all []scenario, chosen *regexp.Regexp)
 }
 
 func (e *env) runOne(ctx context.Context, s scenario) result {
-	ctx, cancel := context.WithTimeout(ctx, scenarioTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeouts[s.name], scenarioTimeout))
 	defer cancel()
 	began := time.Now()
 	note, err := s.run(ctx, e)

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// intruder has all that the agent of my-cluster has, and tries all that can be done with it.
+type intruder struct {
+	hub    *rest.Config
+	scheme *runtime.Scheme
+	admin  client.Client
+	// own acts with the credential of the member, whose namespace that is.
+	own       client.WithWatch
+	namespace string
+	key       credential.AgentKey
+	// tokens are those with which it can ask to be registered.
+	tokens []registering
+
+	mu sync.Mutex
+	// asked are the answer keys of the requests that the hub has taken, by name.
+	asked map[string]credential.AnswerKey
+	// taken are the subjects of the tokens with which the hub has taken requests.
+	taken map[string]bool
+	// seen are the events of the watch.
+	seen []string
+}
+
+// registering is a token with which requests can be made.
+type registering struct {
+	client.WithWatch
+	// name is that of the ClusterRegistrationToken, empty of the token to come back with; subject is
+	// whose token it is.
+	name, subject string
+}
+
+// steal reads the Secrets of the agent on cluster two, and the token that the cluster registered with.
+func (e *env) steal(ctx context.Context) (*intruder, error) {
+	in := &intruder{scheme: runtime.NewScheme(), asked: map[string]credential.AnswerKey{}, taken: map[string]bool{}}
+	kinds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme}
+	for _, add := range kinds {
+		if err := add(in.scheme); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if in.hub, err = clientcmd.BuildConfigFromFlags("", e.hub.kubeconfig); err != nil {
+		return nil, err
+	}
+	if in.admin, err = client.New(in.hub, client.Options{Scheme: in.scheme}); err != nil {
+		return nil, err
+	}
+	stored := map[string]string{}
+	const secret, data = "kubectl -n cattle-fleet-system get secret ", " -o 'jsonpath={.data."
+	for name, script := range map[string]string{
+		"token":               secret + naming.AgentSecret + data + "token}'",
+		"deploymentNamespace": secret + naming.AgentSecret + data + "deploymentNamespace}'",
+		"reconnectToken":      secret + naming.AgentSecret + data + "reconnectToken}'",
+		"key":                 secret + naming.AgentKeySecret + data + "key}'",
+		"registration token":  `sed -n 's/^ *token: *"\?\([^"]*\)"\?$/\1/p' values.yaml | tr -d '\n' | base64 -w0`,
+	} {
+		said, err := e.sh(ctx, e.two, script)
+		if err != nil {
+			return nil, err
+		}
+		text, err := base64.StdEncoding.DecodeString(said)
+		if err != nil || len(text) == 0 {
+			return nil, fmt.Errorf("the agent of my-cluster has no %s: %w", name, err)
+		}
+		stored[name] = string(text)
+	}
+	in.namespace = stored["deploymentNamespace"]
+	if in.key, err = credential.ParseAgentKey([]byte(stored["key"])); err != nil {
+		return nil, err
+	}
+	if in.own, err = in.as(stored["token"]); err != nil {
+		return nil, err
+	}
+	for name, token := range map[string]string{"new-token": stored["registration token"], "": stored["reconnectToken"]} {
+		as, err := in.as(token)
+		if err != nil {
+			return nil, err
+		}
+		in.tokens = append(in.tokens, registering{as, name, credential.ClaimsOf(token).Subject})
+	}
+	return in, nil
+}
+
+func (in *intruder) as(token string) (client.WithWatch, error) {
+	config := rest.AnonymousClientConfig(in.hub)
+	config.BearerToken, config.QPS = token, -1
+	return client.NewWithWatch(config, client.Options{Scheme: in.scheme, Mapper: in.admin.RESTMapper()})
+}
+
+// watch keeps a watch of the BundleDeployments open, and returns when it has begun.
+func (in *intruder) watch(ctx context.Context) error {
+	hour := &client.ListOptions{Raw: &metav1.ListOptions{TimeoutSeconds: new(int64(time.Hour.Seconds()))}}
+	w, err := in.own.Watch(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(in.namespace), hour)
+	if err != nil {
+		return fmt.Errorf("watching as my-cluster: %w", err)
+	}
+	go func() {
+		for event := range w.ResultChan() {
+			if o, ok := event.Object.(client.Object); ok {
+				in.mu.Lock()
+				in.seen = append(in.seen, string(event.Type)+" "+o.GetName())
+				in.mu.Unlock()
+			}
+		}
+	}()
+	return nil
+}
+
+// sees returns an error if the watch has shown an object whose name contains a text.
+func (in *intruder) sees(name string) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, event := range in.seen {
+		if strings.Contains(event, name) {
+			return fmt.Errorf("the watch of the revoked member has shown %v", in.seen)
+		}
+	}
+	return nil
+}
+
+// tries are what a member may do with its credential, each by a name.
+func (in *intruder) tries(as client.Client) map[string]func(context.Context) error {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: in.namespace, Name: name} }
+	report := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta("my-cluster")}
+	// A patch that changes nothing takes the same right, and disturbs nobody before the revocation.
+	nothing := func(part string) client.Patch {
+		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{%q:{}}`, part))
+	}
+	return map[string]func(context.Context) error{
+		"lists BundleDeployments": func(ctx context.Context) error {
+			return as.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(in.namespace))
+		},
+		"lists Works": func(ctx context.Context) error {
+			return as.List(ctx, &placement.WorkList{}, client.InNamespace(in.namespace))
+		},
+		"reads its report": func(ctx context.Context) error {
+			return as.Get(ctx, client.ObjectKeyFromObject(report), report.DeepCopy())
+		},
+		"writes its status": func(ctx context.Context) error {
+			return as.Status().Patch(ctx, report.DeepCopy(), nothing("status"))
+		},
+		"writes its Lease": func(ctx context.Context) error {
+			return as.Patch(ctx, &coordinationv1.Lease{ObjectMeta: meta(naming.HeartbeatLease)}, nothing("spec"))
+		},
+		"renews its credential": func(ctx context.Context) error {
+			account := &corev1.ServiceAccount{ObjectMeta: meta(naming.MemberServiceAccount)}
+			return as.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+		},
+	}
+}
+
+// ask makes a request to be my-cluster, signed with its key, by each token.
+func (in *intruder) ask(ctx context.Context) {
+	for _, as := range in.tokens {
+		answer, err := credential.NewAnswerKey()
+		if err != nil {
+			continue
+		}
+		now := time.Now()
+		nonce := credential.TimedNonce("r4nd0m", now)
+		request := &fleet.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{
+				GenerateName: "intruder-", Namespace: "clusters", Annotations: map[string]string{fleet.AnnotationRequester: as.subject},
+			},
+			Spec: fleet.ClusterRegistrationSpec{
+				ClientID: "really-random", ClientRandom: nonce, AnswerKey: answer.Public(), AgentKey: in.key.Public(),
+				RequestedAt: new(metav1.NewMicroTime(now)),
+				Signature: in.key.Sign(credential.Claim{
+					Workspace: "clusters", ClientID: "really-random", Nonce: nonce, Token: as.name, AnswerKey: answer.Public(),
+				}),
+			},
+		}
+		if as.name != "" {
+			request.Labels = map[string]string{fleet.LabelRegistrationToken: as.name}
+		}
+		if as.Create(ctx, request) == nil {
+			in.mu.Lock()
+			in.asked[request.Name] = answer
+			in.taken[as.subject] = true
+			in.mu.Unlock()
+		}
+	}
+}
+
+// granted returns the credentials of the requests that the hub has granted, however briefly.
+func (in *intruder) granted(ctx context.Context) (tokens []string, states map[string]int, err error) {
+	var list fleet.ClusterRegistrationList
+	if err := in.admin.List(ctx, &list, client.InNamespace("clusters")); err != nil {
+		return nil, nil, err
+	}
+	states = map[string]int{}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, request := range list.Items {
+		key, asked := in.asked[request.Name]
+		if !asked {
+			continue
+		}
+		states[fmt.Sprintf("%s %s", request.Status.State, request.Status.Reason)]++
+		if len(request.Status.Answer) == 0 {
+			continue
+		}
+		answer, err := key.Open(string(request.UID), request.Status.Answer)
+		if err != nil {
+			return nil, nil, err
+		}
+		tokens = append(tokens, answer.Token)
+	}
+	return tokens, states, nil
+}
+
+// refused returns an error if the API server has done something, or could not be asked.
+func refused(what string, err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return nil
+	case err == nil:
+		return fmt.Errorf("somebody with a credential of the revoked member %s", what)
+	}
+	return fmt.Errorf("somebody with a credential of the revoked member %s: %w", what, err)
+}
