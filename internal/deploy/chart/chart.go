@@ -1,5 +1,5 @@
 // Package chart makes the Helm chart of a Bundle out of its files: a chart directory as it is, plain YAML and what kustomize builds wrapped
-// into a chart of their own.
+// into a chart of their own. A kustomization beside a chart is built over what the chart renders to.
 //
 // Its invariant: it is pure, reads nothing but the files of the Bundle, and an error names the file and, for YAML, the line.
 package chart
@@ -73,8 +73,6 @@ func Build(files Files, fetched *helm.Chart, name, version string, options fleet
 	switch {
 	case !isChart && helmOptions.Chart != "":
 		return nil, nil, fmt.Errorf("spec.options.helm.chart names %s, where the Bundle has no Chart.yaml: put the chart there, or say in helm.repo where it is", helmOptions.Chart)
-	case isChart && options.Kustomize != nil && options.Kustomize.Dir != "":
-		return nil, nil, &Unsupported{Field: "spec.options.kustomize", Instead: "a Bundle is a Helm chart or a kustomization, not both"}
 	case isChart && hasOverlays(options):
 		return nil, nil, &Unsupported{Field: "spec.options.yaml.overlays", Instead: "overlays are for plain YAML; a chart has values"}
 	}
@@ -186,8 +184,12 @@ func wrap(files Files, name, version string, options fleet.BundleDeploymentOptio
 		APIVersion: helm.APIVersionV2, Name: name, Version: "v0.0.0+" + notInVersion.ReplaceAllString(version, "-"),
 	}}
 	for _, file := range slices.Sorted(maps.Keys(manifests)) {
-		if err := checkYAML(file, manifests[file]); err != nil {
+		isObject, err := checkYAML(file, manifests[file])
+		if err != nil {
 			return nil, err
+		}
+		if !isObject {
+			continue
 		}
 		made.Templates = append(made.Templates, escaped(file, manifests[file]))
 	}

@@ -87,6 +87,13 @@ func TestFilesBecomeTheChartThatTheyMean(t *testing.T) {
 				"web.yaml": `{"apiVersion":"v1","data":{"key":"two"},"kind":"ConfigMap","metadata":{"name":"web"}}`,
 			},
 		},
+		"YAML that is no object is no manifest": {
+			files: Files{
+				"web.yaml": []byte(web), "values.yaml": []byte("replicas: 3\n"), "list.yml": []byte("- a\n"), "package.json": []byte(`{"name":"x"}`),
+				"base/kustomization.yaml": []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [web.yaml]\n"),
+			},
+			want: map[string]string{"web.yaml": web},
+		},
 		"a kustomization is built": {
 			files: Files{
 				"base/kustomization.yaml": []byte("resources: [web.yaml]\n"), "base/web.yaml": []byte(web),
@@ -116,7 +123,9 @@ func TestUnusableFilesAreNamed(t *testing.T) {
 	}{
 		"YAML that is none":                 {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\nkind: [\n")}, want: "a.yaml is no valid YAML: yaml: line "},
 		"no kind":                           {files: Files{"a.yaml": []byte(web + "---\napiVersion: v1\n")}, want: "a.yaml, line 8: the object has no kind"},
-		"no object":                         {files: Files{"a.yaml": []byte("- a\n")}, want: "a.yaml, line 1: this is no Kubernetes object"},
+		"no object":                         {files: Files{"a.yaml": []byte(web + "---\n- a\n")}, want: "a.yaml, line 8: this is no Kubernetes object"},
+		"an empty kind":                     {files: Files{"a.yaml": []byte("apiVersion: v1\nkind:\n")}, want: "a.yaml, line 1: the object has no kind"},
+		"only an apiVersion":                {files: Files{"a.yaml": []byte("apiVersion: v1\ndata: {}\n")}, want: "a.yaml, line 1: the object has no kind"},
 		"aliases that make a manifest huge": {files: Files{"a.yaml": []byte(bomb)}, want: "a.yaml: the document that begins at line 1: its aliases make it larger"},
 		"aliases that make values huge": {
 			files: Files{"Chart.yaml": []byte(chart), "values.yaml": []byte(bomb)}, want: "values.yaml: the document that begins at line 1: its aliases make it larger",

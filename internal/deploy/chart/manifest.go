@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -17,30 +18,52 @@ func escaped(name string, manifest []byte) *common.File {
 	return &common.File{Name: "templates/" + name, Data: []byte(text)}
 }
 
-// checkYAML says which document of a file is none that a cluster could take.
-func checkYAML(name string, data []byte) error {
+// checkYAML reports whether a file has Kubernetes objects, and returns an error for a document that is
+// broken. A file without any, such as one of values or a kustomization of a directory below, has none.
+func checkYAML(name string, data []byte) (bool, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var found bool
+	var broken error
 	for {
 		var document yaml.Node
 		err := decoder.Decode(&document)
 		switch {
+		case errors.Is(err, io.EOF) && (!found || isKustomization(name)):
+			return false, nil
 		case errors.Is(err, io.EOF):
-			return nil
+			return true, broken
 		case err != nil:
-			return fmt.Errorf("%s is no valid YAML: %w", name, err)
+			return false, fmt.Errorf("%s is no valid YAML: %w", name, err)
 		case document.IsZero() || len(document.Content) == 0 || document.Content[0].Tag == yaml.NodeTagNull:
 			continue
 		}
 		root := document.Content[0]
-		if root.Kind != yaml.MappingNode {
-			return fmt.Errorf("%s, line %d: this is no Kubernetes object", name, root.Line)
+		if root.Kind == yaml.MappingNode && (field(root, "apiVersion") != nil || field(root, "kind") != nil) {
+			found = true
 		}
-		for _, key := range []string{"apiVersion", "kind"} {
-			if value := field(root, key); value == nil || value.Value == "" {
-				return fmt.Errorf("%s, line %d: the object has no %s", name, root.Line, key)
-			}
+		if broken == nil {
+			broken = checkRoot(name, root)
 		}
 	}
+}
+
+// checkRoot returns an error if a document is no object that a cluster could take.
+func checkRoot(name string, root *yaml.Node) error {
+	if root.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s, line %d: this is no Kubernetes object", name, root.Line)
+	}
+	for _, key := range []string{"apiVersion", "kind"} {
+		if value := field(root, key); value == nil || value.Value == "" {
+			return fmt.Errorf("%s, line %d: the object has no %s", name, root.Line, key)
+		}
+	}
+	return nil
+}
+
+// isKustomization reports whether a file is a kustomization by its name.
+func isKustomization(name string) bool {
+	base := path.Base(name)
+	return base == "kustomization.yaml" || base == "kustomization.yml"
 }
 
 // field is the value of a key of a mapping.

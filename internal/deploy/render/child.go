@@ -57,7 +57,7 @@ func serve(in io.Reader, out io.Writer) error {
 		return to.Encode(message{Failed: failed})
 	}
 	if asked.Templates == nil {
-		loaded, err := outline(made, values)
+		loaded, err := outline(asked.Input, made, values)
 		if err != nil {
 			return to.Encode(message{Failed: &failure{Text: err.Error()}})
 		}
@@ -70,6 +70,9 @@ func serve(in io.Reader, out io.Writer) error {
 		}
 		return found, from.Decode(&found)
 	})
+	if err == nil {
+		files, err = kustomize(asked.Input, made.Name(), files)
+	}
 	if err != nil {
 		return to.Encode(message{Failed: &failure{Text: err.Error()}})
 	}
@@ -93,7 +96,7 @@ func load(input Input) (*helm.Chart, map[string]any, *failure) {
 }
 
 // outline is a chart without its templates, its files and its dependencies, but for definitions.
-func outline(made *helm.Chart, values map[string]any) (*Loaded, error) {
+func outline(input Input, made *helm.Chart, values map[string]any) (*Loaded, error) {
 	loaded := &Loaded{Values: values, Hooks: hooks(made)}
 	// That sets values of dependencies in the values of the chart.
 	if err := chartutil.ProcessDependencies(made, clone(values)); err != nil {
@@ -107,7 +110,11 @@ func outline(made *helm.Chart, values map[string]any) (*Loaded, error) {
 		}
 		flat.Files = append(flat.Files, &common.File{Name: name, Data: definition.File.Data})
 	}
-	addStubs(flat, made, "")
+	if _, over := chart.Over(input.Files, input.Archive != nil, input.Options); over {
+		flat.Templates = []*common.File{stubOf(flat, kustomized)}
+	} else {
+		addStubs(flat, made, "")
+	}
 	loaded.Chart = flat
 	return loaded, nil
 }
@@ -132,12 +139,17 @@ func addStubs(flat, of *helm.Chart, dir string) {
 		if of.Metadata.Type == "library" || strings.HasPrefix(path.Base(name), "_") {
 			continue
 		}
-		text := fmt.Sprintf("{{ %s %q }}", stub, path.Join(flat.Name(), name))
-		flat.Templates = append(flat.Templates, &common.File{Name: name, Data: []byte(text)})
+		flat.Templates = append(flat.Templates, stubOf(flat, name))
 	}
 	for _, dependency := range of.Dependencies() {
 		addStubs(flat, dependency, path.Join(dir, "charts", dependency.Name()))
 	}
+}
+
+// stubOf is the template of a flat chart that takes the rendered text of a name.
+func stubOf(flat *helm.Chart, name string) *common.File {
+	text := fmt.Sprintf("{{ %s %q }}", stub, path.Join(flat.Name(), name))
+	return &common.File{Name: name, Data: []byte(text)}
 }
 
 // hooks is how many hooks a chart has at most.

@@ -3,6 +3,7 @@ package render
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 )
 
@@ -71,6 +73,47 @@ func TestAChartIsRenderedInAProcessOfItsOwnAsHelmDoes(t *testing.T) {
 	_, err = r.Render(t.Context(), input, Templates{Capabilities: common.DefaultCapabilities}, refused)
 	if err == nil || !strings.Contains(err.Error(), "services is forbidden") {
 		t.Errorf("a lookup that is refused: %v", err)
+	}
+}
+
+func TestAKustomizationIsBuiltOverAChart(t *testing.T) {
+	files := chart.Files{
+		"chart/Chart.yaml":                []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+		"chart/templates/_helpers.tpl":    []byte(`{{ define "name" }}web{{ end }}`),
+		"chart/templates/NOTES.txt":       []byte("thank you"),
+		"chart/templates/off.yaml":        []byte("{{ if .Values.off }}x{{ end }}"),
+		"chart/templates/a.yaml":          []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ include \"name\" . }}}\ndata: {key: \"{{ .Values.key }}\"}"),
+		"chart/templates/b.yaml":          []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"),
+		"overlays/dev/kustomization.yaml": []byte("namePrefix: dev-\nresources: [more.yaml]\n"),
+		"overlays/dev/more.yaml":          []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"),
+	}
+	want := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: dev-more\n---\n" +
+		"apiVersion: v1\ndata:\n  key: '{{ one }}'\nkind: ConfigMap\nmetadata:\n  name: dev-web\n---\n" +
+		"apiVersion: v1\nkind: Secret\nmetadata:\n  name: dev-b\n"
+	dev := fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{Chart: "./chart"}, Kustomize: &fleet.KustomizeOptions{Dir: "overlays/dev"}}
+	root := maps.Clone(files)
+	root["kustomization.yaml"] = []byte("resources: [overlays/dev/more.yaml]\nnamePrefix: dev-\n")
+	for name, input := range map[string]Input{
+		"in the directory that is named": {Files: files, Options: dev},
+		"at the root of the Bundle":      {Files: root},
+	} {
+		r := New(LeastMemory, time.Minute)
+		loaded, err := r.Load(t.Context(), input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(loaded.Chart.Templates) != 1 || loaded.Chart.Templates[0].Name != kustomized {
+			t.Errorf("%s: it has %d templates", name, len(loaded.Chart.Templates))
+		}
+		made, err := r.Render(t.Context(), input, Templates{Values: map[string]any{"key": "{{ one }}"}, Capabilities: common.DefaultCapabilities}, nil)
+		if err != nil || made["web/"+kustomized] != want {
+			t.Errorf("%s: it renders %q, %v", name, made, err)
+		}
+	}
+	dev.Kustomize.Dir = "overlays/prod"
+	_, err := New(LeastMemory, time.Minute).Render(t.Context(), Input{Files: files, Options: dev}, Templates{Capabilities: common.DefaultCapabilities}, nil)
+	if err == nil || !strings.Contains(err.Error(), "kustomize.dir names overlays/prod, where the Bundle has no kustomization.yaml") {
+		t.Errorf("a directory without a kustomization: %v", err)
 	}
 }
 
