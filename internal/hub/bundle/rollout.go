@@ -2,6 +2,9 @@ package bundle
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -156,19 +159,36 @@ func limit(w *partition, strategy *fleet.RolloutStrategy, asked *fleet.Partition
 	w.maxUnavailable = resolve(value, defaultMaxUnavailable, len(w.members))
 }
 
-// resolve returns a number or a percentage of the total, rounded down. A malformed value counts as the default: newMatcher has refused it.
+// resolve returns a number or a percentage of the total, rounded down and at least one. A malformed value counts as the default: newMatcher has
+// refused it.
 func resolve(value *intstr.IntOrString, fallback intstr.IntOrString, total int) int {
 	if value == nil {
 		value = &fallback
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(value, total, false)
+	n, percent, err := limitOf(value)
 	if err != nil {
-		n, err = intstr.GetScaledValueFromIntOrPercent(&fallback, total, false)
+		n, percent, _ = limitOf(&fallback) // a default is well-formed
 	}
-	if err != nil {
-		return 0 // a default is well-formed
+	if percent {
+		return max(int(n*float64(total)/100), min(total, 1))
 	}
-	return max(n, 0)
+	return max(int(n), 0)
+}
+
+// limitOf parses a limit as Rancher Fleet does: a number, also as a text, or a percentage, which may be a fraction.
+func limitOf(value *intstr.IntOrString) (n float64, percent bool, err error) {
+	if value.Type == intstr.Int {
+		return float64(value.IntVal), false, nil
+	}
+	text, percent := strings.CutSuffix(value.StrVal, "%")
+	if !percent {
+		whole, err := strconv.ParseInt(text, 10, 32)
+		return float64(whole), false, err
+	}
+	if n, err = strconv.ParseFloat(text, 64); err == nil && !(math.Abs(n) <= math.MaxInt32) {
+		err = strconv.ErrRange
+	}
+	return n, true, err
 }
 
 func valueOr(value *int32, fallback int32) int32 {
@@ -193,7 +213,7 @@ func checkStrategy(strategy *fleet.RolloutStrategy) error {
 		if value == nil {
 			continue
 		}
-		if _, err := intstr.GetScaledValueFromIntOrPercent(value, 100, false); err != nil {
+		if _, _, err := limitOf(value); err != nil {
 			return fmt.Errorf("rolloutStrategy.%s is %q: it is a number or a percentage such as 25%%", name, value.String())
 		}
 	}

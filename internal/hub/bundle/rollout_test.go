@@ -158,9 +158,29 @@ func TestARolloutAlwaysEnds(t *testing.T) {
 	}
 }
 
+func TestLimitsAreThoseOfUpstream(t *testing.T) {
+	for _, c := range []struct {
+		value *intstr.IntOrString
+		of    int
+		want  int
+	}{
+		{percent("10%"), 5, 1}, {percent("12.5%"), 16, 2}, {percent("12.5%"), 2, 1}, {percent("10"), 100, 10}, {percent("0%"), 5, 1}, {percent("100%"), 0, 0},
+		{percent("25%"), 100, 25}, {number(0), 5, 0}, {number(-1), 5, 0}, {nil, 7, 7},
+	} {
+		if got := resolve(c.value, defaultMaxUnavailable, c.of); got != c.want {
+			t.Errorf("%v of %d is %d, want %d", c.value, c.of, got, c.want)
+		}
+		if err := checkStrategy(&fleet.RolloutStrategy{MaxUnavailable: c.value}); err != nil {
+			t.Errorf("%v: %v", c.value, err)
+		}
+	}
+}
+
 func TestAStrategyThatIsNoNumberIsRefused(t *testing.T) {
 	for name, strategy := range map[string]*fleet.RolloutStrategy{
 		"rolloutStrategy.maxUnavailable":               {MaxUnavailable: percent("half")},
+		"rolloutStrategy.autoPartitionSize":            {AutoPartitionSize: percent("NaN%")},
+		"rolloutStrategy.maxUnavailablePartitions":     {MaxUnavailablePartitions: percent("1.5")},
 		"rolloutStrategy.partitions[0].maxUnavailable": {Partitions: []fleet.Partition{{MaxUnavailable: percent("x")}}},
 	} {
 		if err := checkStrategy(strategy); err == nil || !strings.Contains(err.Error(), name+" is") {
