@@ -3,8 +3,10 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -145,6 +147,9 @@ func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSp
 		d.Rollout.Verdict = "It is being deleted, and nothing is rolled out any more."
 	}
 	for _, member := range status.PlacementStatuses {
+		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) {
+			continue // its obstacle says more
+		}
 		one := target{Name: member.ClusterName, State: view.StateNew, Path: memberPath(member.ClusterName), Resources: numbered(member.ObservedResourceIndex, status.ObservedResourceIndex)}
 		for _, condition := range member.Conditions {
 			one.State = view.StateReady
@@ -157,6 +162,11 @@ func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSp
 			one.Text += fmt.Sprintf(" %s %s/%s: %s", failed.Kind, failed.Namespace, failed.Name, failed.Condition.Message)
 		}
 		d.Targets = append(d.Targets, one)
+	}
+	for _, o := range status.Obstacles {
+		if !slices.ContainsFunc(d.Targets, func(t target) bool { return t.Name == o.ClusterName }) {
+			d.Targets = append(d.Targets, target{Name: o.ClusterName, State: view.StateNotReady, Path: memberPath(o.ClusterName), Text: said(o.Reason, o.Message)})
+		}
 	}
 	unready, ready := partitioned(d.Targets, func(t target) bool { return t.State != view.StateReady }) // not all may be shown
 	d.Targets = append(unready, ready...)

@@ -157,7 +157,7 @@ var placementCauses = []cause{
 		onHub:  []string{"helm -n cattle-fleet-system upgrade fleet fleet/fleet --reset-then-reuse-values"},
 	},
 	{
-		kinds: ofPlacements, reasons: []string{"SchedulingPolicyUnfulfilled", "AffinityNotMatched", "TaintNotTolerated", "TopologySpreadNotSatisfied", "Outranked", "NotNamed", "NoSuchMember"},
+		kinds: ofPlacements, reasons: []string{"SchedulingPolicyUnfulfilled", "ScheduleFailed", "AffinityNotMatched", "TaintNotTolerated", "TopologySpreadNotSatisfied", "Outranked", "NotNamed", "NoSuchMember"},
 		means:  "Fewer members can be picked than the policy asks for.",
 		remedy: "Compare the affinity, tolerations and spread of the policy with the members, as the message says of each.",
 		onHub:  []string{"kubectl get memberclusters --show-labels"},
@@ -168,9 +168,24 @@ var placementCauses = []cause{
 		remedy: "Explain that member, and see to what it says.",
 	},
 	{
-		kinds: ofPlacements, reasons: []string{"RolloutNotStartedYet", "WorkNotSynchronizedYet", "ApplyPending", "AvailabilityPending", "ComparisonPending"},
+		kinds: ofPlacements, reasons: []string{"RolloutNotStartedYet", "RolloutStartedUnknown", "OverriddenPending", "WorkSynchronizedUnknown", "ApplyPending", "ResourceAvailableUnknown", "DiffReportingPending"},
 		means:  "The placement is being rolled out.",
 		remedy: "It goes on by itself, unless as many members as maxUnavailable allows are not available: see to those.", passing: true,
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"SchedulePending"},
+		means:  "The placement has the type PickFixed and names no member.",
+		remedy: "Name members in spec.policy.clusterNames.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"WorkNotSynchronizedYet", "SyncWorkFailed"},
+		means:  "The hub cannot write what is placed into the namespace of a member.",
+		remedy: "The message says what stands in the way. The hub tries again.",
+	},
+	{
+		kinds: ofPlacements, reasons: []string{"RolloutControlledByExternalController"},
+		means:  "Nothing is written to members, because spec.strategy.type is External. What they have stays as it is.",
+		remedy: "To have it rolled out, set spec.strategy.type to RollingUpdate.",
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"OverriddenFailed"},
@@ -221,7 +236,10 @@ var placementCauses = []cause{
 		onMember: []string{"kubectl get pods -A --field-selector status.phase!=Running", "kubectl get events -A --sort-by .lastTimestamp"},
 	},
 	{
-		kinds: ofWorks, reasons: []string{"NotAllWorkHaveBeenApplied", "NotAllWorkAreAvailable", "NotAllWorkHaveBeenCompared", "SomeManifestsAreNotApplied", "SomeManifestsAreNotAvailable", "SomeManifestsAreNotCompared"},
+		kinds: ofWorks, reasons: []string{
+			"ApplyFailed", "ResourceNotAvailableYet", "DiffReportingIncompleteOrFailed", "NotAllWorkHaveBeenApplied", "NotAllWorkAreAvailable", "NotAllWorkHaveDiffReported",
+			"SomeManifestsAreNotApplied", "SomeManifestsAreNotAvailable", "SomeManifestsHaveNotReportedDiff",
+		},
 		means:  "On some members not all that is placed is applied, available or compared.",
 		remedy: "The message, or what is said of the single objects, tells which.",
 	},

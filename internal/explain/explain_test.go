@@ -71,12 +71,12 @@ func TestTheFirstCauseIsThatOfTheOthers(t *testing.T) {
 			PlacementStatuses: []placement.PerClusterStatus{
 				onMember("edge", []placement.FailedPlacement{{ResourceIdentifier: placement.ResourceIdentifier{Kind: "Deployment", Namespace: "shop", Name: "till"}, Condition: condition("Available", "False", "ManifestNotAvailableYet", "no Pod")}},
 					condition("Scheduled", "True", "Scheduled", ""), condition("Available", "False", "NotAllWorkAreAvailable", "")),
-				onMember("far", nil, condition("Scheduled", "False", "TaintNotTolerated", "")),
-			}}}},
+			}, Obstacles: []placement.Obstacle{{ClusterName: "far", Reason: "TaintNotTolerated"}}}}},
 			[]string{"ClusterResourcePlacement shop ManifestNotAvailableYet", "ClusterResourcePlacement shop NotAllWorkAreAvailable"}},
 		"a placement that misses a member": {[]client.Object{&placement.ResourcePlacement{ObjectMeta: named, Status: placement.PlacementStatus{
 			Conditions:        []metav1.Condition{condition("ResourcePlacementScheduled", "False", "SchedulingPolicyUnfulfilled", "")},
-			PlacementStatuses: []placement.PerClusterStatus{onMember("far", nil, condition("Scheduled", "False", "TaintNotTolerated", "it is tainted"))}}}},
+			Obstacles:         []placement.Obstacle{{ClusterName: "far", Reason: "TaintNotTolerated", Message: "it is tainted"}},
+			PlacementStatuses: []placement.PerClusterStatus{onMember("far", nil, condition("Scheduled", "False", "ScheduleFailed", "it is tainted"))}}}},
 			[]string{"ResourcePlacement clusters/web SchedulingPolicyUnfulfilled", "ResourcePlacement clusters/web TaintNotTolerated"}},
 	} {
 		var got []string

@@ -132,12 +132,26 @@ func fromPlacement(of Problem, status *placement.PlacementStatus) []Problem {
 	for i := range problems {
 		problems[i].Condition = strings.TrimPrefix(problems[i].Condition, of.Kind)
 	}
-	unfulfilled := meta.IsStatusConditionFalse(status.Conditions, of.Kind+placement.ConditionScheduled)
 	for _, member := range status.PlacementStatuses {
-		if !unfulfilled && meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) { // nobody misses it
+		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) { // its obstacle says more
 			continue
 		}
 		problems = append(problems, fromMember(of, member)...)
+	}
+	return append(problems, fromObstacles(of, status)...)
+}
+
+// fromObstacles takes why members are not picked, if the placement asks for more than it has, and of
+// which members it keeps although it would not pick them now.
+func fromObstacles(of Problem, status *placement.PlacementStatus) (problems []Problem) {
+	scheduled := meta.FindStatusCondition(status.Conditions, of.Kind+placement.ConditionScheduled)
+	if scheduled == nil {
+		return nil
+	}
+	for _, o := range status.Obstacles {
+		if scheduled.Status == metav1.ConditionFalse || isAside(of.Kind, o.Reason) {
+			problems = append(problems, of.says(placement.ConditionScheduled, o.Reason, "on "+o.ClusterName+": "+o.Message, scheduled.LastTransitionTime.Time))
+		}
 	}
 	return problems
 }

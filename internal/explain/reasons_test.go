@@ -16,7 +16,8 @@ import (
 
 // well are reasons of what is as it should be, and of what is not among the objects that are explained: evictions, and the agents in reports.
 var well = strings.Fields(`
-	AllManifestsApplied AllManifestsAvailable AllManifestsCompared AllWorkAreAvailable AllWorkHaveBeenApplied AllWorkHaveBeenCompared
+	AllManifestsApplied AllManifestsAvailable AllManifestsDiffReported AllWorkAreAvailable AllWorkHaveBeenApplied AllWorkHaveDiffReported AllWorkSynced
+	ApplySucceeded DiffReportingCompleted ResourceAvailable
 	ClusterResourcePlacementEvictionExecuted ClusterResourcePlacementEvictionInvalid ClusterResourcePlacementEvictionNotExecuted ClusterResourcePlacementEvictionValid
 	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Joined Registering Succeeded
 	AgentHealthy ClusterJoined Deployed Exchanged Granted Imported InUse Installed LabelsStamped ManifestApplied

@@ -8,6 +8,7 @@ const (
 	inReport   = "the report of the agent says it; the record of the member has a reason of its own"
 	isTrue     = "the condition that says it is True; the recordings were made before explain looked at those"
 	notMissed  = "explain shows a member that is not picked only if the placement misses one, and no test with a hub waits for that"
+	byObstacle = "explain shows the reason in status.obstacles instead"
 	aRace      = "it lasts a moment, or takes a failure between two calls"
 	noObject   = "an agent says it of itself, and no object has it; the tests of internal/agent come to each state"
 	playedPods = "it takes a Pod that fails on a node, and localkube has none; internal/rollout tests what is said of such Pods"
@@ -32,8 +33,9 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindClusterPlacement, "InvalidPolicy AppliedWorkOfAnotherHub ManifestFailed", notYet},
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
-	{kindClusterPlacement, "AvailabilityPending", aRace},
-	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveBeenCompared", notYet},
+	{kindClusterPlacement, "ResourceAvailableUnknown RolloutStartedUnknown OverriddenPending", aRace},
+	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveDiffReported ResourceNotAvailableYet DiffReportingIncompleteOrFailed RolloutControlledByExternalController", notYet},
+	{kindClusterPlacement, "ScheduleFailed", byObstacle},
 	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable", isTrue},
 	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Standby Starting Trying Joining", noObject},
 }

@@ -19,13 +19,11 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
-// stages lists conditions as TYPE=STATUS, without what Muster adds and without the name of the kind.
+// stages lists conditions as TYPE=STATUS, without the name of the kind.
 func stages(conditions []metav1.Condition) string {
 	var all []string
 	for _, c := range conditions {
-		if c.Type != placement.ConditionSupported {
-			all = append(all, fmt.Sprintf("%s=%s", strings.TrimPrefix(strings.TrimPrefix(c.Type, "Cluster"), "ResourcePlacement"), c.Status))
-		}
+		all = append(all, fmt.Sprintf("%s=%s", strings.TrimPrefix(strings.TrimPrefix(c.Type, "Cluster"), "ResourcePlacement"), c.Status))
 	}
 	slices.SortStableFunc(all, func(a, b string) int { return rank(a) - rank(b) })
 	return strings.Join(all, " ")

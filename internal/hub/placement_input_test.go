@@ -73,7 +73,7 @@ func TestPickFixedOfNobodyIsAllowedAndTakesEverythingAway(t *testing.T) {
 	f := newFixture(t)
 	m := f.joined("nobody")
 	crp := f.crp("resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + f.shop() + "}]\npolicy: {placementType: PickFixed}")
-	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "spec.policy asks for no member")
+	f.untilSays(crp, "Scheduled", metav1.ConditionUnknown, "spec.policy names no member")
 	f.untilOn(crp)
 	name := func(names ...string) {
 		f.change(crp, func() { crp.Spec.Policy.ClusterNames = names })
@@ -82,7 +82,7 @@ func TestPickFixedOfNobodyIsAllowedAndTakesEverythingAway(t *testing.T) {
 	f.untilOn(crp, m)
 	name([]string{}...)
 	f.untilOn(crp)
-	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "spec.policy asks for no member")
+	f.untilSays(crp, "Scheduled", metav1.ConditionUnknown, "spec.policy names no member")
 }
 
 func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {

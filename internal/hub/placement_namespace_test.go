@@ -78,10 +78,12 @@ func TestAResourcePlacementGoesOnlyWhereItsNamespaceIs(t *testing.T) {
 	f.eventually("who has the namespace gets it", func() error { return f.get(&placement.Work{}, with.namespaceName(), name) })
 	with.apply(name, "")
 	f.untilRP(rp, "Available", metav1.ConditionTrue, "on all 1 members")
-	i := slices.IndexFunc(rp.Status.PlacementStatuses, func(s placement.PerClusterStatus) bool { return s.ClusterName == without.name })
-	if i < 0 || rp.Status.PlacementStatuses[i].Conditions[0].Status != metav1.ConditionFalse ||
-		!strings.Contains(rp.Status.PlacementStatuses[i].Conditions[0].Message, "it has no namespace "+shop+", which a ResourcePlacement does not bring: place the Namespace there") {
-		t.Errorf("of the other it says %+v", rp.Status.PlacementStatuses)
+	i := slices.IndexFunc(rp.Status.Obstacles, func(o placement.Obstacle) bool { return o.ClusterName == without.name })
+	if i < 0 || !strings.Contains(rp.Status.Obstacles[i].Message, "it has no namespace "+shop+", which a ResourcePlacement does not bring: place the Namespace there") {
+		t.Errorf("of the other it says %+v", rp.Status.Obstacles)
+	}
+	if s := rp.Status.PlacementStatuses; len(s) != 1 || s[0].ClusterName != with.name {
+		t.Errorf("it lists %+v", s)
 	}
 	if err := f.get(&placement.Work{}, without.namespaceName(), name); !apierrors.IsNotFound(err) {
 		t.Errorf("reading the Work of the other: %v", err)

@@ -32,7 +32,6 @@ func (f fixture) untilRefused(crp *placement.ClusterResourcePlacement, words str
 			if c.Reason != "InvalidResourceSelectors" {
 				f.t.Errorf("the reason of %s is %s", c.Type, c.Reason)
 			}
-		case placement.ConditionSupported:
 		default:
 			f.t.Errorf("%s is said of a placement that is nowhere", c.Type)
 		}

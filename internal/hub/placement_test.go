@@ -276,12 +276,12 @@ func TestALabelBringsANamespaceToAMemberAndItsChangesFollow(t *testing.T) {
 	f.untilSays(crp, "Scheduled", metav1.ConditionTrue, "2 members picked")
 	f.eventually("the status says why it stays", func() error {
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
-		for _, s := range crp.Status.PlacementStatuses {
-			if c := meta.FindStatusCondition(s.Conditions, "Scheduled"); s.ClusterName == m1.name && c.Reason == "Kept" {
+		for _, o := range crp.Status.Obstacles {
+			if o.ClusterName == m1.name && o.Reason == "Kept" {
 				return nil
 			}
 		}
-		return fmt.Errorf("it is %+v", crp.Status.PlacementStatuses)
+		return fmt.Errorf("it is %+v", crp.Status.Obstacles)
 	})
 	f.untilOn(crp, m1, m2)
 }

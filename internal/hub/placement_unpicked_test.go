@@ -41,10 +41,8 @@ func (f fixture) untilNotPicked(crp *placement.ClusterResourcePlacement, want ma
 	f.eventually("the placement says why members are not picked", func() error {
 		f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))
 		reasons := map[string]string{}
-		for _, s := range crp.Status.PlacementStatuses {
-			if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
-				reasons[s.ClusterName] = c.Reason
-			}
+		for _, o := range crp.Status.Obstacles {
+			reasons[o.ClusterName] = o.Reason
 		}
 		for reason, m := range want {
 			if reasons[m.name] != reason {
@@ -88,6 +86,15 @@ func TestAPlacementThatMissesMembersSaysWhyEachOfTheOthersIsNotPicked(t *testing
 	f.untilSays(crp, "Scheduled", metav1.ConditionFalse, "")
 	f.untilNotPicked(crp, want)
 	f.untilOn(crp, well)
+	missing := 0
+	for _, s := range crp.Status.PlacementStatuses {
+		if c := s.Conditions[0]; c.Type == "Scheduled" && c.Status == metav1.ConditionFalse && c.Reason == "ScheduleFailed" {
+			missing++
+		}
+	}
+	if missing != 19 {
+		t.Errorf("19 members are missing, and it lists %d", missing)
+	}
 
 	f.dispose(crp)
 	for _, m := range []*registered{well, lost, want["TaintNotTolerated"], want["AffinityNotMatched"], want["AgentUnhealthy"], want["Leaving"]} {

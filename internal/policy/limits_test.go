@@ -34,7 +34,10 @@ const freeForm = "an object of any shape: neither a schema nor an expression of 
 // writtenByMembers are what agents write, those of Rancher Fleet and KubeFleet as well. Labels and annotations are bounded by the API server alone
 // (annotations together 256 KiB, the object 1.5 MiB); an agent may set them on a ClusterRegistration and on its Works.
 var writtenByMembers = []written{
-	{kind: "InternalMemberCluster", path: "status"},
+	{
+		kind: "InternalMemberCluster", path: "status",
+		large: "a value of a property may be a bundle of certificates, and no agent has many such values. Of a report of more than 256 KiB the hub keeps the health, and says so",
+	},
 	{kind: "ClusterRegistration", path: "spec"},
 	{kind: "Cluster", path: "status.agent"},
 	{

@@ -157,7 +157,7 @@ func pruned(o client.Object, kind, reason string) (map[string]any, error) {
 		all["metadata"] = only(metadata, "namespace", "name", "creationTimestamp", "deletionTimestamp")
 	}
 	if status, ok := content["status"].(map[string]any); ok {
-		kept := only(status, "conditions", "state", "reason", "message", "granted", "placementStatuses", "manifestConditions")
+		kept := only(status, "conditions", "state", "reason", "message", "granted", "placementStatuses", "obstacles", "manifestConditions")
 		members, _ := kept["placementStatuses"].([]any)
 		if with := saying(reason, members); len(with) > 0 {
 			kept["placementStatuses"] = with

@@ -132,8 +132,8 @@ const FeatureHandOver = "HandOver"
 // by its key, once its credential has run out.
 const FeatureReconnect = "Reconnect"
 
-// InternalMemberClusterStatus is written by the agent only. Its maxima together keep it below 256 KiB; a message of a condition has at most 2048
-// characters, a reason or type 128.
+// InternalMemberClusterStatus is written by the agent only. The hub keeps only the health of one of more than 256 KiB; a message of a condition
+// has at most 2048 characters, a reason or type 128.
 type InternalMemberClusterStatus struct {
 	// Conditions of the member's property provider.
 	// +optional
@@ -244,9 +244,9 @@ type NodeSummary struct {
 
 // PropertyValue is the value of a property and when it was observed.
 type PropertyValue struct {
-	// Value, usually a Kubernetes quantity.
+	// Value, usually a Kubernetes quantity. KubeFleet's property provider also reports the certificate authority of the cluster in one.
 	// +required
-	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MaxLength=16384
 	Value string `json:"value"`
 	// ObservationTime is when the agent observed it, by the member's clock.
 	// +required

@@ -173,16 +173,20 @@ type PlacementStatus struct {
 	// ObservedResourceIndex counts up whenever what is selected changes.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
-	// PlacementStatuses has an entry per picked member, of too many those that need attention first, and says of some of the others why
-	// they are not picked.
+	// PlacementStatuses has an entry per picked member, of too many those that need attention first, and one per member that the policy asks for
+	// and that could not be picked, at most a hundred.
 	// +optional
 	PlacementStatuses []PerClusterStatus `json:"placementStatuses,omitempty"`
 	// Conditions: Scheduled, RolloutStarted, Overridden, WorkSynchronized, Applied and Available, or DiffReported instead of the last two,
-	// each behind ClusterResourcePlacement or ResourcePlacement, as is ResourceSelected while selectors cannot be meant; and Supported.
+	// each behind ClusterResourcePlacement or ResourcePlacement, as is ResourceSelected while selectors cannot be meant; and Supported,
+	// which is False, while the spec has fields without an effect.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Obstacles say of some members why they are not picked, or why they would not be picked now. A Muster addition.
+	// +optional
+	Obstacles []Obstacle `json:"obstacles,omitempty"`
 	// Members is on how many of the picked members everything is available, such as 2/3. A Muster addition.
 	// +optional
 	Members string `json:"members,omitempty"`
@@ -195,6 +199,19 @@ type PlacementStatus struct {
 	// PolicyHash identifies the required terms that all picked members were picked by. A Muster addition.
 	// +optional
 	PolicyHash string `json:"policyHash,omitempty"`
+}
+
+// Obstacle says why a member is not picked, or would not be picked now. A Muster addition.
+type Obstacle struct {
+	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// +required
+	ClusterName string `json:"clusterName"`
+	// Reason in one word, such as TaintNotTolerated. Kept: the member was picked before and stays so.
+	// +required
+	Reason string `json:"reason"`
+	// Message says the same in a sentence.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ResourceIdentifier names a resource.
@@ -234,12 +251,12 @@ type EnvelopeIdentifier struct {
 	Type string `json:"type,omitempty"`
 }
 
-// PerClusterStatus says how a placement is on one member, or why it is not there.
+// PerClusterStatus says how a placement is on one member, or why it is not on one that the policy asks for.
 type PerClusterStatus struct {
-	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster; empty if the policy asks for more members than there are.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// ObservedResourceIndex is which selection of resources the member was asked for.
+	// ObservedResourceIndex is which selection of resources the member was asked for, or waits for.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 	// ApplicableResourceOverrides are the ResourceOverrides that change what the member gets, each with a number that counts its changes from 0;

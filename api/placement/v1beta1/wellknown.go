@@ -45,8 +45,8 @@ const (
 	// ConditionDiffReported on a Work and its manifests that are only compared says whether that was done.
 	ConditionDiffReported = "DiffReported"
 	// ReasonAllCompared and ReasonSomeNotCompared are its reasons on a Work.
-	ReasonAllCompared     = "AllManifestsCompared"
-	ReasonSomeNotCompared = "SomeManifestsAreNotCompared"
+	ReasonAllCompared     = "AllManifestsDiffReported"
+	ReasonSomeNotCompared = "SomeManifestsHaveNotReportedDiff"
 
 	// ReasonAllApplied and the others are the reasons of these conditions on a Work.
 	ReasonAllApplied      = "AllManifestsApplied"
@@ -75,6 +75,6 @@ const (
 	// ConditionStatusSynced on a ClusterResourcePlacement whose statusReportingScope is NamespaceAccessible says whether the copy of its status is
 	// written.
 	ConditionStatusSynced = "StatusSynced"
-	// ConditionSupported on a placement is False while it asks for something that Muster does not do, and names the fields.
+	// ConditionSupported on a placement is False while it asks for something that Muster does not do, and names the fields; else there is none.
 	ConditionSupported = "Supported"
 )

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -9,35 +10,40 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Reasons of conditions.
+// Reasons of conditions. KubeFleet's clients compare them.
 const (
-	reasonFulfilled      = "SchedulingPolicyFulfilled"
-	reasonUnfulfilled    = "SchedulingPolicyUnfulfilled"
-	reasonInvalidPolicy  = "InvalidPolicy"
-	reasonInvalid        = "InvalidResourceSelectors"
-	reasonFull           = "WorkFull"
-	reasonRolloutDone    = "RolloutStarted"
-	reasonRolloutWaits   = "RolloutNotStartedYet"
-	reasonNoOverride     = "NoOverrideSpecified"
-	reasonOverridden     = "OverriddenSucceeded"
-	reasonNotOverridden  = "OverriddenFailed"
-	reasonSynced         = "WorkSynchronized"
-	reasonNotSynced      = "WorkNotSynchronizedYet"
-	reasonApplied        = "AllWorkHaveBeenApplied"
-	reasonApplyPending   = "ApplyPending"
-	reasonNotApplied     = "NotAllWorkHaveBeenApplied"
-	reasonAvailable      = "AllWorkAreAvailable"
-	reasonNotAvailable   = "NotAllWorkAreAvailable"
-	reasonAvailableLater = "AvailabilityPending"
-	reasonUntrackable    = "NotAllWorkAreAvailabilityTrackable"
-	reasonReported       = "AllWorkHaveBeenCompared"
-	reasonNotReported    = "NotAllWorkHaveBeenCompared"
-	reasonReportPending  = "ComparisonPending"
-	reasonKubeFleetLeft  = "KubeFleetLeftovers"
-	reasonSupported      = "Supported"
-	reasonUnsupported    = "FieldsNotSupported"
-	reasonCopied         = "StatusSyncSucceeded"
-	reasonNotCopied      = "StatusSyncFailed"
+	reasonFulfilled        = "SchedulingPolicyFulfilled"
+	reasonPending          = "SchedulePending"
+	reasonNotScheduled     = "ScheduleFailed"
+	reasonUnfulfilled      = "SchedulingPolicyUnfulfilled"
+	reasonInvalidPolicy    = "InvalidPolicy"
+	reasonInvalid          = "InvalidResourceSelectors"
+	reasonFull             = "WorkFull"
+	reasonRolloutDone      = "RolloutStarted"
+	reasonRolloutWaits     = "RolloutNotStartedYet"
+	reasonRolloutUnknown   = "RolloutStartedUnknown"
+	reasonRolloutHeld      = "RolloutControlledByExternalController"
+	reasonNoOverride       = "NoOverrideSpecified"
+	reasonOverridden       = "OverriddenSucceeded"
+	reasonNotOverridden    = "OverriddenFailed"
+	reasonOverridesUnknown = "OverriddenPending"
+	reasonSynced           = "AllWorkSynced"
+	reasonNotSynced        = "SyncWorkFailed"
+	reasonSyncUnknown      = "WorkSynchronizedUnknown"
+	reasonApplied          = "AllWorkHaveBeenApplied"
+	reasonApplyPending     = "ApplyPending"
+	reasonNotApplied       = "NotAllWorkHaveBeenApplied"
+	reasonAvailable        = "AllWorkAreAvailable"
+	reasonNotAvailable     = "NotAllWorkAreAvailable"
+	reasonAvailableLater   = "ResourceAvailableUnknown"
+	reasonUntrackable      = "NotAllWorkAreAvailabilityTrackable"
+	reasonReported         = "AllWorkHaveDiffReported"
+	reasonNotReported      = "NotAllWorkHaveDiffReported"
+	reasonReportPending    = "DiffReportingPending"
+	reasonKubeFleetLeft    = "KubeFleetLeftovers"
+	reasonUnsupported      = "FieldsNotSupported"
+	reasonCopied           = "StatusSyncSucceeded"
+	reasonNotCopied        = "StatusSyncFailed"
 )
 
 const (
@@ -46,6 +52,33 @@ const (
 	// maxMessage is how long the message of a member may be.
 	maxMessage = 500
 )
+
+// Reasons of the conditions of a placement itself that differ from those of its members.
+const (
+	reasonAllSynced       = "WorkSynchronized"
+	reasonNotAllSynced    = "WorkNotSynchronizedYet"
+	reasonAllApplied      = "ApplySucceeded"
+	reasonNotAllApplied   = "ApplyFailed"
+	reasonAllAvailable    = "ResourceAvailable"
+	reasonNotAllAvailable = "ResourceNotAvailableYet"
+	reasonAllReported     = "DiffReportingCompleted"
+	reasonNotAllReported  = "DiffReportingIncompleteOrFailed"
+)
+
+// summaryReasons are the reasons of the conditions of a placement by those of its members. Other
+// reasons are the same.
+var summaryReasons = map[string]string{
+	reasonSynced: reasonAllSynced, reasonNotSynced: reasonNotAllSynced,
+	reasonApplied: reasonAllApplied, reasonNotApplied: reasonNotAllApplied,
+	reasonAvailable: reasonAllAvailable, reasonUntrackable: reasonAllAvailable, reasonNotAvailable: reasonNotAllAvailable,
+	reasonReported: reasonAllReported, reasonNotReported: reasonNotAllReported,
+}
+
+// ofPlacement returns the condition of a placement that a condition of its members makes.
+func (c condition) ofPlacement() condition {
+	c.reason = cmp.Or(summaryReasons[c.reason], c.reason)
+	return c
+}
 
 // condition is a condition without type and times. The zero condition is none.
 type condition struct {

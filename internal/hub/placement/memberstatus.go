@@ -28,6 +28,13 @@ func (o observed) stages() []string {
 	return applyStages
 }
 
+// unknownReasons are the reasons of conditions of a placement while nothing is known of its members.
+var unknownReasons = map[string]string{
+	placement.ConditionRolloutStarted: reasonRolloutUnknown, placement.ConditionOverridden: reasonOverridesUnknown,
+	placement.ConditionWorkSynchronized: reasonSyncUnknown, placement.ConditionApplied: reasonApplyPending,
+	placement.ConditionAvailable: reasonAvailableLater, placement.ConditionDiffReported: reasonReportPending,
+}
+
 // memberStatus is what the status of a placement says of one picked member.
 type memberStatus struct {
 	scheduling.Decision
@@ -81,21 +88,26 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	if current != nil {
 		m.index, m.resourceStatus = current.works[0].Labels[placement.LabelResourceIndex], reported.resourceStatus
 	}
+	if d.problem == (condition{}) && !d.plan.held {
+		m.index = d.desired.index // also of a member that waits, as in KubeFleet's API
+	}
 	waits, upToDate := d.waiting[namespace], d.upToDate[namespace]
 	switch {
 	case failure != nil:
 		synced = condition{metav1.ConditionFalse, reasonNotSynced, failure.Error()}
 	case waits && current != nil && current.deleting:
 		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "what was placed before is being removed first"}
+	case waits && d.plan.held:
+		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "keeps what it has: spec.strategy.type is External"}
 	case waits:
 		started = condition{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf(
 			"waits for its turn: at most %d of %d members may be unavailable", d.plan.maxUnavailable, d.plan.wanted)}
 	case !upToDate && !picked.Member.Admits(o.key.Namespace):
 		synced = condition{metav1.ConditionFalse, reasonNotSynced, "what it has stays as it is: " + picked.Message}
 	case !upToDate && d.problem == (condition{}):
-		synced = condition{metav1.ConditionUnknown, reasonNotSynced, "being written"}
+		synced = condition{metav1.ConditionUnknown, reasonSyncUnknown, "being written"}
 	case current == nil:
-		synced = condition{metav1.ConditionUnknown, reasonNotSynced, "nothing is written before the placement can be scheduled"}
+		synced = condition{metav1.ConditionUnknown, reasonSyncUnknown, "nothing is written before the placement can be scheduled"}
 	}
 	applied, diffReported := m.explain(reported.applied), m.explain(reported.diffReported)
 	if diffReported.status == metav1.ConditionTrue {
@@ -143,15 +155,15 @@ func (m memberStatus) explain(c condition) condition {
 func summarize(stage string, members []memberStatus) condition {
 	members = slices.DeleteFunc(slices.Clone(members), func(m memberStatus) bool { return m.conditions[stage] == (condition{}) })
 	if len(members) == 0 {
-		return condition{metav1.ConditionUnknown, reasonNotSynced, "nothing is known of the members yet"}
+		return condition{metav1.ConditionUnknown, unknownReasons[stage], "nothing is known of the members yet"}
 	}
-	sum := members[0].conditions[stage]
+	sum := members[0].conditions[stage].ofPlacement()
 	var messages []string
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
 		for _, m := range members {
 			if c := m.conditions[stage]; c.status == status {
 				messages = append(messages, fmt.Sprintf("%s: %s", m.Name, clip(c.message)))
-				sum = sum.worst(c)
+				sum = sum.worst(c.ofPlacement())
 			}
 		}
 	}
@@ -161,7 +173,7 @@ func summarize(stage string, members []memberStatus) condition {
 	for _, m := range members {
 		c := m.conditions[stage]
 		if c.reason == reasonUntrackable || c.reason == reasonOverridden {
-			sum = c
+			sum = c.ofPlacement()
 		}
 		if stage == placement.ConditionDiffReported && c.message != "" {
 			messages = append(messages, fmt.Sprintf("%s: %s", m.Name, c.message))
@@ -181,7 +193,7 @@ func summarize(stage string, members []memberStatus) condition {
 // placement, and those that were written to and are not available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {
-		return condition{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf("nothing is written to %s, which keep what they have: spec.strategy.type is External; %s", listNames(d.plan.waiting), rollsOut)}
+		return condition{metav1.ConditionUnknown, reasonRolloutHeld, fmt.Sprintf("nothing is written to %s, which keep what they have: spec.strategy.type is External; %s", listNames(d.plan.waiting), rollsOut)}
 	}
 	sum := summarize(placement.ConditionRolloutStarted, members)
 	losing := slices.DeleteFunc(slices.Clone(d.plan.waiting), func(t target) bool { return t.wanted })

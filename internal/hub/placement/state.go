@@ -105,9 +105,6 @@ func decide(o observed) decision {
 		return d
 	}
 	d.plan = planRollout(targets, o.spec.Strategy.RollingUpdate)
-	for _, t := range d.plan.waiting {
-		d.waiting[t.namespace] = true
-	}
 	for _, t := range targets {
 		if t.wanted && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
 			d.plan.recreate = append(d.plan.recreate, t)
@@ -115,6 +112,11 @@ func decide(o observed) decision {
 	}
 	if o.spec.Strategy.Type == placement.RolloutExternal {
 		d.plan.hold()
+	}
+	for _, t := range d.plan.waiting {
+		d.waiting[t.namespace] = true
+	}
+	if d.plan.held {
 		return d
 	}
 	if !dropping && !d.result.Undecided {

@@ -106,11 +106,11 @@ func TestWhoHadWorksBeforeTheirDefinitionWasDeletedHasThemAgain(t *testing.T) {
 		change func(*observed)
 		want   string
 	}{
-		{"nobody had it", picked(), "a"},
-		{"the one that had it has it again", picked("b"), "b"},
-		{"of two in a status it is still one", picked("a", "b"), "a"},
-		{"somebody who is not here any more", picked("c"), "a"},
-		{"a Work counts for more than a status", func(o *observed) { picked("a")(o); on(t, "b")(o) }, "b"},
+		{"nobody had it", picked(), "b"},
+		{"the one that had it has it again", picked("a"), "a"},
+		{"of two in a status it is still one", picked("a", "b"), "b"},
+		{"somebody who is not here any more", picked("c"), "b"},
+		{"a Work counts for more than a status", func(o *observed) { picked("b")(o); on(t, "a")(o) }, "a"},
 	} {
 		var got []string
 		for _, d := range decide(world(t, c.change)).result.Decisions {

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Bounds of a status: of resources, of members that are not picked, and of overrides that all members together list.
-const maxResources, maxNotPicked, maxOverrides = 1000, 20, 1000
+// Bounds of a status: of resources, and of overrides that all members together list.
+const maxResources, maxOverrides = 1000, 1000
 
 // maxBytes is how many bytes a status lists: 256 KiB, less some for the conditions. maxResourcesBytes of these may be resources.
 const maxBytes, maxResourcesBytes = 220 << 10, 140 << 10
@@ -42,7 +42,8 @@ func describe(o observed, d decision, failed failures, now time.Time) placement.
 		after.SelectedResources = o.listResources()
 	}
 	if o.policyProblem == "" {
-		room := maxBytes - size(after.SelectedResources)
+		after.Obstacles = o.obstacles(d)
+		room := maxBytes - size(after.SelectedResources) - size(after.Obstacles)
 		for _, much := range details {
 			after.PlacementStatuses = o.listMembers(members, d, now, much)
 			if size(after.PlacementStatuses) <= room {
@@ -131,14 +132,15 @@ func (o observed) setConditions(after *placement.PlacementStatus, d decision, me
 	}
 	switch {
 	case after.Message != "":
-	case supported.status != metav1.ConditionTrue:
+	case supported != (condition{}):
 		after.Message = supported.message
 	case len(members) == 0 || len(o.selected.Objects) == 0:
 		after.Message = scheduled.message
 	}
 }
 
-// listMembers lists the picked members, of too many those that need attention most, and some of the others with the reason.
+// listMembers lists the picked members, of too many those that need attention most, and an entry for
+// each member that the policy asks for and that could not be picked.
 func (o observed) listMembers(members []memberStatus, d decision, now time.Time, much detail) (all []placement.PerClusterStatus) {
 	picked := slices.Clone(members)
 	if len(picked) > much.picked {
@@ -168,7 +170,7 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time,
 	}
 	differing, overrides := much.differing, maxOverrides
 	for _, m := range picked {
-		m.conditions[placement.ConditionScheduled] = condition{metav1.ConditionTrue, m.Reason, m.Message}
+		m.conditions[placement.ConditionScheduled] = condition{metav1.ConditionTrue, scheduling.ReasonPicked, m.Message}
 		s := entry(m.Name, m.conditions)
 		m.limit(max(much.failures/len(picked), 1))
 		s.ObservedResourceIndex, s.DriftedPlacements, s.DiffedPlacements = m.index, take(m.drifted, &differing), take(m.diffed, &differing)
@@ -177,12 +179,8 @@ func (o observed) listMembers(members []memberStatus, d decision, now time.Time,
 		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = take(applied.Cluster, &overrides), take(applied.Namespaced, &overrides)
 		all = append(all, s)
 	}
-	for _, n := range o.notPicked(d) {
-		message := n.Message
-		if o.hasWorks(n) {
-			message += "; what it has of the placement is being removed"
-		}
-		all = append(all, entry(n.Name, map[string]condition{placement.ConditionScheduled: {metav1.ConditionFalse, n.Reason, message}}))
+	for _, n := range o.missing(d) {
+		all = append(all, entry(n.Name, map[string]condition{placement.ConditionScheduled: {metav1.ConditionFalse, reasonNotScheduled, n.Message}}))
 	}
 	return all
 }
@@ -218,47 +216,12 @@ func setTimes(failed, before []placement.FailedPlacement, now metav1.Time) []pla
 	return failed
 }
 
-func (o observed) hasWorks(d scheduling.Decision) bool {
-	return d.Member != nil && o.current[d.Member.Namespace] != nil
-}
-
-// notPicked returns some of the members that are not picked: first those that have yet to lose the placement, then those that the policy names, then
-// those with a passing obstacle, then the others, those that are leaving late among them. Members that PickFixed does not name are of no interest.
-func (o observed) notPicked(d decision) []scheduling.Decision {
-	var others []scheduling.Decision
-	named := 0
-	for _, n := range d.result.Decisions {
-		if !n.Picked && (n.Reason != scheduling.ReasonNotNamed || o.hasWorks(n)) {
-			others = append(others, n)
-			if n.Reason == scheduling.ReasonNoSuchMember {
-				named++
-			}
-		}
-	}
-	// Reasons that are not in the list come first.
-	order := []string{scheduling.ReasonSpread, scheduling.ReasonTainted, scheduling.ReasonOutranked, reasonLeaving, scheduling.ReasonNoMatch}
-	rank := func(n scheduling.Decision) int {
-		if o.hasWorks(n) {
-			return -2
-		}
-		return slices.Index(order, n.Reason)
-	}
-	slices.SortStableFunc(others, func(a, b scheduling.Decision) int { return rank(a) - rank(b) })
-	others = others[:min(max(maxNotPicked, named), len(others))]
-	slices.SortFunc(others, func(a, b scheduling.Decision) int { return strings.Compare(a.Name, b.Name) })
-	return others
-}
-
+// supported names the fields that have no effect; the zero condition if the placement uses none.
 func (o observed) supported() condition {
 	if fields := unsupportedFields(o.spec.Strategy); fields != "" {
 		return condition{metav1.ConditionFalse, reasonUnsupported, fields}
 	}
-	message := ""
-	if unread := o.selected.Unread; len(unread) > 0 {
-		message = fmt.Sprintf("the hub cannot read %s, so that nothing of these is placed with a Namespace; if it may not, allow it in placement.resources "+
-			"of the chart fleet", list(unread))
-	}
-	return condition{metav1.ConditionTrue, reasonSupported, message}
+	return condition{}
 }
 
 func (o observed) scheduled(d decision) condition {
@@ -284,6 +247,8 @@ func (o observed) scheduled(d decision) condition {
 		if len(reasons) > 0 {
 			c.message += "; " + list(reasons)
 		}
+	case picked == 0 && o.policy.NamesNobody(): // as in KubeFleet's API nothing is decided yet
+		c = condition{metav1.ConditionUnknown, reasonPending, "spec.policy names no member"}
 	case picked == 0 && o.policy.PicksNobody():
 		c.message = "spec.policy asks for no member"
 	case picked == 0 && len(reasons) > 0:
@@ -295,6 +260,10 @@ func (o observed) scheduled(d decision) condition {
 	}
 	if len(o.selected.Missing) > 0 {
 		c.message += "; the hub has no " + list(o.selected.Missing)
+	}
+	if unread := o.selected.Unread; len(unread) > 0 {
+		c.message += fmt.Sprintf("; the hub cannot read %s, so that nothing of these is placed with a Namespace; if it may not, allow it in placement.resources "+
+			"of the chart fleet", list(unread))
 	}
 	if withdrawn := o.withdrawn(d); len(withdrawn) > 0 {
 		c.message += "; kept as it is, because no workspace that opts in has a record of it any more: " + list(withdrawn)

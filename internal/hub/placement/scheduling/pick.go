@@ -123,8 +123,9 @@ func (p *Policy) pickN(decisions map[string]*Decision, keep, candidates []*Membe
 	for i, score := range p.scores(all) {
 		decisions[all[i].Name].Score = score
 	}
+	// Of equals the highest name comes first, as in KubeFleet's scheduler.
 	best := func(a, b *Member) int {
-		return cmp.Or(cmp.Compare(decisions[b.Name].Score, decisions[a.Name].Score), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(decisions[b.Name].Score, decisions[a.Name].Score), strings.Compare(b.Name, a.Name))
 	}
 	// Of too many, those that would not be picked now lose the placement first.
 	slices.SortFunc(keep, func(a, b *Member) int {

@@ -134,7 +134,7 @@ func TestPick(t *testing.T) {
 		{"a leaving member is not picked newly", nil, []*Member{member("a").with(leaving)}, "", false, "-a Leaving"},
 		{"and keeps its place until it is gone", some(1), []*Member{member("a").with(leaving), member("b")}, "a", false, "+a Kept, -b Outranked"},
 		{"of a smaller number it is the first to go", some(1), []*Member{member("a").with(leaving), member("b")}, "a b", false, "-a Outranked, +b Scheduled"},
-		{"when it is gone its place is filled", some(1), []*Member{member("b"), member("c")}, "a", false, "+b Scheduled, -c Outranked"},
+		{"when it is gone its place is filled", some(1), []*Member{member("b"), member("c")}, "a", false, "-b Outranked, +c Scheduled"},
 		{"a lost one keeps its place, too", some(1), []*Member{member("a").with(lost), member("b")}, "a", false, "+a Kept, -b Outranked"},
 
 		{"a taint keeps away", nil, []*Member{member("a").tainted("gpu", "a")}, "", false, "-a TaintNotTolerated"},
@@ -150,7 +150,7 @@ func TestPick(t *testing.T) {
 		{"PickFixed waits for who is lost", fixed("a"), []*Member{member("a").with(lost)}, "", false, "-a Lost"},
 		{"PickFixed drops whom it no longer names", fixed("b"), []*Member{member("a"), member("b")}, "a b", false, "-a NotNamed, +b Scheduled"},
 
-		{"PickN takes the first by name of equals", some(2), []*Member{member("c"), member("b"), member("a")}, "", false, "+a Scheduled, +b Scheduled, -c Outranked"},
+		{"PickN takes the last by name of equals", some(2), []*Member{member("c"), member("b"), member("a")}, "", false, "-a Outranked, +b Scheduled, +c Scheduled"},
 		{"PickN may fall short", some(3), []*Member{member("a")}, "", false, "+a Scheduled"},
 		{"PickN of none", some(0), []*Member{member("a")}, "", false, "-a Outranked"},
 		{"who has it keeps it, though another is better", some(1, preferring(10, labelled("tier=gold"))), []*Member{member("a"), member("b", "tier=gold")}, "a", false, "+a Scheduled, -b Outranked"},
@@ -160,11 +160,11 @@ func TestPick(t *testing.T) {
 			"-a Outranked, +b Scheduled"},
 		{"a smaller number drops the worst", some(1, preferring(10, labelled("tier=gold"))), []*Member{member("a"), member("b", "tier=gold")}, "a b", false, "-a Outranked, +b Scheduled"},
 		{"of equals, those that would not be picked now", some(1, requiring(labelled("env=prod"))), []*Member{member("a"), member("b", "env=prod")}, "a b", false, "-a Outranked, +b Scheduled"},
-		{"of equals, the last by name", some(1), []*Member{member("c"), member("a"), member("b")}, "a b c", false, "+a Scheduled, -b Outranked, -c Outranked"},
-		{"names are compared as text", some(2), []*Member{member("m-9"), member("m-10"), member("m-1")}, "", false, "+m-1 Scheduled, +m-10 Scheduled, -m-9 Outranked"},
+		{"of equals, the first by name", some(1), []*Member{member("c"), member("a"), member("b")}, "a b c", false, "-a Outranked, -b Outranked, +c Scheduled"},
+		{"names are compared as text", some(2), []*Member{member("m-9"), member("m-10"), member("m-1")}, "", false, "-m-1 Outranked, +m-10 Scheduled, +m-9 Scheduled"},
 		{"down to none", some(0), []*Member{member("a"), member("b")}, "a b", false, "-a Outranked, -b Outranked"},
 		{"PickFixed of none", fixed(), []*Member{member("a")}, "a", false, "-a NotNamed"},
-		{"a larger number adds", some(2), []*Member{member("a"), member("b"), member("c")}, "c", false, "+a Scheduled, -b Outranked, +c Scheduled"},
+		{"a larger number adds", some(2), []*Member{member("a"), member("b"), member("c")}, "c", false, "-a Outranked, +b Scheduled, +c Scheduled"},
 
 		{"most free processors first", some(1, preferring(10, sorted(free, placement.Descending))), []*Member{member("a").cpu("2"), member("b").cpu("8"), member("c").cpu("500m")}, "", false,
 			"-a Outranked, +b Scheduled, -c Outranked"},
@@ -173,19 +173,19 @@ func TestPick(t *testing.T) {
 		{"who does not report it comes last", some(1, preferring(10, sorted(free, placement.Descending))), []*Member{member("a"), member("b").cpu("1"), member("c").cpu("2")}, "", false,
 			"-a Outranked, -b Outranked, +c Scheduled"},
 
-		{"spread over zones", some(2, spreading("zone", 1, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2")}, "", false, "+a Scheduled, -b Outranked, +c Scheduled"},
+		{"spread over zones", some(2, spreading("zone", 1, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2")}, "", false, "-a Outranked, +b Scheduled, +c Scheduled"},
 		{"a strict spread may leave it short", some(4, spreading("zone", 1, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2"), member("d", "zone=1")}, "", false,
-			"+a Scheduled, +b Scheduled, +c Scheduled, -d TopologySpreadNotSatisfied"},
+			"-a TopologySpreadNotSatisfied, +b Scheduled, +c Scheduled, +d Scheduled"},
 		{"a wider skew allows it", some(4, spreading("zone", 2, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2"), member("d", "zone=1")}, "", false,
 			"+a Scheduled, +b Scheduled, +c Scheduled, +d Scheduled"},
 		{"what is picked counts", some(2, spreading("zone", 1, strict)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2")}, "b", false, "-a Outranked, +b Scheduled, +c Scheduled"},
 		{"a member without the label cannot be spread", some(2, spreading("zone", 1, strict)), []*Member{member("a"), member("b", "zone=1")}, "", false, "-a TopologySpreadNotSatisfied, +b Scheduled"},
 		{"a lenient spread is broken last", some(3, spreading("zone", 1, anyway)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=1"), member("d", "zone=2")}, "", false,
-			"+a Scheduled, +b Scheduled, -c Outranked, +d Scheduled"},
+			"-a Outranked, +b Scheduled, +c Scheduled, +d Scheduled"},
 		{"but it is", some(4, spreading("zone", 1, anyway)), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=1"), member("d", "zone=2")}, "", false,
 			"+a Scheduled, +b Scheduled, +c Scheduled, +d Scheduled"},
 		{"spread goes before preference", some(2, spreading("zone", 1, anyway), preferring(100, labelled("zone=1"))), []*Member{member("a", "zone=1"), member("b", "zone=1"), member("c", "zone=2")}, "", false,
-			"+a Scheduled, -b Outranked, +c Scheduled"},
+			"-a Outranked, +b Scheduled, +c Scheduled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			policy, err := Compile(c.policy, "")
@@ -232,7 +232,7 @@ func TestAResourcePlacementGoesWhereItsNamespaceIs(t *testing.T) {
 		want            string
 	}{
 		{"who has it, or does not say", "shop", nil, nil, "+a-has Scheduled, -b-lacks NamespaceNotFound, +c-silent Scheduled, +d-many Scheduled"},
-		{"a number of these", "shop", some(2), nil, "+a-has Scheduled, -b-lacks NamespaceNotFound, +c-silent Scheduled, -d-many Outranked"},
+		{"a number of these", "shop", some(2), nil, "-a-has Outranked, -b-lacks NamespaceNotFound, +c-silent Scheduled, +d-many Scheduled"},
 		{"also of those that are named", "shop", fixed("a-has", "b-lacks"), nil, "+a-has Scheduled, -b-lacks NamespaceNotFound, -c-silent NotNamed, -d-many NotNamed"},
 		{"what is placed stays", "shop", all(), map[string]bool{"fleet-member-b-lacks": true}, "+a-has Scheduled, +b-lacks Kept, +c-silent Scheduled, +d-many Scheduled"},
 		{"a ClusterResourcePlacement brings its own", "", nil, nil, "+a-has Scheduled, +b-lacks Scheduled, +c-silent Scheduled, +d-many Scheduled"},

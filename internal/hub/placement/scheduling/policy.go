@@ -84,6 +84,9 @@ func (p *Policy) compileAffinity(affinity *placement.ClusterAffinity) error {
 	return nil
 }
 
+// NamesNobody says whether the policy is PickFixed and has no names.
+func (p *Policy) NamesNobody() bool { return p.kind == placement.PickFixed && len(p.names) == 0 }
+
 // PicksNobody says whether the policy asks for no member, as one does that was scaled to zero.
 func (p *Policy) PicksNobody() bool {
 	return p.kind == placement.PickN && p.number == 0 || p.kind == placement.PickFixed && len(p.names) == 0

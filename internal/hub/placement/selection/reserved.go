@@ -7,7 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 )
 
 // neverPlacedKinds are those whose objects every cluster makes itself.
@@ -20,9 +22,9 @@ var neverPlacedKinds = []schema.GroupKind{
 	{Group: "resource.k8s.io", Kind: "ResourceSlice"},
 }
 
-// neverPlacedGroups hold the fleet itself, and reviews. A group that begins with a dot stands for all that end so.
+// neverPlacedGroups hold the fleet itself, and reviews. Other groups in the domain of KubeFleet may be anybody's. A group that begins with a dot stands for all that end so.
 var neverPlacedGroups = []string{
-	"fleet.cattle.io", "management.cattle.io", ".kubernetes-fleet.io", "multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
+	"fleet.cattle.io", "management.cattle.io", placement.GroupVersion.Group, clusterv1beta1.GroupVersion.Group, "multicluster.x-k8s.io", "muster-fleet.github.io", "metrics.k8s.io", ".metrics.k8s.io",
 	"authentication.k8s.io", "authorization.k8s.io",
 }
 

@@ -90,6 +90,7 @@ func TestWhatIsNeverPlaced(t *testing.T) {
 		{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}:                              false,
 		{Group: "authorization.k8s.io", Version: "v1", Kind: "SubjectAccessReview"}:                    true,
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}:                              false,
+		{Group: "test.kubernetes-fleet.io", Version: "v1alpha1", Kind: "TestResource"}:                 false,
 		{Group: "notkubernetes-fleet.io", Version: "v1", Kind: "Thing"}:                                false,
 		{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}:               true,
 		{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Kind: "ClusterProfile"}:                  true,
