@@ -34,7 +34,7 @@ var unrecorded = []struct{ kind, reasons, why string }{
 	{kindClusterPlacement, "Outranked NotNamed Unhealthy", notMissed},
 	{kindClusterPlacement, "AgentCannotPlace NamespaceNotFound AgentLeft", notMissed},
 	{kindClusterPlacement, "ResourceAvailableUnknown RolloutStartedUnknown OverriddenPending", aRace},
-	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveDiffReported ResourceNotAvailableYet DiffReportingIncompleteOrFailed RolloutControlledByExternalController", notYet},
+	{kindClusterPlacement, "DifferencesFound NotAllWorkAreAvailable NotAllWorkHaveDiffReported ResourceNotAvailableYet DiffReportingIncompleteOrFailed", notYet},
 	{kindClusterPlacement, "ScheduleFailed", byObstacle},
 	{kindClusterPlacement, "WorkNotTrackable ManifestNotTrackable", isTrue},
 	{kindAgent, "BadInput Waiting Denied Retrying Unreachable Left Standby Starting Trying Joining", noObject},
