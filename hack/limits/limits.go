@@ -1,10 +1,13 @@
-// Command limits gives maxima to what markers in api/ do not reach: the fields of Kubernetes' own types, in the CRDs whose files it is given.
+// Command limits narrows what markers in api/ do not reach: the fields of Kubernetes' own types, in the
+// CRDs whose files it is given. They get maxima, and they permit only what a program can read. A client
+// lists whole kinds: an object with a time or a number that it cannot decode hides all others from it.
 //
 // Its invariant: a maximum that a marker has set is never made larger.
 package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +32,16 @@ var kubernetesTypes = map[string]bool{
 	"allowedTargetNamespaceSelector": true, "bundleSelector": true, "clusterGroupSelector": true, "identity": true,
 	"labelSelector": true, "namespaceSelector": true, "selector": true,
 }
+
+// Patterns of what Go reads. A schema's format permits more: lower case, any sign before a fraction of a
+// second, any text after a second "t". In the year 1 is the zero time, which is written back as null.
+const (
+	patternTime      = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+	patternMicroTime = `^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+)
+
+// microTimes are fields whose times have microseconds, no more and no fewer digits.
+var microTimes = map[string]bool{"requestedAt": true}
 
 func main() {
 	for _, name := range os.Args[1:] {
@@ -78,6 +91,7 @@ func check(definition map[string]any) error {
 // walk sets the maxima of a schema and of what is in it. field is the property that it is of; foreign says that its type is Kubernetes' own.
 func walk(schema map[string]any, field string, foreign, report bool) {
 	foreign = foreign || kubernetesTypes[field] || field == "clusterSelector" && properties(schema)["matchLabels"] != nil
+	readable(schema, field)
 	switch {
 	case schema["x-kubernetes-int-or-string"] == true, schema["format"] == "date-time":
 		atMost(schema, "maxLength", maxScalar)
@@ -104,6 +118,30 @@ func walk(schema map[string]any, field string, foreign, report bool) {
 	for name, property := range properties(schema) {
 		walk(property.(map[string]any), name, foreign, report)
 	}
+}
+
+// readable permits only what a field's type in Go can hold.
+func readable(schema map[string]any, field string) {
+	switch {
+	case schema["x-kubernetes-int-or-string"] == true && !isQuantity(schema):
+		schema["minimum"], schema["maximum"] = math.MinInt32, math.MaxInt32
+	case schema["type"] != "string" || schema["format"] == nil:
+		return
+	case microTimes[field]:
+		schema["pattern"] = patternMicroTime
+	case schema["format"] == "date-time":
+		schema["pattern"] = patternTime
+	}
+	if schema["type"] == "string" {
+		// The API server takes a list for a text that has a format. No list has so many entries.
+		schema["minItems"], schema["maxItems"] = 2, 1
+	}
+}
+
+// isQuantity reports whether a schema is that of a quantity, whose pattern knows the units.
+func isQuantity(schema map[string]any) bool {
+	pattern, _ := schema["pattern"].(string)
+	return strings.Contains(pattern, "Ki")
 }
 
 // properties are those of a schema of an object, none of another.

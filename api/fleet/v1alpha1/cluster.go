@@ -215,6 +215,10 @@ type ClusterStatus struct {
 	AgentTLSMode string `json:"agentTLSMode,omitempty"`
 	// GarbageCollectionInterval is the interval last handed to the agent.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="garbageCollectionInterval must be 0 or a Go duration such as 240h or 90m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
 	GarbageCollectionInterval *metav1.Duration `json:"garbageCollectionInterval,omitempty"`
 	// Import is what the last import of a manager-initiated cluster found and handed over; null if it was never imported. A Muster
 	// addition, written by the hub.
