@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
@@ -254,9 +255,35 @@ func TestNoReleaseGoesBecauseTheHubForgotItsHistory(t *testing.T) {
 func (r *rig) removeAsHubsDo(d *fleet.BundleDeployment, recorded bool) {
 	r.t.Helper()
 	if recorded {
-		r.check(hubremoval.Record(r.t.Context(), r.kube, r.kube, client.ObjectKeyFromObject(r.report), d.UID))
+		r.check(hubremoval.Record(r.t.Context(), r.kube, r.kube, client.ObjectKeyFromObject(r.report), client.ObjectKeyFromObject(d), d.UID))
 	}
 	r.check(r.kube.Delete(r.t.Context(), d))
+}
+
+// TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved: a hub outlives a restore of its API server, and has in its cache
+// a BundleDeployment that nobody has deleted.
+func TestWhatTheHubDoesNotHaveIsNotRecordedAsRemoved(t *testing.T) {
+	r := newRig(t)
+	d := r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	recorded := func(uid types.UID) bool {
+		t.Helper()
+		r.check(hubremoval.Record(t.Context(), r.kube, r.kube, client.ObjectKeyFromObject(r.report), client.ObjectKeyFromObject(d), uid))
+		var report clusterv1beta1.InternalMemberCluster
+		r.check(r.kube.Get(t.Context(), client.ObjectKeyFromObject(r.report), &report))
+		return slices.Contains(strings.Fields(report.Annotations[clusterv1beta1.AnnotationRemoved]), string(uid))
+	}
+	if recorded("another") {
+		t.Error("one of the same name and another UID is recorded")
+	}
+	if !recorded(d.UID) {
+		t.Error("the one that is there is not recorded")
+	}
+	again := r.place("again", fleet.BundleDeploymentOptions{}, configMap("again", "one"))
+	r.check(r.kube.Delete(t.Context(), again))
+	d = again
+	if recorded(again.UID) {
+		t.Error("one that is gone is recorded")
+	}
 }
 
 func TestAReleaseIsNotTakenBackToAnOlderBundleDeploymentThatTheHubNoLongerHas(t *testing.T) {

@@ -62,7 +62,7 @@ func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeploymen
 	if !is || namespace.DeletionTimestamp != nil {
 		return nil
 	}
-	return removal.Record(ctx, c.Client, c.Live, types.NamespacedName{Namespace: d.Namespace, Name: cluster.Name}, d.UID)
+	return removal.Record(ctx, c.Client, c.Live, types.NamespacedName{Namespace: d.Namespace, Name: cluster.Name}, client.ObjectKeyFromObject(d), d.UID)
 }
 
 // cleanUp deletes the deployments of a Bundle that was deleted without its finalizer.

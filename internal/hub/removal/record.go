@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -22,7 +23,14 @@ const mostRecorded = 200
 // Record notes on the report of a member that the hub is about to delete a BundleDeployment. By that the agent
 // can tell a deletion from a hub that was restored, however long the agent was away. A member without a report
 // has no agent that could read it.
-func Record(ctx context.Context, c client.Client, live client.Reader, report types.NamespacedName, uid types.UID) error {
+//
+// A BundleDeployment that the API server does not have is not recorded: it may be in the cache of a hub whose API
+// server was restored, and then nobody has deleted it.
+func Record(ctx context.Context, c client.Client, live client.Reader, report, deployment types.NamespacedName, uid types.UID) error {
+	there := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
+	if err := live.Get(ctx, deployment, there); err != nil || there.UID != uid {
+		return client.IgnoreNotFound(err)
+	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		before := kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
 		if err := live.Get(ctx, report, before); err != nil {
