@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -233,6 +234,19 @@ func TestDeletedSettingsAreSaidAloudAndGiveNoTokenAnEmptyURL(t *testing.T) {
 	f.untilState(&waits, fleet.RegistrationWaiting, "TokenInvalid")
 	if !strings.Contains(waits.Status.Message, naming.HubConfigMap) {
 		t.Errorf("the request says %q", waits.Status.Message)
+	}
+	// What a Cluster shows of the second change says that the hub has dealt with the first one whole.
+	for _, change := range []struct{ annotation, reason string }{{`"Perhaps"`, "LeavePolicyInvalid"}, {"null", ""}} {
+		f.check(merge(f, f.clusterRecord(kept), `{"metadata":{"annotations":{"muster/leave-policy":`+change.annotation+`}}}`))
+		f.eventually("the condition Supported of the Cluster has the reason "+strconv.Quote(change.reason), func() error {
+			var cluster fleet.Cluster
+			f.check(f.get(&cluster, f.workspace, kept))
+			supported := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionSupported)
+			if said := supported != nil && supported.Reason == change.reason; said != (change.reason != "") {
+				return fmt.Errorf("its condition is %v", supported)
+			}
+			return nil
+		})
 	}
 	if got := asked(); got != url {
 		t.Errorf("after the restart the member is told %q", got)
