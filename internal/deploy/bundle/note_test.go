@@ -46,18 +46,23 @@ func (r *rig) startAsking() (run *running, lines func() []string) {
 }
 
 // untilNoted waits until it is noted of a release which of its objects are unmodified.
-func (r *rig) untilNoted(name string) {
+func (r *rig) untilNoted(name string) { r.untilNotedAfter(name, "") }
+
+// untilNotedAfter waits for a note of the first revision of a release that is not the earlier one,
+// and returns it.
+func (r *rig) untilNotedAfter(name, earlier string) (note string) {
 	r.t.Helper()
 	r.eventually("it is noted what was compared of "+name, func() error {
 		secret := &corev1.Secret{}
 		if err := r.kube.Get(r.t.Context(), client.ObjectKey{Namespace: r.target, Name: "sh.helm.release.v1." + name + ".v1"}, secret); err != nil {
 			return err
 		}
-		if len(secret.Data["muster-compared"]) == 0 {
-			return fmt.Errorf("it is not: %v", secret.Annotations)
+		if note = string(secret.Data["muster-compared"]); note == earlier {
+			return fmt.Errorf("the note is %q: %v", note, secret.Annotations)
 		}
 		return nil
 	})
+	return note
 }
 
 // applyAs sets the key of a ConfigMap by server-side apply as a field manager.
@@ -121,4 +126,45 @@ func TestDeployerThatStartsComparesOnlyWhatChangedWhileItWasAway(t *testing.T) {
 		r.check(r.kube.Delete(t.Context(), r.configMap("three-1")))
 		r.applyAs(release.FieldManager, "one-0", "deployed")
 	}, map[string][]string{"three": {"three-1 missing"}}, 5)
+}
+
+// TestHowDriftIsFoundChangesWithoutADeployment changes diff and correctDrift as the hub does: with the
+// same deployment ID.
+func TestHowDriftIsFoundChangesWithoutADeployment(t *testing.T) {
+	r := newRig(t)
+	run := r.start()
+	placed := r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
+	note := r.untilNotedAfter("web", "")
+	set := func(pointers ...string) {
+		t.Helper()
+		r.change(placed, func() {
+			placed.Spec.Options.Diff = nil
+			if len(pointers) > 0 {
+				placed.Spec.Options.Diff = &fleet.DiffOptions{ComparePatches: []fleet.ComparePatch{{APIVersion: "v1", Kind: "ConfigMap", Name: "web", JSONPointers: pointers}}}
+			}
+		})
+	}
+	r.edit("web", `{"data":{"key":"by hand"}}`)
+	r.until("web", fleet.StateModified)
+	set("/data")
+	r.until("web", fleet.StateReady)
+	set("/metadata/labels")
+	r.until("web", fleet.StateModified)
+
+	run.stop()
+	set("/data")
+	run = r.start()
+	r.until("web", fleet.StateReady)
+	r.untilNotedAfter("web", note) // as it is without its data
+	run.stop()
+	set()
+	r.start()
+	r.until("web", fleet.StateModified)
+
+	r.change(placed, func() { placed.Spec.CorrectDrift = &fleet.CorrectDrift{Enabled: true} })
+	r.untilData("web", "one")
+	found := r.until("web", fleet.StateReady)
+	if found.Spec.DeploymentID != placed.Spec.DeploymentID || r.revisions("web") != 1 {
+		t.Errorf("it was deployed anew: %+v", found.Status)
+	}
 }

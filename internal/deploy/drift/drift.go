@@ -36,6 +36,8 @@ type Set struct {
 	results map[Key]result
 	// noted are the stamps of the objects that earlier comparisons found unmodified.
 	noted map[Key]uint64
+	// diff is what the comparisons left out, as JSON; empty before the first.
+	diff string
 	// former are objects of earlier revisions that are still there.
 	former []Key
 }
@@ -65,7 +67,6 @@ func (d *Detector) NewSet(s release.Summary, objects []*unstructured.Unstructure
 			set.keys = append(set.keys, key)
 		}
 	}
-	set.noted = readNote(s, set.keys)
 	return set, nil
 }
 
@@ -110,6 +111,9 @@ type Observation struct {
 // whose field digest changed, or that were never found unmodified as they are.
 func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions) (Observation, error) {
 	o := Observation{Counts: fleet.ResourceCounts{DesiredReady: len(s.keys)}}
+	if err := s.leaveOut(options.Diff); err != nil {
+		return o, err
+	}
 	watched := make(map[Key]summary, len(s.keys))
 	var stale []Key
 	for _, key := range s.keys {

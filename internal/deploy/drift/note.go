@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"time"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/version"
 )
@@ -35,12 +37,12 @@ func (s summary) stamp() uint64 {
 	return binary.BigEndian.Uint64(sum[:]) | 1
 }
 
-// heading is the first entry of a note. The note counts only for the revision and the objects that
-// it was made of, and for the version of the program that compared them.
-func heading(s release.Summary, keys []Key) []byte {
+// heading is the first entry of a note. The note counts only for the revision, the objects and the
+// diff options that it was made of, and for the version of the program that compared them.
+func heading(s release.Summary, keys []Key, diff string) []byte {
 	text, err := json.Marshal([]any{
 		noteFormat, version.Version, s.String(), s.DeployedAt.UTC().Format(time.RFC3339Nano),
-		s.DeploymentID, s.SyncGeneration, s.ServiceAccount, keys,
+		s.DeploymentID, s.SyncGeneration, s.ServiceAccount, keys, diff,
 	})
 	if err != nil {
 		return nil // impossible: they are texts and numbers
@@ -50,11 +52,11 @@ func heading(s release.Summary, keys []Key) []byte {
 }
 
 // readNote returns the stamps in the note of a release, by object. A note of something else has none.
-func readNote(s release.Summary, keys []Key) map[Key]uint64 {
+func readNote(s release.Summary, keys []Key, diff string) map[Key]uint64 {
 	noted := map[Key]uint64{}
 	text, err := base64.RawStdEncoding.DecodeString(s.Compared)
 	keyed := keys[:min(len(keys), maxNoted)]
-	if err != nil || s.DeploymentID == "" || len(text) != entry*(1+len(keyed)) || !bytes.Equal(text[:entry], heading(s, keys)) {
+	if err != nil || s.DeploymentID == "" || len(text) != entry*(1+len(keyed)) || !bytes.Equal(text[:entry], heading(s, keys, diff)) {
 		return noted
 	}
 	for i, key := range keyed {
@@ -77,7 +79,7 @@ func (s *Set) Note() (text string, more bool) {
 	if s.release.DeploymentID == "" {
 		return "", false // nothing says of what the release was made
 	}
-	note := heading(s.release, s.keys)
+	note := heading(s.release, s.keys, s.diff)
 	for _, key := range s.keys[:min(len(s.keys), maxNoted)] {
 		stamp := s.noted[key]
 		if found, compared := s.results[key]; compared && found.modified == nil && found.uid != "" && found.stamp() != stamp {
@@ -91,5 +93,20 @@ func (s *Set) Note() (text string, more bool) {
 // SetNote stores the note that the release has now.
 func (s *Set) SetNote(text string) {
 	s.release.Compared = text
-	s.noted = readNote(s.release, s.keys)
+	s.noted = readNote(s.release, s.keys, s.diff)
+}
+
+// leaveOut discards the comparisons that were made with other diff options: the hub changes them
+// under the same deployment ID.
+func (s *Set) leaveOut(diff *fleet.DiffOptions) error {
+	text, err := json.Marshal(diff)
+	if err != nil {
+		return fmt.Errorf("encoding the diff options: %w", err)
+	}
+	if s.diff == string(text) {
+		return nil
+	}
+	s.diff, s.results = string(text), map[Key]result{}
+	s.noted = readNote(s.release, s.keys, s.diff)
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
@@ -18,7 +19,7 @@ func TestNoteCountsOnlyForTheRevisionAndTheObjectsThatWereCompared(t *testing.T)
 	}
 	keys := []Key{key("a"), key("b"), key("c")}
 	is := summary{uid: "u", fields: 1, content: 2}
-	compared := &Set{release: made, keys: keys, results: map[Key]result{
+	compared := &Set{release: made, keys: keys, diff: "null", results: map[Key]result{
 		keys[0]: {summary: is}, keys[1]: {summary: is, modified: modifiedStatus(keys[1])}, // and keys[2] is missing
 	}}
 	note, more := compared.Note()
@@ -53,13 +54,22 @@ func TestNoteCountsOnlyForTheRevisionAndTheObjectsThatWereCompared(t *testing.T)
 		s, now, all := made, is, append([]Key(nil), keys...)
 		s.Compared = note
 		row.edit(&s, &all, &now)
-		later := &Set{release: s, keys: all, results: map[Key]result{}, noted: readNote(s, all)}
+		later := &Set{release: s, keys: all}
+		if err := later.leaveOut(nil); err != nil {
+			t.Fatal(err)
+		}
 		if got := later.isNoted(keys[0], now); got != row.want {
 			t.Errorf("with %s it is noted: %t", name, got)
 		}
 		if later.isNoted(keys[1], now) || later.isNoted(keys[2], now) {
 			t.Errorf("with %s it is noted of an object that was modified or missing", name)
 		}
+	}
+	if err := compared.leaveOut(&fleet.DiffOptions{ComparePatches: []fleet.ComparePatch{{Kind: "ConfigMap", Name: "a"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if compared.isNoted(keys[0], is) || len(compared.results) > 0 {
+		t.Error("what was compared counts for other diff options")
 	}
 }
 
