@@ -98,8 +98,13 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	switch {
 	case after == nil:
 		enqueue(q, c.ofCluster(ctx, before))
-	case before == nil, relevant(before, after):
+	case before == nil:
 		enqueue(q, c.ofCluster(ctx, after))
+	case relevant(before, after):
+		enqueue(q, c.ofCluster(ctx, after))
+		if !maps.Equal(before.Labels, after.Labels) { // the status of a Bundle may name the Cluster, without a deployment
+			enqueue(q, c.ofCluster(ctx, before))
+		}
 	}
 }
 
