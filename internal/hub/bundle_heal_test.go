@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,6 +75,24 @@ targets: [{clusterSelector: {}}]
 	if now := p.deployment("app", there); now.ResourceVersion != quiet.ResourceVersion {
 		t.Errorf("it was written again: %s, before %s", now.ResourceVersion, quiet.ResourceVersion)
 	}
+}
+
+func TestValuesThatWereEditedAreSetRightAfterAFailure(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("a", nil)
+	f.bundle("app", configMap+`
+helm: {values: {a: 1}}
+targets: [{clusterSelector: {}}]
+`)
+	p.deployment("app", settled)
+	secret := &corev1.Secret{}
+	f.check(f.get(secret, p.namespace, "app"))
+	permit := f.forbid(admissionv1.Update, "", "secrets", "has(object.metadata.annotations) && 'edited' in object.metadata.annotations",
+		func() error { return f.Update(context.Background(), secret.DeepCopy(), client.DryRunAll) }, p.namespace)
+	f.patch(secret, `{"metadata":{"annotations":{"edited":"by hand"}},"stringData":{"values":"{\"a\":2}"}}`)
+	f.untilBundle("app", "Ready", corev1.ConditionFalse, "forbidden by the test")
+	permit()
+	p.valuesOf("app", map[string]any{"a": 1.0})
 }
 
 func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {

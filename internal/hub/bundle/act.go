@@ -195,6 +195,8 @@ func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeploymen
 
 // writeValues writes the Secret with the values of a deployment, which probably has one or not.
 func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has bool) error {
+	key := client.ObjectKeyFromObject(secret)
+	edit, edited := c.editedSecrets.Load(key) // a later edit stays noted
 	update := func() error { return c.Client.Update(ctx, secret, kube.FieldOwner) }
 	create := func() error { return c.Client.Create(ctx, secret, kube.FieldOwner) }
 	var err error
@@ -208,9 +210,10 @@ func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
-	key := client.ObjectKeyFromObject(secret)
 	c.secretWrites.Expect(key, secret)
-	c.editedSecrets.Delete(key)
+	if edited {
+		c.editedSecrets.CompareAndDelete(key, edit)
+	}
 	return nil
 }
 

@@ -73,7 +73,8 @@ type Controller struct {
 	Deps
 	// bundleWrites, deploymentWrites and secretWrites are what the cache does not show yet.
 	bundleWrites, deploymentWrites, secretWrites kube.Expectations
-	// editedSecrets are the keys of the Secrets with values that somebody else wrote and that were not compared since.
+	// editedSecrets are the Secrets with values that another client wrote, with their resource
+	// version, until the hub finds the values right or writes them.
 	editedSecrets sync.Map
 	contents      contents
 	lost          lost

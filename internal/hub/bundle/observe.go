@@ -157,8 +157,10 @@ func (c *Controller) complete(ctx context.Context, t *target) error {
 			return fmt.Errorf("reading Secret %s: %w", key, err)
 		}
 		t.valuesLost = apierrors.IsNotFound(err)
-		if _, edited := c.editedSecrets.LoadAndDelete(key); err == nil && edited {
-			t.valuesLost, err = c.valuesDiffer(ctx, t.deployment)
+		if edit, edited := c.editedSecrets.Load(key); err == nil && edited {
+			if t.valuesLost, err = c.valuesDiffer(ctx, t.deployment); err == nil && !t.valuesLost {
+				c.editedSecrets.CompareAndDelete(key, edit)
+			}
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func (c *Controller) onSecret(_ context.Context, before, after client.Object, q 
 		if written, _ := c.secretWrites.Pending(key); written != nil && written.GetResourceVersion() == after.GetResourceVersion() {
 			return
 		}
-		c.editedSecrets.Store(key, true)
+		c.editedSecrets.Store(key, after.GetResourceVersion())
 		enqueueBundleOf(q, after)
 	}
 }
