@@ -91,8 +91,15 @@ func FileWithin(resource fleet.BundleResource, most int) ([]byte, error) {
 	return nil, fmt.Errorf("%s: its encoding %q is unknown; known are none and %s", resource.Name, resource.Encoding, fleet.EncodingGzip)
 }
 
-// DeploymentID identifies what a BundleDeployment deploys: a Content and the options, those with their values.
+// DeploymentID identifies what a BundleDeployment deploys: a Content and the options with their
+// values. As with Rancher Fleet, diff and correctDrift are left out: they deploy nothing.
 func DeploymentID(contentName string, options fleet.BundleDeploymentOptions) (string, error) {
+	options.Diff, options.CorrectDrift = nil, nil
+	return FormerDeploymentID(contentName, options)
+}
+
+// FormerDeploymentID returns the deployment ID by the rules of earlier versions of the hub.
+func FormerDeploymentID(contentName string, options fleet.BundleDeploymentOptions) (string, error) {
 	encoded, err := line(options)
 	if err != nil {
 		return "", fmt.Errorf("encoding the options: %w", err)

@@ -31,6 +31,13 @@ func TestNamesAreThoseOfUpstream(t *testing.T) {
 	if want := "s-x:ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356"; err != nil || id != want {
 		t.Errorf("deployment ID %s (%v), want %s", id, err, want)
 	}
+	drift := fleet.BundleDeploymentOptions{Diff: &fleet.DiffOptions{}, CorrectDrift: &fleet.CorrectDrift{Enabled: true}}
+	if with, err := DeploymentID("s-x", drift); err != nil || with != id {
+		t.Errorf("how drift is found and corrected is in the deployment ID: %s (%v)", with, err)
+	}
+	if with, err := FormerDeploymentID("s-x", drift); err != nil || with == id {
+		t.Errorf("the deployment ID of earlier versions: %s (%v)", with, err)
+	}
 	if got := ContentName(id); got != "s-x" {
 		t.Errorf("content of the deployment ID: %s", got)
 	}

@@ -96,7 +96,7 @@ func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target,
 	if state != membership.NamespaceOurs {
 		return nil // its controller reports that, and creates it again if that can be done, which has the Bundle reconciled
 	}
-	options, err := optionsFor(bundle, t.matched, t.cluster)
+	options, err := optionsFor(t.rules, bundle, t.matched, t.cluster)
 	if err != nil {
 		return err
 	}

@@ -19,16 +19,16 @@ import (
 )
 
 // optionsFor returns the options of a Cluster with their values filled in.
-func optionsFor(bundle *fleet.Bundle, matched []int, cluster *fleet.Cluster) (fleet.BundleDeploymentOptions, error) {
+func optionsFor(by rules, bundle *fleet.Bundle, matched []int, cluster *fleet.Cluster) (fleet.BundleDeploymentOptions, error) {
 	var over []fleet.BundleDeploymentOptions
 	for _, i := range matched {
 		over = append(over, bundle.Spec.Targets[i].BundleDeploymentOptions)
 	}
-	options, err := mergeOptions(bundle.Spec.BundleDeploymentOptions, over...)
+	options, err := mergeOptions(by, bundle.Spec.BundleDeploymentOptions, over...)
 	if err != nil {
 		return options, err
 	}
-	return options, render(&options, cluster)
+	return options, render(by, &options, cluster)
 }
 
 // desiredDeployment returns the deployment of a Bundle on a Cluster, without its options.
@@ -121,6 +121,8 @@ type outcome struct {
 	digest    string
 	hasValues bool
 	problem   error
+	// former is the outcome by the former rules; nil until formerOutcome computes it.
+	former *outcome
 }
 
 // digestOfOptions is the digest of a deployment with these options as it comes back from the API server.
@@ -141,7 +143,11 @@ func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
 // recordAnswer takes over the options as the server stored them, so that its defaults are never taken for somebody's edit.
 func (m *computed) recordAnswer(t target) {
 	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
-		o.digest = t.answered
+		if t.rules == presentRules {
+			o.digest = t.answered
+		} else if o.former != nil {
+			o.former.digest = t.answered
+		}
 		m.outcomes[t.cluster.UID] = o
 	}
 }
@@ -153,19 +159,53 @@ func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matc
 		maps.Equal(known.annotations, cluster.Annotations) && slices.Equal(known.matched, matched) {
 		return known
 	}
+	o := m.compute(presentRules, bundle, cluster, matched)
+	m.outcomes[cluster.UID] = o
+	return o
+}
+
+// formerOutcome returns the outcome by the former rules, and whether the deployment has exactly that
+// ID: a hub that is upgraded deploys nothing anew.
+func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) (outcome, bool) {
+	o := m.outcomes[cluster.UID]
+	if d == nil || d.Spec.DeploymentID == o.id || delivery.ContentName(d.Spec.DeploymentID) != m.packed.name {
+		return outcome{}, false // the rules concern the options only
+	}
+	if o.former == nil {
+		computed := m.compute(formerRules, bundle, cluster, matched)
+		o.former = &computed
+		m.outcomes[cluster.UID] = o
+	}
+	return *o.former, o.former.problem == nil && o.former.id == d.Spec.DeploymentID
+}
+
+// settle completes a target with its outcome and its deployment; nil if there is none.
+func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeployment) {
+	o := m.outcomeFor(bundle, t.cluster, t.matched)
+	if before, runs := m.formerOutcome(d, bundle, t.cluster, t.matched); runs {
+		o, t.rules = before, formerRules
+	}
+	t.hasValues, t.digest, t.problem = o.hasValues, o.digest, o.problem
+	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
+}
+
+func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
 	o := outcome{generation: cluster.Generation, labels: cluster.Labels, annotations: cluster.Annotations, matched: matched}
-	options, err := optionsFor(bundle, matched, cluster)
+	options, err := optionsFor(by, bundle, matched, cluster)
 	if err == nil && !m.packed.chart {
 		err = delivery.CheckChartVersion(options.Helm)
 	}
+	identify := delivery.DeploymentID
+	if by == formerRules {
+		identify = delivery.FormerDeploymentID
+	}
 	if err == nil {
 		o.hasValues = hasValues(options)
-		o.id, err = delivery.DeploymentID(m.packed.name, options)
+		o.id, err = identify(m.packed.name, options)
 	}
 	if err == nil {
 		o.digest, err = digestOfOptions(options)
 	}
 	o.problem = err
-	m.outcomes[cluster.UID] = o
 	return o
 }

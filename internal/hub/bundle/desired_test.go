@@ -20,7 +20,7 @@ import (
 )
 
 var clusterOne = &fleet.Cluster{
-	ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "c1", UID: "u1", Labels: map[string]string{"env": "dev", "a.b/c": "d"}, Annotations: map[string]string{"zone": "z1"}},
+	ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "c1", UID: "u1", Labels: map[string]string{"env": "dev", "a.b/c": "d", "replicas": "3"}, Annotations: map[string]string{"zone": "z1"}},
 	Spec:       fleet.ClusterSpec{TemplateValues: &runtime.RawExtension{Raw: []byte(`{"domain":"example.org","ports":[80,443]}`)}},
 	Status:     fleet.ClusterStatus{Namespace: "cluster-clusters-c1"},
 }
@@ -33,7 +33,7 @@ func optionsOf(t *testing.T, spec string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := optionsFor(b, m.match(clusterOne, nil), clusterOne)
+	options, err := optionsFor(presentRules, b, m.match(clusterOne, nil), clusterOne)
 	if err != nil {
 		return "", err
 	}
@@ -85,6 +85,22 @@ yaml:
   - a
   - b
 `},
+		{"lists in values are replaced, whatever their key", `
+helm: {values: {overlays: [a], x: {valuesFrom: [a]}}}
+targets: [{clusterName: c1, helm: {values: {overlays: [b], x: {valuesFrom: [b]}}}}]`, `
+helm:
+  values:
+    overlays:
+    - b
+    x:
+      valuesFrom:
+      - b
+`},
+		{"a target turns off the correction of drift", `
+correctDrift: {enabled: true, force: true}
+targets: [{clusterName: c1, correctDrift: {enabled: false}}]`, `
+correctDrift: {}
+`},
 		{"with AllMatches all of them count, in order", `
 targetCustomizationMode: AllMatches
 targets: [{clusterSelector: {}, defaultNamespace: a, serviceAccount: s}, {clusterName: c1, defaultNamespace: b}]`, `
@@ -110,7 +126,13 @@ func TestTemplatesInValues(t *testing.T) {
 		{"what is no template stays", `{values: {a: "{{ .x }}", b: 1.5, c: true}}`, "helm:\n  values:\n    a: '{{ .x }}'\n    b: 1.5\n    c: true\n"},
 		{"a label with dots", `{values: {a: '${ index .ClusterLabels "a.b/c" }'}}`, "helm:\n  values:\n    a: d\n"},
 		{"templateValues become YAML", `{values: {k: {a: 1}}, templateValues: {k: "ports: ${ .ClusterValues.ports | toJson }"}}`,
-			"helm:\n  values:\n    k:\n      a: 1\n      ports:\n      - 80\n      - 443\n"},
+			"helm:\n  values:\n    k:\n      ports:\n      - 80\n      - 443\n"},
+		{"a template gives what it looks like in YAML", `{values: {num: "${ .ClusterLabels.replicas }", b: '${ eq .ClusterName "c1" }', l: "${ .ClusterValues.ports | toJson }", s: '${ .ClusterLabels.replicas | quote }',
+			m: "a: ${ .ClusterLabels.replicas }\n", t: '${ "- 1\n- b" }', v: "v${ .ClusterLabels.replicas }", e: '${ "" }', x: '${ "a: b" }', big: "${ 12345678901234567 }"}}`,
+			"helm:\n  values:\n    b: true\n    big: 12345678901234567\n    e: null\n    l:\n    - 80\n    - 443\n    m: |\n      a: 3\n    num: 3\n    s: \"3\"\n" +
+				"    t:\n    - 1\n    - b\n    v: v3\n    x: 'a: b'\n"},
+		{"labels of the Cluster by their global name, at any depth", `{values: {a: {b: [global.fleet.clusterLabels.a.b/c]}, c: global.fleet.clusterLabels.none, d: xglobal.fleet.clusterLabels.env}}`,
+			"helm:\n  values:\n    a:\n      b:\n      - d\n    c: \"\"\n    d: xglobal.fleet.clusterLabels.env\n"},
 		{"all can be left alone", `{disablePreProcess: true, values: {a: "${ .Nothing }"}}`, "helm:\n  disablePreProcess: true\n  values:\n    a: ${ .Nothing }\n"},
 	} {
 		got, err := optionsOf(t, "helm: "+c.helm+target)
@@ -145,7 +167,7 @@ func TestTemplatesInValues(t *testing.T) {
 func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 	b := bundleOfSpec(t, `{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
 	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged"}
-	options, err := optionsFor(b, []int{0}, clusterOne)
+	options, err := optionsFor(presentRules, b, []int{0}, clusterOne)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,20 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 )
 
-// appended are the lists that a target adds to; every other list replaces the one before.
-var appended = map[string]bool{"valuesFrom": true, "valuesFiles": true, "overlays": true, "comparePatches": true}
+// appended are the lists of the options that a target adds to; every other list replaces the one before.
+var appended = map[string]bool{
+	"helm.valuesFrom": true, "helm.valuesFiles": true, "yaml.overlays": true, "diff.comparePatches": true,
+}
+
+// formerly are the keys of the lists that earlier versions of the hub appended, at any depth.
+var formerly = map[string]bool{"valuesFrom": true, "valuesFiles": true, "overlays": true, "comparePatches": true}
+
+// whole is the field of the options that a target replaces as a whole.
+const whole = "correctDrift"
 
 // mergeOptions lays the options of targets over those of the Bundle: what a target sets wins, maps (the Helm values above all) are merged
 // key by key. All option fields are left out when empty, so that their JSON says what is set.
-func mergeOptions(base fleet.BundleDeploymentOptions, targets ...fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, error) {
+func mergeOptions(by rules, base fleet.BundleDeploymentOptions, targets ...fleet.BundleDeploymentOptions) (fleet.BundleDeploymentOptions, error) {
 	merged, err := toMap(base)
 	if err != nil {
 		return base, err
@@ -22,7 +30,14 @@ func mergeOptions(base fleet.BundleDeploymentOptions, targets ...fleet.BundleDep
 		if err != nil {
 			return base, err
 		}
-		mergeMaps(merged, over)
+		if by == formerRules {
+			mergeMaps(merged, over, appendsFormerly)
+			continue
+		}
+		if over[whole] != nil {
+			delete(merged, whole)
+		}
+		mergeMaps(merged, over, func(path, key string) bool { return appended[path+key] })
 	}
 	var options fleet.BundleDeploymentOptions
 	text, err := json.Marshal(merged)
@@ -35,6 +50,8 @@ func mergeOptions(base fleet.BundleDeploymentOptions, targets ...fleet.BundleDep
 	return options, nil
 }
 
+func appendsFormerly(_, key string) bool { return formerly[key] }
+
 func toMap(options fleet.BundleDeploymentOptions) (map[string]any, error) {
 	text, err := json.Marshal(options)
 	if err != nil {
@@ -43,17 +60,21 @@ func toMap(options fleet.BundleDeploymentOptions) (map[string]any, error) {
 	return decodeObject(text)
 }
 
-// mergeMaps lays over on to.
-func mergeMaps(to, over map[string]any) {
+// mergeMaps lays over on to. A list is appended if appends says so of its path and key.
+func mergeMaps(to, over map[string]any, appends func(path, key string) bool) {
+	mergeBelow("", to, over, appends)
+}
+
+func mergeBelow(path string, to, over map[string]any, appends func(path, key string) bool) {
 	for key, value := range over {
 		switch value := value.(type) {
 		case map[string]any:
 			if below, ok := to[key].(map[string]any); ok {
-				mergeMaps(below, value)
+				mergeBelow(path+key+".", below, value, appends)
 				continue
 			}
 		case []any:
-			if below, ok := to[key].([]any); ok && appended[key] {
+			if below, ok := to[key].([]any); ok && appends(path, key) {
 				to[key] = append(below, value...)
 				continue
 			}

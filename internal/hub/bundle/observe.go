@@ -71,10 +71,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 		}
 		seen[cluster.UID] = true
 		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, in)}
-		outcome := known.outcomeFor(bundle, cluster, matched)
-		t.hasValues, t.digest, t.problem = outcome.hasValues, outcome.digest, outcome.problem
-		t.desired = desiredDeployment(bundle, cluster, outcome.id)
-		t.deployment = deployments[namespace]
+		known.settle(&t, bundle, deployments[namespace])
 		delete(deployments, namespace)
 		if err := c.complete(ctx, &t); err != nil {
 			return o, err

@@ -29,6 +29,8 @@ type target struct {
 	cluster *fleet.Cluster
 	// matched are the indexes of the targets of the Bundle that give the options.
 	matched []int
+	// rules by which the options are made.
+	rules rules
 	// partition of the rollout that the Cluster is in.
 	partition int
 	// desired is the deployment as it should be once it is released, without its options.

@@ -15,9 +15,30 @@ import (
 	"github.com/muster-fleet/muster/internal/yamlcheck"
 )
 
-// render fills the templates in the Helm values of a Cluster's options and puts templateValues in their place.
-func render(options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
-	if options.Helm == nil || options.Helm.DisablePreProcess {
+// rules select how the hub makes the options of a Cluster from its Bundle.
+type rules bool
+
+const (
+	// presentRules are the rules of Rancher Fleet.
+	presentRules rules = false
+	// formerRules are the rules of earlier versions of the hub: a template gives a string, and a
+	// target appends to lists in values by their keys. A deployment that an earlier version wrote
+	// stays until its Bundle or Cluster changes.
+	formerRules rules = true
+)
+
+// render fills in the labels and templates of the Helm values in a Cluster's options, and puts
+// templateValues in their place.
+func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
+	if options.Helm == nil {
+		return nil
+	}
+	if by == presentRules {
+		if err := fillLabels(options.Helm, cluster.Labels); err != nil {
+			return err
+		}
+	}
+	if options.Helm.DisablePreProcess {
 		return nil
 	}
 	if options.Helm.Values == nil && len(options.Helm.TemplateValues) == 0 {
@@ -35,7 +56,7 @@ func render(options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) erro
 		return err
 	}
 	if err := templates.With(func(filler *templates.Filler) error {
-		return fillAll(filler, values, options.Helm.TemplateValues, data)
+		return fillAll(by, filler, values, options.Helm.TemplateValues, data)
 	}); err != nil {
 		return err
 	}
@@ -48,8 +69,18 @@ func render(options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) erro
 }
 
 // fillAll fills the templates in values and puts those that are templates as a whole into them.
-func fillAll(filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
-	if _, err := renderTree(filler, "helm.values", values, data); err != nil {
+func fillAll(by rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
+	fill := func(path, text string) (any, error) {
+		filled, err := filler.Fill(text, data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if by == formerRules || filled == text {
+			return filled, nil
+		}
+		return typed(text, filled), nil
+	}
+	if _, err := mapStrings("helm.values", values, fill); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(whole)) {
@@ -65,7 +96,11 @@ func fillAll(filler *templates.Filler, values map[string]any, whole map[string]s
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			return fmt.Errorf("%s: the result is not YAML: %w", path, err)
 		}
-		mergeMaps(values, map[string]any{key: value})
+		if by == presentRules {
+			values[key] = value
+			continue
+		}
+		mergeMaps(values, map[string]any{key: value}, appendsFormerly)
 	}
 	return nil
 }
@@ -93,25 +128,21 @@ func anyMap(m map[string]string) map[string]any {
 	return result
 }
 
-// renderTree fills the templates in all strings below a value.
-func renderTree(filler *templates.Filler, path string, value any, data map[string]any) (any, error) {
+// mapStrings replaces each string at and below a value.
+func mapStrings(path string, value any, replace func(path, text string) (any, error)) (any, error) {
 	var err error
 	switch value := value.(type) {
 	case string:
-		text, err := filler.Fill(value, data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return text, nil
+		return replace(path, value)
 	case []any:
 		for i := range value {
-			if value[i], err = renderTree(filler, fmt.Sprintf("%s[%d]", path, i), value[i], data); err != nil {
+			if value[i], err = mapStrings(fmt.Sprintf("%s[%d]", path, i), value[i], replace); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if value[key], err = renderTree(filler, path+"."+key, value[key], data); err != nil {
+			if value[key], err = mapStrings(path+"."+key, value[key], replace); err != nil {
 				return nil, err
 			}
 		}
