@@ -95,6 +95,25 @@ targets: [{clusterSelector: {}}]
 	p.valuesOf("app", map[string]any{"a": 1.0})
 }
 
+func TestValuesThatWereEditedWhileNoHubRanAreSetRightWhenAnAgentRefusesThem(t *testing.T) {
+	f := newAlone(t, "")
+	p := f.place("a", nil)
+	f.bundle("app", configMap+`
+helm: {values: {a: 1}}
+targets: [{clusterSelector: {}}]
+`)
+	d := p.deployment("app", settled)
+	f.hub.Kill()
+	f.patch(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "app"}}, `{"stringData":{"values":"{\"a\":2}"}}`)
+	f.hub.Start()
+	f.place("b", nil).deployment("app", there)
+	reportDeployment(t, f.Client, d, func(status map[string]any) {
+		status["ready"] = false
+		status["conditions"] = []any{map[string]any{"type": "Deployed", "status": "False", "reason": "ValuesInvalid", "message": "waiting for the hub to write them"}}
+	})
+	p.valuesOf("app", map[string]any{"a": 1.0})
+}
+
 func TestAMemberMayReadContentsFromItsFirstBundleOn(t *testing.T) {
 	f := newAlone(t, "")
 	_, values := f.token("new-token", "")

@@ -74,7 +74,7 @@ type Controller struct {
 	// bundleWrites, deploymentWrites and secretWrites are what the cache does not show yet.
 	bundleWrites, deploymentWrites, secretWrites kube.Expectations
 	// editedSecrets are the Secrets with values that another client wrote, with their resource
-	// version, until the hub finds the values right or writes them.
+	// version, or that an agent refuses, until the hub finds the values right or writes them.
 	editedSecrets sync.Map
 	contents      contents
 	lost          lost

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // valuesDiffer says whether the Secret of a deployment has other values than its valuesHash says.
@@ -20,6 +21,15 @@ func (c *Controller) valuesDiffer(ctx context.Context, d *fleet.BundleDeployment
 		return false, fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(d), err)
 	}
 	return delivery.ValuesHash(secret.Data) != d.Spec.ValuesHash, nil
+}
+
+// refusesValues reports whether the agent cannot deploy with the values that it found.
+func refusesValues(d *fleet.BundleDeployment) bool {
+	if d == nil {
+		return false
+	}
+	deployed := kube.FindCondition(d.Status.Conditions, fleet.ConditionDeployed)
+	return deployed != nil && deployed.Status == corev1.ConditionFalse && deployed.Reason == "ValuesInvalid"
 }
 
 // staged is the Secret of a deployment that the rollout holds back: the values that the agent has, and those of the staged options, which are in

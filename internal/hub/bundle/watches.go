@@ -47,6 +47,9 @@ func (c *Controller) list(ctx context.Context, list client.ObjectList, options .
 
 // onDeployment enqueues the Bundle of a BundleDeployment. A deployment that is gone may have stood in the way of another Bundle of its name.
 func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
+	if refusesValues(after) && !refusesValues(before) {
+		c.editedSecrets.Store(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
+	}
 	switch {
 	case after == nil:
 		c.deploymentWrites.Forget(client.ObjectKeyFromObject(before))
