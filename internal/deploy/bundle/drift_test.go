@@ -326,7 +326,7 @@ func TestANamespaceIsMadeAsAskedFor(t *testing.T) {
 		t.Helper()
 		made := &corev1.Namespace{}
 		r.check(r.kube.Get(t.Context(), client.ObjectKey{Name: options.DefaultNamespace}, made))
-		if made.Labels["team"] != label || made.Annotations["who"] != annotation {
+		if made.Labels["team"] != label || made.Labels["name"] != made.Name || made.Annotations["who"] != annotation {
 			t.Errorf("its metadata is %+v", made.ObjectMeta)
 		}
 	}

@@ -17,6 +17,10 @@ import (
 // annotationMadeFor is on a namespace that was created for a release. Only such a namespace is deleted with the release.
 const annotationMadeFor = "muster/made-for-bundle"
 
+// labelName is the label with the name of a namespace that was created for a release, as agents of
+// Rancher Fleet set it.
+const labelName = "name"
+
 // prepareNamespace creates the namespace of a release, with the labels and annotations of the options. A namespace that the chart brings is created
 // as an object of the release, because the history is in it. The agent reads the namespace: a confined account may not.
 func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Request, brought bool) error {
@@ -34,7 +38,7 @@ func (c *Cluster) prepareNamespace(ctx context.Context, acting *Cluster, r Reque
 	case apierrors.IsNotFound(err) && r.Options.CreateNamespace != nil && !*r.Options.CreateNamespace:
 		return fmt.Errorf("namespace %s does not exist, and spec.options.createNamespace is false: create it, or let the deployment do so", r.Namespace)
 	case apierrors.IsNotFound(err):
-		found, err = create(ctx, namespaces, r, nil, with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())))
+		found, err = create(ctx, namespaces, r, map[string]string{labelName: r.Namespace}, with(r.Options.NamespaceAnnotations, annotationMadeFor, madeFor(r.Owner())))
 	case err != nil:
 		err = fmt.Errorf("reading namespace %s: %w", r.Namespace, err)
 	}
