@@ -9,7 +9,7 @@ var deliveryCauses = []cause{
 		onHub:  []string{"muster get"},
 	},
 	{
-		kinds: ofBundles, reasons: []string{"Invalid", "InvalidMapping", "UnsupportedFields"},
+		kinds: ofBundles, reasons: []string{"Invalid", "Error", "InvalidMapping", "UnsupportedFields"},
 		means:  "The Bundle asks for something that the hub cannot do. What is deployed stays as it is.",
 		remedy: "Correct the field that the message names.",
 		onHub:  []string{"kubectl -n NAMESPACE edit bundle NAME"},

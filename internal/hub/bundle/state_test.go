@@ -134,7 +134,7 @@ func TestDescribe(t *testing.T) {
 		{"it makes no sense, and what is deployed is shown", observed{bundle: b, problem: errors.New("bad.yaml: line 1"), targets: []target{targetAt("c1", func(*target) {})}}, fleet.BundleStatus{
 			ObservedGeneration: 3, MaxUnavailable: 1, MaxNew: 50,
 			Conditions: []fleet.Condition{
-				condition("Ready", false, "Invalid", "bad.yaml: line 1"), condition("Processed", false, "Invalid", "bad.yaml: line 1; what is deployed stays as it is"), supported,
+				condition("Ready", false, "Error", "bad.yaml: line 1"), condition("Processed", false, "Invalid", "bad.yaml: line 1; what is deployed stays as it is"), supported,
 			},
 			Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}, Display: fleet.BundleDisplay{ReadyClusters: "1/1", State: "Ready"},
 			PartitionStatus: []fleet.PartitionStatus{{Name: "All", Count: 1, MaxUnavailable: 1, Summary: fleet.BundleSummary{Ready: 1, DesiredReady: 1}}},

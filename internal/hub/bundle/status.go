@@ -25,6 +25,7 @@ const (
 	reasonReady          = "Ready"
 	reasonNoTarget       = "NoTarget"
 	reasonInvalid        = "Invalid"
+	reasonError          = "Error" // as Rancher Fleet says of Ready
 	reasonProcessed      = "Processed"
 	reasonSomeInvalid    = "InvalidForSomeClusters"
 	reasonInvalidMapping = "InvalidMapping"
@@ -151,7 +152,7 @@ func (o observed) waits() string {
 func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
 	switch reason := o.waits(); {
 	case o.problem != nil:
-		return kube.Condition(fleet.ConditionReady, false, reasonInvalid, o.problem.Error())
+		return kube.Condition(fleet.ConditionReady, false, reasonError, o.problem.Error())
 	case reason != "":
 		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm what the condition Processed says")
 	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
