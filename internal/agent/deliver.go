@@ -53,14 +53,11 @@ func (s *session) deliver(ctx context.Context) {
 }
 
 // features are what the hub may ask of this agent. Most take the program that delivers.
-func (s *session) features() (features []string) {
-	if s.mode.exchanges {
-		features = append(features, clusterv1beta1.FeatureReconnect)
-	}
+func (s *session) features() []string {
 	if _, err := os.Stat(s.delivery.Path); err != nil && s.delivery.Simulation == nil || s.delivery.Off {
-		return features
+		return s.mode.always
 	}
-	return append(features, s.mode.features...)
+	return slices.Concat(s.mode.always, s.mode.features)
 }
 
 // watchPlaced watches what is placed while the program does not, and logs once that it cannot.

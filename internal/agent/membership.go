@@ -100,6 +100,7 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
 		kinds: []deployer.Kind{deployer.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
 		features:  []string{clusterv1beta1.FeatureHandOver},
+		always:    []string{clusterv1beta1.FeatureReconnect},
 		exchanges: true, runnables: m.runnables, credentialChanged: notification(),
 	}
 }

@@ -18,6 +18,8 @@ type mode struct {
 	// kinds are what the hub places on such a member, features what the hub may ask of its agent beyond that.
 	kinds    []deployer.Kind
 	features []string
+	// always are features that the agent reports also when it does not deliver.
+	always []string
 	// exchanges: the agent begins with a token of the user's, and takes credentials of another account from the hub in exchange.
 	exchanges bool
 	// deliverySetting is the setting of the chart that switches delivery off.

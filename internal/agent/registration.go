@@ -40,6 +40,7 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 		credentialSource: r, credentialStore: r, hubPolicy: r,
 		kinds:           []deployer.Kind{deployer.Bundles, deployer.Works},
 		features:        []string{clusterv1beta1.FeatureManagedAgent, clusterv1beta1.FeatureHandOver},
+		always:          []string{clusterv1beta1.FeatureLongDigest},
 		deliverySetting: "fleetAgent.delivery=false", runnables: r.runnables, credentialChanged: notification(),
 	}
 }

@@ -39,10 +39,16 @@ func OtherRecipient(labels map[string]string, namespace, report string) string {
 		return "MemberCluster " + member
 	}
 	workspace, cluster := labels[fleet.LabelClusterNamespace], labels[fleet.LabelCluster]
-	if workspace == "" && cluster == "" || cluster == naming.SafeConcat(report) && naming.MemberNamespaceAt(epoch, workspace, report) == namespace {
+	if workspace == "" && cluster == "" || cluster == naming.SafeConcat(report) && isNamespaceOf(epoch, workspace, report, namespace) {
 		return ""
 	}
 	return "Cluster " + workspace + "/" + cluster
+}
+
+// isNamespaceOf reports whether a namespace has the name of the member namespace of a Cluster in an epoch. Which of the two forms
+// it has, the hub decides when the epoch begins.
+func isNamespaceOf(epoch int, workspace, cluster, namespace string) bool {
+	return naming.MemberNamespaceAt(epoch, workspace, cluster) == namespace || naming.LongMemberNamespaceAt(epoch, workspace, cluster) == namespace
 }
 
 // maxFormer bounds how many former namespaces of a member are compared with another.
@@ -54,7 +60,7 @@ func Inherits(labels map[string]string, namespace, report string) bool {
 	member, workspace := labels[clusterv1beta1.LabelMemberName], labels[fleet.LabelClusterNamespace]
 	for epoch, tried := epochOf(labels)-1, 0; epoch >= 0 && tried < maxFormer; epoch, tried = epoch-1, tried+1 {
 		if member != "" && naming.MemberClusterNamespaceAt(epoch, member) == namespace ||
-			workspace != "" && naming.MemberNamespaceAt(epoch, workspace, report) == namespace {
+			workspace != "" && isNamespaceOf(epoch, workspace, report, namespace) {
 			return true
 		}
 	}

@@ -128,8 +128,8 @@ var agentCauses = []cause{
 	},
 	{
 		kinds: ofMembers, reasons: []string{"AgentTooOld"},
-		means:  "The agent is of a version that cannot move to another address of the hub.",
-		remedy: "Upgrade it before the old address goes.",
+		means:  "The agent is of a version that cannot move to another address of the hub, or that does not know the name of its namespace on the hub and deploys nothing; the message says which.",
+		remedy: "Upgrade it with helm, before the old address goes.",
 	},
 	{
 		kinds: ofMemberClusters, reasons: []string{"AnotherKey"},

@@ -119,6 +119,20 @@ func MemberNamespaceAt(epoch int, workspace, cluster string) string {
 	return SafeConcat("cluster", workspace, cluster, KeyHash(strconv.Itoa(epoch)+"::"+workspace+"::"+cluster))
 }
 
+// longDigest is how many hexadecimal digits of a digest stand in the long form of a name: 64 bits.
+const longDigest = 16
+
+// LongMemberNamespaceAt is the other form of MemberNamespaceAt. Agents of Muster know both. The end of a name that would be too
+// long is dropped before the digest, never a part of the digest. The namespace of epoch 0 has no long form.
+func LongMemberNamespaceAt(epoch int, workspace, cluster string) string {
+	if epoch == 0 {
+		return MemberNamespace(workspace, cluster)
+	}
+	head := "cluster-" + workspace + "-" + cluster
+	head = head[:min(len(head), maxName-longDigest-1)]
+	return strings.TrimRight(head, "-.") + "-" + DigestOfParts(strconv.Itoa(epoch), workspace, cluster)[:longDigest]
+}
+
 // MemberClusterNamespace is the member namespace of a MemberCluster.
 func MemberClusterNamespace(name string) string { return memberClusterNamespacePrefix + name }
 

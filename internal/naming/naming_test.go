@@ -95,3 +95,32 @@ func TestClusterProfile(t *testing.T) {
 		}
 	}
 }
+
+func TestALongDigestHas64BitsHoweverLongTheNameIs(t *testing.T) {
+	long := strings.Repeat("x", 120)
+	for _, c := range []struct {
+		epoch           int
+		workspace, name string
+		want            string
+	}{
+		{0, "clusters", "my-cluster", "cluster-clusters-my-cluster-bfd14deb5a00"},
+		{1, "clusters", "my-cluster", "cluster-clusters-my-cluster-"},
+		{1, "clusters", long, "cluster-clusters-" + long[:29] + "-"},
+		{2, "clusters", "a-very-long-name-that-ends-in-", "cluster-clusters-a-very-long-name-that-ends-in-"},
+		{1, "clusters", strings.Repeat("a", 28) + "-" + long, "cluster-clusters-" + strings.Repeat("a", 28) + "-"},
+		{1, "clusters", strings.Repeat("a", 28) + "." + long, "cluster-clusters-" + strings.Repeat("a", 28) + "-"},
+	} {
+		got := LongMemberNamespaceAt(c.epoch, c.workspace, c.name)
+		digest, found := strings.CutPrefix(got, c.want)
+		if !found || len(got) > 63 || c.epoch > 0 && len(digest) != 16 {
+			t.Errorf("epoch %d of %s/%s: %q", c.epoch, c.workspace, c.name, got)
+		}
+	}
+	const golden = "cluster-clusters-my-cluster-c1582f3764404116"
+	if got := LongMemberNamespaceAt(1, "clusters", "my-cluster"); got != golden {
+		t.Errorf("got %q, want %q, as ever", got, golden)
+	}
+	if one, other := LongMemberNamespaceAt(1, "a", "b-c"), LongMemberNamespaceAt(1, "a-b", "c"); one == other {
+		t.Errorf("two Clusters have the namespace %q", one)
+	}
+}

@@ -128,6 +128,9 @@ const FeatureManagedAgent = "ManagedAgent"
 // FeatureHandOver says that the agent hands an object over between Works of the same placement instead of deleting what leaves a Work.
 const FeatureHandOver = "HandOver"
 
+// FeatureLongDigest says that the agent knows member namespaces whose names have a digest of 64 bits.
+const FeatureLongDigest = "LongDigest"
+
 // FeatureReconnect says that the agent of a MemberCluster keeps the token with which it comes back
 // by its key, once its credential has run out.
 const FeatureReconnect = "Reconnect"

@@ -30,6 +30,9 @@ const (
 	// from it. The hub writes it, and no member can. A label of the same key stands on what is delivered to a member that was revoked once. A Muster
 	// addition.
 	AnnotationMemberEpoch = "muster/member-epoch"
+	// AnnotationLongDigests on a Cluster lists the last epochs in which the name of the member namespace has a digest of 64 bits. The hub writes
+	// the list together with the epoch, and no member can. A Muster addition.
+	AnnotationLongDigests = "muster/long-digest-epochs"
 	// AnnotationWaitingAgent on the Lease of a member names an agent that waits because another one beats, in the words of holderIdentity, and when it last
 	// said so. It is the agent's word about itself. A Muster addition.
 	AnnotationWaitingAgent = "muster/waiting-agent"

@@ -305,7 +305,7 @@ func compareClusters(a, b *fleet.Cluster) int {
 // decides whether its deployments stay installed, those of a Cluster that is or was revoked go with the namespace and stay installed, and one that nobody has
 // approved keeps what it has.
 func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
-	if former, wasRevoked := membership.Former(cluster); wasRevoked {
+	for _, former := range membership.Disused(cluster) {
 		delete(deployments, former.Namespace)
 	}
 	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membership.AwaitsApproval(cluster)) {

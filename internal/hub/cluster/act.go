@@ -176,7 +176,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	switch {
 	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
 	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
-		to == membership.ReasonRevoked || to == membership.ReasonRevoking:
+		to == membership.ReasonRevoked || to == membership.ReasonRevoking || to == membership.ReasonAgentTooOld:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
 	case to == membership.ReasonAgentLeft:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)

@@ -137,6 +137,8 @@ func readiness(o observed) result {
 			"; delete this Cluster, or give the cluster a registration token of this workspace"}
 	case o.Lost():
 		return result{reason: membership.ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
+	case o.agent == membership.Native && o.Unnamed(o.Report):
+		return result{reason: membership.ReasonAgentTooOld, message: o.tooOld()}
 	case o.bundles.Ready < o.bundles.DesiredReady:
 		return result{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
@@ -170,6 +172,13 @@ func (o observed) left() string {
 		return ""
 	}
 	return kube.Clip(joined.Message, maxShown)
+}
+
+// tooOld is the message about an agent that does not know the name of its member namespace. It cannot be
+// updated by its Bundle either.
+func (o observed) tooOld() string {
+	return fmt.Sprintf("the agent, of version %s, does not know namespaces with a name like %s, and deploys nothing of what is delivered there: upgrade it with helm; "+
+		"or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows", kube.Clip(o.Report.Status.AgentVersion, maxShown), o.Namespace)
 }
 
 // registering is the message of an agent that is about to register elsewhere, or "".

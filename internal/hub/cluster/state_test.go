@@ -15,6 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -39,6 +40,18 @@ func member(change ...func(*observed)) observed {
 
 func neverSeen(o *observed) {
 	o.before.Agent.LastSeen, o.Liveness.LastBeat, o.Liveness.State = metav1.Time{}, time.Time{}, liveness.Unknown
+}
+
+// webDigest is the digest in the name of the namespace of Cluster clusters/web after its first revocation.
+var webDigest = naming.DigestOfParts("1", "clusters", "web")[:16]
+
+// unnamed is a Cluster that was revoked once, with an agent that does not know the name of the namespace.
+func unnamed(o *observed) {
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "web", Annotations: map[string]string{
+		clusterv1beta1.AnnotationMemberEpoch: "1", clusterv1beta1.AnnotationLongDigests: "1",
+	}}}
+	o.Member = membership.OfCluster(cluster)
+	o.Report.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
 }
 
 // says is what the agent says of its membership.
@@ -72,6 +85,12 @@ func TestReadiness(t *testing.T) {
 		want result
 	}{
 		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasonReady}},
+		{"an agent that takes what is for it for another member's says how to go on, and not what is not deployed", member(unnamed, func(o *observed) { o.bundles = troubled }),
+			result{reason: membership.ReasonAgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
+				"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows"}},
+		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"an agent of Rancher Fleet asks for no name", member(unnamed, func(o *observed) { o.agent, o.dropped, o.Report = membership.Legacy, o.Report, nil }),
+			result{ready: true, reason: reasonReady}},
 		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
 			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
 				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- and give the cluster a new registration token"}},

@@ -67,7 +67,7 @@ func TestAnEpochIsCountedOrBegunAnew(t *testing.T) {
 		strconv.Itoa(maxEpoch - 1): strconv.Itoa(maxEpoch), strconv.Itoa(maxEpoch): "1", strconv.Itoa(math.MaxInt64): "1",
 	} {
 		record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: given}}}
-		if BeginEpoch(record); record.Annotations[clusterv1beta1.AnnotationMemberEpoch] != want {
+		if BeginEpoch(record, nil); record.Annotations[clusterv1beta1.AnnotationMemberEpoch] != want {
 			t.Errorf("after %q comes %q, want %q", given, record.Annotations[clusterv1beta1.AnnotationMemberEpoch], want)
 		}
 	}

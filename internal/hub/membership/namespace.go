@@ -41,11 +41,13 @@ type Member struct {
 	// Namespace is the member namespace. It is another one in each epoch, which is how often the member was revoked.
 	Namespace string
 	Epoch     int
+	// long are the epochs whose namespace has a name with a long digest.
+	long epochs
 }
 
 // OfCluster returns the member behind a Cluster.
 func OfCluster(cluster *fleet.Cluster) Member {
-	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp}
+	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp, long: longDigests(cluster)}
 	m = m.at(Epoch(cluster))
 	processed := kube.FindCondition(cluster.Status.Conditions, conditionProcessed)
 	m.prepared = cluster.Status.Namespace == m.Namespace || processed != nil && processed.Status == corev1.ConditionTrue
@@ -219,6 +221,26 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 		return "", fmt.Errorf("creating namespace %s: %w", m.Namespace, err)
 	}
 	return NamespaceOurs, nil
+}
+
+// Taken says why a namespace that is not the member's cannot be used, and what to do. Of a Cluster in another workspace the text
+// says nothing, not even the name of the workspace.
+func (m Member) Taken(namespace client.Object) string {
+	kind := "MemberCluster"
+	if m.Workspace != "" {
+		kind = "Cluster"
+	}
+	holder, ok := types.NamespacedName{}, false
+	if namespace != nil && namespace.GetLabels()[fleet.LabelManaged] == "true" {
+		holder, ok = RecordOf(namespace)
+	}
+	switch {
+	case !ok || kind != "Cluster" || holder == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}:
+		return fmt.Sprintf("namespace %s exists and was not made for this %s: delete it, or delete the %s and create it under another name", m.Namespace, kind, kind)
+	case holder.Namespace == m.Workspace:
+		return fmt.Sprintf("namespace %s is the member namespace of Cluster %s: delete this Cluster and create it under another name", m.Namespace, holder)
+	}
+	return fmt.Sprintf("namespace %s is the member namespace of a Cluster in another workspace: delete this Cluster and create it under another name", m.Namespace)
 }
 
 // proveRecord fails if the record of the member is not there any more.

@@ -23,6 +23,8 @@ const (
 	ReasonRevoked              = "Revoked"
 	// ReasonRevoking: the member is revoked, and something that gives it access is left.
 	ReasonRevoking = "Revoking"
+	// ReasonAgentTooOld: the agent does not know the name of its member namespace, and deploys nothing.
+	ReasonAgentTooOld = "AgentTooOld"
 	// ReasonManagedElsewhere: a label of the Cluster says that another manager has it.
 	ReasonManagedElsewhere = "ManagedElsewhere"
 

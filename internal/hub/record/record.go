@@ -111,6 +111,8 @@ type Observed struct {
 	// NamespaceState says what stands at the name of the member namespace, NamespaceUID which namespace that was when the record was read.
 	NamespaceState membership.NamespaceState
 	NamespaceUID   types.UID
+	// NamespaceTaken says why a namespace of somebody else cannot be used; "" if that is not known.
+	NamespaceTaken string
 	// Foreign: another record's agent is in that namespace, and nothing there says anything of this member.
 	Foreign bool
 	// Report of the member; nil if there is none.
@@ -159,12 +161,10 @@ func (o Observed) LastSeen() time.Time {
 func (o Observed) NamespaceProblem() (reason, message string) {
 	switch o.NamespaceState {
 	case membership.NamespaceTaken:
-		kind := "MemberCluster"
-		if o.Workspace != "" {
-			kind = "Cluster"
+		if o.NamespaceTaken != "" {
+			return membership.ReasonNamespaceTaken, o.NamespaceTaken
 		}
-		return membership.ReasonNamespaceTaken, fmt.Sprintf(
-			"namespace %s exists and was not made for this %s: delete it, or delete the %s and create it under another name", o.Namespace, kind, kind)
+		return membership.ReasonNamespaceTaken, o.Taken(nil)
 	case membership.NamespaceTerminating:
 		return membership.ReasonNamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.Namespace)
 	case membership.NamespaceAbsent, membership.NamespaceOurs, membership.NamespaceInherited:
@@ -195,6 +195,9 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	}
 	o.NamespaceState = state
 	if namespace != nil {
+		if state == membership.NamespaceTaken {
+			o.NamespaceTaken = o.Taken(namespace)
+		}
 		o.NamespaceUID, o.Foreign = namespace.UID, !o.MadeFor(namespace) && !o.Marked(namespace)
 	}
 	if o.Foreign {

@@ -35,23 +35,22 @@ func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconci
 			reader = c.Live // the cache may not have the namespace yet
 		}
 	}
-	former, ok := membership.Former(record)
-	if !ok {
-		return "", nil
-	}
-	state, _, err := former.ObserveNamespace(ctx, reader)
-	if err != nil {
-		return "", err
-	}
-	if state != membership.NamespaceAbsent && state != membership.NamespaceTaken {
-		if err := c.end(ctx, former, r); err != nil {
+	disused := membership.Disused(record)
+	for _, former := range disused {
+		state, _, err := former.ObserveNamespace(ctx, reader)
+		if err != nil {
 			return "", err
 		}
+		if state != membership.NamespaceAbsent && state != membership.NamespaceTaken {
+			if err := c.end(ctx, former, r); err != nil {
+				return "", err
+			}
+		}
 	}
-	if !revoked {
+	if !revoked || len(disused) == 0 {
 		return "", nil
 	}
-	left, err = c.left(ctx, former, membership.Of(record))
+	left, err = c.left(ctx, append(disused, membership.Of(record))...)
 	if err == nil && left == "" && !membership.Countable(record) {
 		left = "Namespace " + membership.Of(record).Namespace // until it is gone, the next agent would have the same one
 	}
@@ -127,8 +126,12 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	if state == membership.NamespaceTaken || state == membership.NamespaceAbsent && !shown {
 		return false, nil
 	}
+	report, err := member.ReadReport(ctx, c.Live)
+	if err != nil && !kube.NotServed(err) { // without the definition of reports there is none
+		return false, err
+	}
 	before := kube.Whole(record)
-	membership.BeginEpoch(record)
+	membership.BeginEpoch(record, report)
 	if err := c.Audit.Write(ctx, c.revoked(ctx, record, member)); err != nil {
 		return false, err
 	}
@@ -154,7 +157,7 @@ func (c *Controller) restart(ctx context.Context, record client.Object, member m
 		return c.end(ctx, member, r)
 	}
 	before := kube.Whole(record)
-	membership.BeginEpoch(record)
+	membership.BeginEpoch(record, nil) // the report went with the namespace
 	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
 		return fmt.Errorf("beginning to count the revocations of %s anew: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}

@@ -187,12 +187,15 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: membership.Registrable(cluster),
 			revoked: membership.Revoked(cluster)}
 		member := membership.OfCluster(cluster)
-		state, _, err := member.ObserveNamespace(ctx, c.Client)
+		state, namespace, err := member.ObserveNamespace(ctx, c.Client)
 		if err == nil && state == membership.NamespaceAbsent { // or somebody else's, which the cache does not have
-			state, _, err = member.ObserveNamespace(ctx, c.Live)
+			state, namespace, err = member.ObserveNamespace(ctx, c.Live)
 		}
 		if err != nil {
 			return err
+		}
+		if state == membership.NamespaceTaken {
+			view.taken = member.Taken(namespace)
 		}
 		view.namespace, view.memberNamespace, view.reconnect = state, member.Namespace, ptr.Deref(cluster.Spec.Reconnect, true)
 		key := o.key

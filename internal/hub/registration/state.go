@@ -81,7 +81,9 @@ type clusterView struct {
 	// namespace is the state of the member namespace, memberNamespace its name.
 	namespace       membership.NamespaceState
 	memberNamespace string
-	holder          holder
+	// taken says why a namespace of somebody else cannot be used; "" if that is not known.
+	taken  string
+	holder holder
 	// reconnect: its agent may come back without a token, by its key.
 	reconnect bool
 	// ownKey: the request is signed with the key that is pinned to the Cluster. replayed: that key
@@ -268,6 +270,8 @@ func evaluateMatch(c clusterView) decision {
 	switch {
 	case c.deleting:
 		return waiting("ClusterLeaving", "the Cluster with this client ID is being deleted; registration goes on when it is gone")
+	case c.namespace == membership.NamespaceTaken && c.taken != "":
+		return waiting("NamespaceTaken", c.taken)
 	case c.namespace == membership.NamespaceTaken:
 		return waiting("NamespaceTaken", fmt.Sprintf("namespace %s exists and was not made for Cluster %s: delete it, or delete the Cluster and create it under another name", c.memberNamespace, c.name))
 	case c.namespace == membership.NamespaceTerminating:
