@@ -52,6 +52,34 @@ func (f fixture) legacyAnswer(r *fleet.ClusterRegistration) []client.Object {
 	return objects
 }
 
+// TestTheRightToReadAnAnswerThatWasNeverWrittenGoesWithItsRequest writes what a hub has written that died before
+// it wrote the answer to a legacy request, which was then deleted.
+func TestTheRightToReadAnAnswerThatWasNeverWrittenGoesWithItsRequest(t *testing.T) {
+	f := newFixture(t)
+	ctx := context.Background()
+	right := func(name, request string) []client.Object {
+		meta := metav1.ObjectMeta{
+			Namespace: naming.RegistrationNamespace(naming.SystemNamespace), Name: name + "-" + f.workspace,
+			Labels: map[string]string{fleet.LabelManaged: "true"}, Annotations: map[string]string{"muster/registration": request},
+		}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+		return []client.Object{&rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref}}
+	}
+	_, values := f.token("new-token", "")
+	there := f.mustAsk(values, fleet.ClusterRegistrationSpec{ClientID: "there", ClientRandom: "there"})
+	kept, orphans := right("kept", client.ObjectKeyFromObject(&there).String()), right("orphan", f.workspace+"/gone")
+	for _, o := range append(kept, orphans...) {
+		f.check(f.Create(ctx, o))
+		f.t.Cleanup(func() { _ = f.Delete(ctx, o) }) // the control plane may be gone
+	}
+	for _, o := range orphans {
+		f.eventually(fmt.Sprintf("%T is gone", o), func() error { return gone(f.Get(ctx, client.ObjectKeyFromObject(o), o)) })
+	}
+	for _, o := range kept {
+		f.check(f.Get(ctx, client.ObjectKeyFromObject(o), o))
+	}
+}
+
 func TestAnswerOfALegacyAgentGoesWithItsClusterOrItsRequest(t *testing.T) {
 	f := newFixture(t)
 	_, values := f.token("new-token", "")

@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,23 +152,45 @@ func answers(o client.Object, request types.NamespacedName) bool {
 	return owner != nil && owner.Kind == "ClusterRegistration" && owner.Name == request.Name && o.GetNamespace() == request.Namespace
 }
 
-// deleteOrphans deletes the answer to a request that is gone.
+// deleteOrphans deletes the answer to a request that is gone, and the right to read it. A hub that died while it
+// wrote them has left only some.
 func (c *Controller) deleteOrphans(ctx context.Context, request types.NamespacedName) error {
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := c.Client.List(ctx, secrets, client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace)), client.MatchingFields{indexRequest: request.String()}); err != nil {
-		return fmt.Errorf("listing the answers to ClusterRegistration %s: %w", request, err)
+	orphans, err := c.answersTo(ctx, request)
+	if err != nil || len(orphans) == 0 {
+		return err
 	}
-	for _, secret := range secrets.Items {
-		meta := metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
-		if err := c.deleteAnswer(ctx, request, &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}); err != nil {
+	var r fleet.ClusterRegistration
+	if err := c.Live.Get(ctx, request, &r); !apierrors.IsNotFound(err) {
+		return err // the cache is behind; its event is on the way
+	}
+	for i := range orphans {
+		if err := kube.DeleteByUID(ctx, c.Client, &orphans[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// requestOf indexes the Secrets of answers by their request.
+// answersTo lists what there is of a legacy answer to a request.
+func (c *Controller) answersTo(ctx context.Context, request types.NamespacedName) (all []metav1.PartialObjectMetadata, err error) {
+	namespace := client.InNamespace(naming.RegistrationNamespace(c.SystemNamespace))
+	for _, kind := range []schema.GroupVersionKind{
+		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), corev1.SchemeGroupVersion.WithKind("Secret"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := c.Client.List(ctx, list, namespace, client.MatchingFields{indexRequest: request.String()}); err != nil {
+			return nil, fmt.Errorf("listing each %s of the answer to ClusterRegistration %s: %w", kind.Kind, request, err)
+		}
+		for _, object := range list.Items {
+			object.SetGroupVersionKind(kind)
+			all = append(all, object)
+		}
+	}
+	return all, nil
+}
+
+// requestOf indexes the objects of answers by their request.
 func requestOf(o client.Object) []string {
 	if request := o.GetAnnotations()[annotationRequest]; request != "" {
 		return []string{request}

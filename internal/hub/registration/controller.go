@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/keymutex"
@@ -96,6 +97,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
 		{&fleet.ClusterRegistrationToken{}, indexStampedKey, stampedKeys},
 		{kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), indexRequest, requestOf},
+		{kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("Role")), indexRequest, requestOf},
+		{kube.Metadata(rbacv1.SchemeGroupVersion.WithKind("RoleBinding")), indexRequest, requestOf},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.name, index.values); err != nil {
 			return err
@@ -109,6 +112,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&fleet.ClusterRegistrationToken{}, controller.On(c.onToken)).
 		Watches(&fleet.BundleDeployment{}, controller.OnDeleted(controller.On(c.onDeployment))).
 		WatchesMetadata(&corev1.Secret{}, controller.On(c.onMember)).
+		WatchesMetadata(&rbacv1.Role{}, controller.On(c.onRight)).
+		WatchesMetadata(&rbacv1.RoleBinding{}, controller.On(c.onRight)).
 		WatchesMetadata(&corev1.Namespace{}, controller.On(c.onMember)).
 		WatchesRawSource(source.Channel(c.Config.Subscribe(), controller.On(c.onSettings))).
 		WithOptions(controller.Workers(workers)).

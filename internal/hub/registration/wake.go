@@ -105,11 +105,26 @@ func (c *Controller) onMember(ctx context.Context, before, after client.Object, 
 	if after == nil {
 		o = before
 	}
-	if namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/"); ok {
-		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-		return
+	if !wakeRequestOf(o, q) {
+		c.wakeRecordOf(ctx, o, q)
 	}
-	c.wakeRecordOf(ctx, o, q)
+}
+
+// onRight wakes the request whose answer a Role or RoleBinding lets an agent read. A hub that died before it
+// wrote the answer has left nothing else that leads to a request which is gone.
+func (c *Controller) onRight(_ context.Context, before, after client.Object, q controller.Queue) {
+	if before == nil {
+		wakeRequestOf(after, q)
+	}
+}
+
+// wakeRequestOf wakes the request that an object belongs to the answer of, and returns false if there is none.
+func wakeRequestOf(o client.Object, q controller.Queue) bool {
+	namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/")
+	if ok {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return ok
 }
 
 // onSettings wakes queued requests for which other settings have room, and those that waited for the first settings.
