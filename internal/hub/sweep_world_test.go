@@ -134,7 +134,7 @@ func (w world) differences(now world, workspaces ...string) []string {
 		if strings.HasPrefix(key, "ClusterProfile ") && slices.Contains(workspaces, annotations[fleet.AnnotationClusterNamespace]) {
 			continue
 		}
-		workspace, _, _ := strings.Cut(annotations[fleet.AnnotationRegistration], "/")
+		workspace, _, _ := strings.Cut(annotations["muster/registration"], "/")
 		if slices.Contains(workspaces, workspace) {
 			continue
 		}
