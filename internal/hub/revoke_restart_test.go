@@ -96,7 +96,7 @@ func TestARevocationIsFinishedHoweverOftenTheHubIsKilled(t *testing.T) {
 	m.start()
 	f.untilReady(name, "Ready")
 	f.eventually("the agent has stored that its namespace is another one", func() error { // after its first beat
-		if is := string(m.stored().Data["deploymentNamespace"]); is != naming.MemberNamespaceAt(1, f.workspace, name) {
+		if is := string(m.stored().Data["deploymentNamespace"]); is != naming.LongMemberNamespaceAt(1, f.workspace, name) {
 			return fmt.Errorf("it is %s", is)
 		}
 		return nil
@@ -135,7 +135,7 @@ func TestARevokedImportIsLeftAloneUntilThatIsTakenBack(t *testing.T) {
 	}
 
 	i.check(revoke(i.Client, i.clusterRecord("my-cluster"), "null"))
-	if back := i.untilReady("my-cluster", "Ready"); back.Status.Namespace != naming.MemberNamespaceAt(1, i.workspace, "my-cluster") {
+	if back := i.untilReady("my-cluster", "Ready"); back.Status.Namespace != naming.LongMemberNamespaceAt(1, i.workspace, "my-cluster") {
 		t.Errorf("it has namespace %s", back.Status.Namespace)
 	}
 	i.eventually("the import is done, which the agent may have been faster to use than the hub to say", func() error {

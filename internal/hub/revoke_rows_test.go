@@ -163,7 +163,7 @@ func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	f.check(revoke(f.Client, e.record(), "null"))
 	f.untilReady(e.name, "IdentityMissing")
 	f.give(e.on, e.agent.agentNamespace, f.values("new-token"))
-	after := naming.MemberNamespaceAt(1, f.workspace, e.name)
+	after := naming.LongMemberNamespaceAt(1, f.workspace, e.name)
 	f.eventually("the Work is applied again", func() error {
 		var works placement.WorkList
 		f.check(f.List(context.Background(), &works, client.InNamespace(after)))
