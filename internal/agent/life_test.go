@@ -128,7 +128,7 @@ func diffReport(got clusterv1beta1.InternalMemberClusterStatus, node, namespace 
 		}}},
 		Credential:        &clusterv1beta1.CredentialInUse{},
 		Nodes:             &clusterv1beta1.NodeSummary{Total: 1, Ready: 1, Sample: node},
-		KubernetesVersion: version, AgentVersion: "dev", AgentNamespace: namespace,
+		KubernetesVersion: version, AgentVersion: "dev", AgentNamespace: namespace, Features: []string{clusterv1beta1.FeatureLongDigest},
 		Hub: &clusterv1beta1.HubInUse{APIServerURL: hub.config.Host, APIServerCAHash: credential.CAHash(hub.config.CAData), AgentTLSMode: "system-store"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(metav1.Time{}), cmpopts.IgnoreFields(clusterv1beta1.CredentialInUse{}, "AccountUID", "Expires")); diff != "" || !strings.HasPrefix(version, "v1.") {
