@@ -17,9 +17,9 @@ type group struct {
 
 // expired returns which entries of a namespace are to be deleted, and when the next one is too old; zero if none ever is.
 //
-// Of too many the oldest entry of the largest group goes, so that whoever has a token and registers without an end pushes out nothing but what his own
-// token has brought about: neither grants to other tokens, nor displacements, approvals and revocations. A tenant has as many tokens as he makes, so
-// that grants have a half of the room together, and revocations are the last to go.
+// Of too many the oldest entry of the largest group goes, so that whoever has a token and registers without an end pushes out nothing but what their own
+// token has brought about: neither grants to other tokens, nor displacements, approvals and revocations. A tenant can make many tokens, so
+// all grants together have half of the room. Revocations go last.
 func expired(entries []*v1alpha1.AuditEntry, most config.Audit, now time.Time) (remove []*v1alpha1.AuditEntry, next time.Time) {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *v1alpha1.AuditEntry) int {

@@ -160,8 +160,8 @@ func (c *Controller) deleteOrphans(ctx context.Context, request types.Namespaced
 		return err
 	}
 	var r fleet.ClusterRegistration
-	if err := c.Live.Get(ctx, request, &r); !apierrors.IsNotFound(err) {
-		return err // the cache is behind; its event is on the way
+	if err := c.Live.Get(ctx, request, &r); !apierrors.IsNotFound(err) || kube.NotServed(err) {
+		return err // the cache is behind, or the kind is not served, which says nothing of the request
 	}
 	for i := range orphans {
 		if err := kube.DeleteByUID(ctx, c.Client, &orphans[i]); err != nil {

@@ -28,8 +28,11 @@ const mostRecorded = 200
 // server was restored, and then nobody has deleted it.
 func Record(ctx context.Context, c client.Client, live client.Reader, report, deployment types.NamespacedName, uid types.UID) error {
 	there := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
-	if err := live.Get(ctx, deployment, there); err != nil || there.UID != uid {
-		return client.IgnoreNotFound(err)
+	switch err := live.Get(ctx, deployment, there); {
+	case kube.NotServed(err), err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading BundleDeployment %s: %w", deployment, err)
+	case err != nil || there.UID != uid:
+		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		before := kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
