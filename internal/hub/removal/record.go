@@ -28,10 +28,10 @@ const mostRecorded = 200
 // server was restored, and then nobody has deleted it.
 func Record(ctx context.Context, c client.Client, live client.Reader, report, deployment types.NamespacedName, uid types.UID) error {
 	there := kube.Metadata(fleet.GroupVersion.WithKind("BundleDeployment"))
-	switch err := live.Get(ctx, deployment, there); {
-	case kube.NotServed(err), err != nil && !apierrors.IsNotFound(err):
+	if err := live.Get(ctx, deployment, there); kube.NotServed(err) || client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading BundleDeployment %s: %w", deployment, err)
-	case err != nil || there.UID != uid:
+	}
+	if there.UID != uid {
 		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
