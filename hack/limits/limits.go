@@ -1,12 +1,14 @@
 // Command limits narrows what markers in api/ do not reach: the fields of Kubernetes' own types, in the
 // CRDs whose files it is given. They get maxima, and they permit only what a program can read. A client
 // lists whole kinds: an object with a time or a number that it cannot decode hides all others from it.
+// It also adds a version to those CRDs that KubeFleet once stored in it.
 //
 // Its invariant: a maximum that a marker has set is never made larger.
 package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -43,6 +45,16 @@ const (
 // microTimes are fields whose times have microseconds, no more and no fewer digits.
 var microTimes = map[string]bool{"requestedAt": true}
 
+// versionBefore is served beside v1beta1 for the kinds below, with the same fields: hubs of KubeFleet that were installed before July 2025
+// have stored them in it, and an API server does not let go of a version that was stored.
+const versionBefore = "v1alpha1"
+
+var hadVersionBefore = map[string]bool{
+	"placement.kubernetes-fleet.io_clusterresourceoverrides.yaml": true, "placement.kubernetes-fleet.io_resourceoverrides.yaml": true,
+	"placement.kubernetes-fleet.io_clusterresourceplacementevictions.yaml":         true,
+	"placement.kubernetes-fleet.io_clusterresourceplacementdisruptionbudgets.yaml": true,
+}
+
 func main() {
 	for _, name := range os.Args[1:] {
 		if err := limit(name); err != nil {
@@ -64,10 +76,14 @@ func limit(name string) error {
 		return err
 	}
 	report := strings.HasSuffix(filepath.Base(name), "_internalmemberclusters.yaml") || strings.HasSuffix(filepath.Base(name), "_memberclusters.yaml")
-	versions := definition["spec"].(map[string]any)["versions"].([]any)
+	spec := definition["spec"].(map[string]any)
+	versions := spec["versions"].([]any)
 	for _, version := range versions {
 		schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 		walk(schema, "", false, report)
+	}
+	if hadVersionBefore[filepath.Base(name)] {
+		spec["versions"] = append(versions, before(versions))
 	}
 	if err := check(definition); err != nil {
 		return err
@@ -77,6 +93,18 @@ func limit(name string) error {
 		return err
 	}
 	return os.WriteFile(name, append([]byte("---\n"), out...), 0o644)
+}
+
+// before is the version of KubeFleet's early hubs, a copy of the one that is stored.
+func before(versions []any) map[string]any {
+	for _, version := range versions {
+		if stored := version.(map[string]any); stored["storage"] == true {
+			old := maps.Clone(stored)
+			old["name"], old["storage"], old["deprecated"] = versionBefore, false, true
+			return old
+		}
+	}
+	panic("a definition stores no version")
 }
 
 // check says whether what is written is a CustomResourceDefinition still.

@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -40,7 +41,8 @@ type access struct {
 func newAccess() *access {
 	h := &access{ConfigFlags: genericclioptions.NewConfigFlags(true), scheme: runtime.NewScheme(), role: "the hub"}
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme,
+		fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme,
 	} {
 		if err := add(h.scheme); err != nil {
 			panic(err) // two types of one name: a mistake in this program

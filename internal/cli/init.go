@@ -91,11 +91,13 @@ func (i *initializer) run(ctx context.Context) error {
 	return p.err
 }
 
-// mayInstall is what keeps the charts from being installed: rights that are missing, or a release of somebody else's.
+// mayInstall is what keeps the charts from being installed: rights that are missing, definitions that cannot be changed into ours, or a release of
+// somebody else's.
 func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
 	err := require(ctx, append(cluster.reachable(), cluster.may("install the hub",
 		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace}, right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
-		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})))
+		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""}),
+		cluster.definitionsFit()))
 	if err != nil {
 		return err
 	}

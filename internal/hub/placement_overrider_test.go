@@ -263,6 +263,28 @@ func TestAnOverrideWithoutAnAuthorChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAnOverrideOfAnEarlierVersionHasAnAuthorToo: it is served as v1alpha1, which the policies must not overlook.
+func TestAnOverrideOfAnEarlierVersionHasAnAuthorToo(t *testing.T) {
+	f := newAlone(t, "")
+	n := f.overrider(f.guarded())
+	earlier := func(name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1alpha1", "kind": "ResourceOverride",
+			"metadata": map[string]any{"namespace": n.namespace, "name": name, "annotations": map[string]any{"muster/author": admin, "muster/author-groups": "system:masters"}},
+			"spec": map[string]any{
+				"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "ResourceQuota", "name": "limits"}},
+				"policy":            map[string]any{"overrideRules": []any{map[string]any{"overrideType": "Delete"}}}}}}
+	}
+	written := earlier("first")
+	f.check(n.Create(context.Background(), written))
+	stored := &placement.ResourceOverride{}
+	f.check(f.Get(context.Background(), client.ObjectKeyFromObject(written), stored))
+	if author, groups := stored.Annotations["muster/author"], stored.Annotations["muster/author-groups"]; author != n.name || strings.Contains(groups, "system:masters") {
+		t.Errorf("the author is %q of %q, want %q", author, groups, n.name)
+	}
+	f.withoutMutatingPolicy()
+	f.refused("forging the author in v1alpha1", n.Create(context.Background(), earlier("second")))
+}
+
 // withoutMutatingPolicy makes the cluster one that does not serve MutatingAdmissionPolicies, until
 // the test ends.
 func (f fixture) withoutMutatingPolicy() {

@@ -210,6 +210,16 @@ func (e *entry) up(binary, name, dir string, flags []string) error {
 	return nil
 }
 
+// Localkube is the path of the program, which is also kubectl if it is called so.
+func Localkube(t testing.TB) string {
+	t.Helper()
+	path, err := localkube()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // localkube finds the binary: LOCALKUBE_BIN, else bin/localkube of the repository.
 func localkube() (string, error) {
 	if path := os.Getenv("LOCALKUBE_BIN"); path != "" {
