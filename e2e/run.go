@@ -13,8 +13,8 @@ import (
 )
 
 type options struct {
-	source, only, table, from string
-	keep                      bool
+	source, only, except, table, from string
+	keep                              bool
 }
 
 // A scenario is one thing that is checked. To add one, write a function and put it into the list.
@@ -38,6 +38,13 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading -run: %w", err)
 	}
+	leftOut, err := regexp.Compile(o.except)
+	if err != nil {
+		return fmt.Errorf("reading -skip: %w", err)
+	}
+	if o.except == "" {
+		leftOut = nil
+	}
 	e, err := newEnv(o.source)
 	if err != nil {
 		return err
@@ -50,7 +57,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.cleanUp()) }()
-	results := e.runAll(ctx, scenarios(), chosen)
+	results := e.runAll(ctx, scenarios(), chosen, leftOut)
 	fmt.Printf("\n%s\n", table(results))
 	if o.table != "" {
 		if err := os.WriteFile(o.table, []byte(table(results)), 0o644); err != nil {
@@ -73,13 +80,17 @@ func run(ctx context.Context, o options) (err error) {
 	return fmt.Errorf("%d of %d scenarios failed", failed, len(results))
 }
 
-func (e *env) runAll(ctx context.Context, all []scenario, chosen *regexp.Regexp) []result {
+// runAll runs the scenarios whose names match chosen. One that matches leftOut, which may be nil, is told of and not run.
+func (e *env) runAll(ctx context.Context, all []scenario, chosen, leftOut *regexp.Regexp) []result {
 	var results []result
 	for _, s := range all {
 		if !s.vital && !chosen.MatchString(s.name) {
 			continue
 		}
-		r := e.runOne(ctx, s)
+		r := result{name: s.name, note: "left out by -skip", skipped: true}
+		if s.vital || leftOut == nil || !leftOut.MatchString(s.name) {
+			r = e.runOne(ctx, s)
+		}
 		results = append(results, r)
 		if r.err != nil {
 			fmt.Printf("FAIL  %-*s %6.1fs\n%s\n", nameWidth, s.name, r.took.Seconds(), indent(r.err.Error()))

@@ -103,6 +103,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		c.queue.Store(&q)
 		c.selector.Watches.Start(ctx)
 		c.selector.Watches.Use(types.NamespacedName{}, map[selection.Query]bool{optedIn: true})
+		c.selector.Watches.WatchRole()
 		return nil
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("placement").

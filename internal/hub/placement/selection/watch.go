@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -32,6 +33,7 @@ type Query struct {
 // Watches runs one watch for every query that a user, which is a placement, has.
 type Watches struct {
 	client dynamic.Interface
+	rights *rights
 	// notify is called with each user of a query when its objects have changed.
 	notify func(user types.NamespacedName)
 
@@ -44,7 +46,7 @@ type Watches struct {
 
 // NewWatches returns Watches that nobody uses yet.
 func NewWatches(client dynamic.Interface, notify func(types.NamespacedName)) *Watches {
-	return &Watches{client: client, notify: notify, watches: map[Query]*queryWatch{}, queries: map[types.NamespacedName]map[Query]bool{}}
+	return &Watches{client: client, rights: newRights(client), notify: notify, watches: map[Query]*queryWatch{}, queries: map[types.NamespacedName]map[Query]bool{}}
 }
 
 // Start lets watches run until the context ends.
@@ -67,6 +69,7 @@ func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 			ctx, cancel := context.WithCancel(w.ctx)
 			q := &queryWatch{owner: w, cancel: cancel, users: map[types.NamespacedName]bool{}, objects: map[types.NamespacedName]*unstructured.Unstructured{}}
 			w.watches[query] = q
+			w.rights.add(query.Namespace, 1)
 			go q.run(ctx, w.client, query)
 		}
 		w.watches[query].users[user] = true
@@ -77,10 +80,14 @@ func (w *Watches) Use(user types.NamespacedName, queries map[Query]bool) {
 			if len(q.users) == 0 {
 				q.cancel()
 				delete(w.watches, query)
+				w.rights.add(query.Namespace, -1)
 			}
 		}
 	}
 }
+
+// WatchRole has queries that were refused tried again as soon as the hub's role changes.
+func (w *Watches) WatchRole() { w.Use(ofRole, map[Query]bool{role: true}) }
 
 // Objects returns the objects of a query. They are synced if the server has listed them once; failure is why it has not, or not lately.
 func (w *Watches) Objects(query Query) (objects []*unstructured.Unstructured, synced bool, failure error) {
@@ -128,7 +135,11 @@ func (q *queryWatch) notify() {
 	users := maps.Clone(q.users)
 	q.owner.mu.Unlock()
 	for user := range users {
-		q.owner.notify(user)
+		if user == ofRole {
+			q.owner.rights.renew()
+		} else {
+			q.owner.notify(user)
+		}
 	}
 }
 
@@ -184,7 +195,7 @@ func (q *queryWatch) fail(err error) {
 	}
 }
 
-// backoff is how long a watch that failed waits: half a second to five minutes, because most often a right is missing.
+// backoff is how long a watch that failed waits: half a second to five minutes.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Cap: 5 * time.Minute, Factor: 2, Jitter: 0.3, Steps: 1 << 30}
 }
@@ -206,7 +217,19 @@ func (q *queryWatch) run(ctx context.Context, client dynamic.Interface, query Qu
 	reflector := cache.NewReflectorWithOptions(source, &unstructured.Unstructured{}, q, options)
 	delay := backoff().DelayWithReset(clock.RealClock{}, 10*time.Minute)
 	for ctx.Err() == nil {
+		if wait, renewed := q.owner.rights.refused(ctx, query); wait > 0 {
+			q.fail(refusal(query))
+			select {
+			case <-ctx.Done():
+			case <-renewed:
+			case <-clock.RealClock{}.After(wait):
+			}
+			continue
+		}
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+			if apierrors.IsForbidden(err) {
+				q.owner.rights.contradict(query.Namespace)
+			}
 			q.fail(err)
 		}
 		select {
