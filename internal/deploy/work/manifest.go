@@ -83,7 +83,7 @@ func (m manifest) object() *unstructured.Unstructured {
 	delete(object.Object, "status")
 	for _, field := range []string{
 		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"managedFields", "ownerReferences", "selfLink", "generateName",
+		"managedFields", "ownerReferences", "selfLink",
 	} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}

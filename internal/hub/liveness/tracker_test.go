@@ -285,12 +285,15 @@ func TestPeriodGrowsWithTheFleetBetweenTenSecondsAndAMinute(t *testing.T) {
 	}
 }
 
-func TestShownHeartbeatsAreWrittenTwiceASecondAtMost(t *testing.T) {
+func TestShownHeartbeatsAreAsNewAsTheFleetAllows(t *testing.T) {
 	tracker, _, _ := start()
-	for leases, want := range map[int64]time.Duration{0: 5 * time.Minute, 600: 5 * time.Minute, 1200: 10 * time.Minute, 10_000: time.Hour} {
+	for leases, want := range map[int64]struct{ lease, reported time.Duration }{
+		0: {5 * time.Minute, 45 * time.Second}, 600: {5 * time.Minute, 45 * time.Second}, 1200: {10 * time.Minute, time.Minute},
+		10_000: {15 * time.Minute, 500 * time.Second}, 50_000: {15 * time.Minute, 15 * time.Minute},
+	} {
 		tracker.leases.Store(leases)
-		if got := tracker.Refresh(); got != want {
-			t.Errorf("%d members: %s, want %s", leases, got, want)
+		if lease, reported := tracker.Refresh(), tracker.RefreshReported(); lease != want.lease || reported != want.reported {
+			t.Errorf("%d members: %s, and %s in reports, want %s and %s", leases, lease, reported, want.lease, want.reported)
 		}
 	}
 }

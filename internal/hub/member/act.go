@@ -43,6 +43,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) er
 		r.Liveness.Track(o.Namespace, max(period(mc), minSilence/3), o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
+	if !o.native() {
+		o.Refresh = r.Liveness.RefreshReported()
+	}
 	return r.observeExchange(ctx)
 }
 
@@ -103,7 +106,7 @@ func (o observed) wait(now time.Time) time.Duration {
 		return o.WaitToMove
 	case readyToJoinCondition(o).reason != reasonReadyToJoin:
 		return unwatchedRetry
-	case o.Liveness.State == liveness.Online:
+	case o.Liveness.State == liveness.Online && o.native(): // a beat in a report is an event
 		return o.RefreshIn(now)
 	}
 	return 0

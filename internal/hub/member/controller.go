@@ -117,11 +117,22 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return c.ReconcileRecord(ctx, record, labels, &reconciliation{Controller: c, mc: record})
 }
 
-// onReport counts a changed heartbeat in a report, where KubeFleet's member agents write theirs, as a beat.
-func (c *Controller) onReport(_ context.Context, e event.UpdateEvent, _ controller.Queue) {
+// onReport counts a changed heartbeat in a report, where KubeFleet's member agents write theirs, as a beat, and has the record show it.
+func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q controller.Queue) {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-	if was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus); !is.IsZero() && !is.Equal(was) {
-		c.Liveness.Beat(after.Namespace, liveness.InStatus, is)
+	was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus)
+	if is.IsZero() || is.Equal(was) {
+		return
+	}
+	c.Liveness.Beat(after.Namespace, liveness.InStatus, is)
+	for _, request := range c.ofNamespace(ctx, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: after.Namespace}}) {
+		var mc clusterv1beta1.MemberCluster
+		if err := c.Client.Get(ctx, request.NamespacedName, &mc, client.UnsafeDisableDeepCopy); err != nil {
+			continue // it has left
+		}
+		if c.Clock.Now().Sub(beatOf(mc.Status.AgentStatus)) >= c.Liveness.RefreshReported() {
+			q.Add(request)
+		}
 	}
 }
 

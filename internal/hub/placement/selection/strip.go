@@ -38,7 +38,7 @@ func strip(original *unstructured.Unstructured) *unstructured.Unstructured {
 func stripServer(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "status")
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"managedFields", "selfLink", "ownerReferences", "generateName"} {
+		"managedFields", "selfLink", "ownerReferences"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 }
