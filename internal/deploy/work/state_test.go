@@ -255,7 +255,7 @@ func TestAnswersOfTheAPIServerAreWorded(t *testing.T) {
 func TestManifestsAreStrippedAndToldApart(t *testing.T) {
 	work := &placement.Work{}
 	for _, text := range []string{
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"x","resourceVersion":"1","ownerReferences":[{}],"labels":{"l":"v"}},"status":{},"data":{"k":"v"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","generateName":"a-","namespace":"n","uid":"x","resourceVersion":"1","ownerReferences":[{}],"labels":{"l":"v"}},"status":{},"data":{"k":"v"}}`,
 		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n"}}`,
 		`{"apiVersion":"apps/v1beta2","kind":"Deployment","metadata":{"name":"a","namespace":"n"}}`,
 		`[1]`, `null`, `{`,
@@ -272,7 +272,7 @@ func TestManifestsAreStrippedAndToldApart(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	appliedWork := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"k": "v"},
-		"metadata": map[string]any{"name": "a", "namespace": "n", "labels": map[string]any{"l": "v"}}}
+		"metadata": map[string]any{"name": "a", "generateName": "a-", "namespace": "n", "labels": map[string]any{"l": "v"}}}
 	if diff := cmp.Diff(appliedWork, list[0].object().Object); diff != "" {
 		t.Errorf("applied is (-want +got):\n%s", diff)
 	}

@@ -62,6 +62,8 @@ spec: {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}}, templat
 			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}"},
 		{"who leads", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {control-plane.alpha.kubernetes.io/leader: '{}', mine: x}}}",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {mine: x}}}"},
+		{"from what its name was made, which is its author's", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-x7, generateName: a-, uid: u}}",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a-x7, generateName: a-}}"},
 		{"the tokens of an account", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: t}], imagePullSecrets: [{name: p}]}",
 			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}]}"},
 	} {
