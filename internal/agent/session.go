@@ -175,7 +175,7 @@ func (s *session) reporter() *report.Reporter {
 		key = s.issued.key.Public()
 	}
 	return &report.Reporter{
-		Member: s.member, Write: s.hub.Member.Report, Observe: s.observe, Changed: s.reportChanged, HealthDue: s.healthDue, Left: s.setLeft,
+		Member: s.member, Write: s.hub.Member.Report, Remove: s.hub.Member.RemoveReported, Observe: s.observe, Changed: s.reportChanged, HealthDue: s.healthDue, Left: s.setLeft,
 		Farewell: s.farewell, Explain: s.hub.Explain, AgentVersion: version.Version, AgentNamespace: s.member.Namespace,
 		AgentKey: key, Features: s.features(), Clock: s.clock,
 	}

@@ -141,6 +141,23 @@ func (m *Member) Report(ctx context.Context, status clusterv1beta1.InternalMembe
 	return err
 }
 
+// RemoveReported removes fields of the report, named by JSON pointers (RFC 6901), which another agent has written. The hub refuses if
+// the report has changed since this resourceVersion.
+func (m *Member) RemoveReported(ctx context.Context, resourceVersion string, pointers []string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	operations := []map[string]any{{"op": "test", "path": "/metadata/resourceVersion", "value": resourceVersion}}
+	for _, pointer := range pointers {
+		operations = append(operations, map[string]any{"op": "remove", "path": pointer})
+	}
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return fmt.Errorf("encoding what to remove from the report: %w", err)
+	}
+	_, err = m.Reports.Patch(ctx, m.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	return err
+}
+
 // RequestToken asks the hub for another token of the agent's own account, valid for life.
 func (m *Member) RequestToken(ctx context.Context, life time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

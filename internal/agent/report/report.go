@@ -68,6 +68,8 @@ type Reporter struct {
 	Member Member
 	// Write applies a status to the report.
 	Write func(context.Context, clusterv1beta1.InternalMemberClusterStatus) error
+	// Remove removes fields, named by JSON pointers, from the report if that still has this resourceVersion.
+	Remove func(ctx context.Context, resourceVersion string, pointers []string) error
 	// Observe is what to report of the agent itself; Changed wakes the reporter when that may have changed.
 	Observe func() Session
 	Changed <-chan struct{}
@@ -230,6 +232,7 @@ func (r *Reporter) readVersion(ctx context.Context) {
 
 func (r *Reporter) write(ctx context.Context, now time.Time) {
 	status := r.status(r.facts, r.before, now)
+	r.dropFormer(ctx, status)
 	err := r.Write(ctx, status)
 	if ctx.Err() != nil {
 		return
