@@ -128,6 +128,7 @@ func importedBefore(t *testing.T, cluster testkube.Cluster) {
 	})
 }
 
+// It takes minutes: each way to fail is waited for as long as the command waits, on real Pods.
 func TestAClusterThatDoesNotJoinIsExplained(t *testing.T) {
 	t.Parallel()
 	hub, edge := withPods(t, "cli-vain"), withPods(t, "cli-slow")

@@ -68,6 +68,7 @@ func (f fixture) untilRivals(cluster string) {
 
 // TestTwoAgentsThatShareACredentialAreNamedOnTheHub copies the Secrets of an agent to another cluster, and a whole cluster with all its names and UIDs. A pod that
 // another one of its Deployment replaces waits for as long, and is none of that.
+// It takes minutes: an agent takes over only from one that is silent.
 func TestTwoAgentsThatShareACredentialAreNamedOnTheHub(t *testing.T) {
 	f := newFixture(t)
 	ctx := context.Background()

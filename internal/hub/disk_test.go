@@ -14,6 +14,7 @@ import (
 )
 
 // TestAFullDiskUnderTheHubsEtcdLosesNothing fills the disk of the hub's etcd, which ends with it. The API server goes on without: it answers errors.
+// It takes minutes: members are silent for longer than it takes to lose one, and etcd starts again.
 func TestAFullDiskUnderTheHubsEtcdLosesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := testkube.Turn(t, "disk", "--restart-etcd")

@@ -42,6 +42,7 @@ func (f fixture) epochOf(cluster string) string {
 
 // TestARevocationIsFinishedHoweverOftenTheHubIsKilled keeps the hub by admission policies from one step of a revocation, kills it there, and takes the revocation
 // back before it is finished: the access of before ends all the same, once.
+// It takes minutes: a hub is killed and started at each step.
 func TestARevocationIsFinishedHoweverOftenTheHubIsKilled(t *testing.T) {
 	f := newAlone(t, "")
 	ctx := context.Background()

@@ -127,6 +127,7 @@ func TestNoMemberRevokesOrTakesARevocationBack(t *testing.T) {
 
 // TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain has a real agent, which must take neither the refusal nor what it sees go for a reason to remove
 // anything.
+// It takes minutes beside other tests: real agents begin, lose and begin again what they deliver.
 func TestARevokedClusterKeepsWhatWasDeliveredAndTakesItUpAgain(t *testing.T) {
 	f := newFixture(t)
 	e := f.elsewhere("kept")

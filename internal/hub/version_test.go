@@ -17,6 +17,7 @@ import (
 
 // TestAgentsOfOtherVersionsLiveTheirWholeLife joins members with programs of this source that take themselves for other versions than the hub: nothing is decided by
 // the number, and the record shows it.
+// It takes minutes: the programs are built for each version, and what they delivered is removed.
 func TestAgentsOfOtherVersionsLiveTheirWholeLife(t *testing.T) {
 	f := newAlone(t, "")
 	f.hub.Kill()
