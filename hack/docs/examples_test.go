@@ -82,6 +82,8 @@ func linesOfScript(t *testing.T) []string {
 	return all
 }
 
+// TestTheExamplesOfTheHelpWork runs each example as a user would, one after the other, with a hub,
+// clusters that join and leave, and a hub to move to. It takes some minutes.
 func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs control planes")
