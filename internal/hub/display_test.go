@@ -1,10 +1,12 @@
 package hub_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -55,6 +57,37 @@ func TestTheColumnsOfADeploymentAreTheHubsWhateverItsAgentIs(t *testing.T) {
 	})
 	p.shows("app", fleet.BundleDeploymentDisplay{Deployed: "True", Monitored: "False: no watch", State: "NotReady"})
 	f.untilBundle("app", "Ready", corev1.ConditionFalse, "NotReady(1) [Cluster c1: it is gone]")
+}
+
+// TestAClusterCountsTheGitReposOfItsBundles: two Bundles say that they come from one repository, a third from another.
+func TestAClusterCountsTheGitReposOfItsBundles(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("c1", nil)
+	for name, repository := range map[string]string{"app": "web", "base": "web", "more": "other", "own": ""} {
+		b := f.bundle(name, configMap+"targets: [{clusterSelector: {}}]\n")
+		if repository != "" {
+			f.change(b, func() { b.Labels = map[string]string{fleet.LabelRepoName: repository} })
+		}
+	}
+	counts := func(ready, desired int) {
+		t.Helper()
+		f.eventually(fmt.Sprintf("%d of %d are ready", ready, desired), func() error {
+			var cluster fleet.Cluster
+			f.check(f.get(&cluster, f.workspace, "c1"))
+			if is := cluster.Status; is.ReadyGitRepos != ready || is.DesiredReadyGitRepos != desired {
+				return fmt.Errorf("%d of %d are", is.ReadyGitRepos, is.DesiredReadyGitRepos)
+			}
+			return nil
+		})
+	}
+	counts(0, 2)
+	reportDeployment(t, f.Client, p.shows("more", fleet.BundleDeploymentDisplay{State: "WaitApplied"}), func(map[string]any) {})
+	counts(1, 2)
+	reportDeployment(t, f.Client, p.shows("app", fleet.BundleDeploymentDisplay{State: "WaitApplied"}), func(map[string]any) {})
+	reportDeployment(t, f.Client, p.shows("base", fleet.BundleDeploymentDisplay{State: "WaitApplied"}), func(map[string]any) {})
+	counts(2, 2)
+	f.check(f.Delete(context.Background(), &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "more"}}))
+	counts(1, 1)
 }
 
 func TestAnErrorOfAnEarlierDeploymentIDDoesNotCountForANewOne(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -24,18 +25,24 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	if err := c.Client.List(ctx, &list, client.InNamespace(o.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the BundleDeployments of %s: %w", o.Namespace, err)
 	}
-	entries := make([]rollup.Entry, 0, len(list.Items))
+	entries, ready := make([]rollup.Entry, 0, len(list.Items)), map[types.NamespacedName]bool{}
 	for i := range list.Items {
 		d := &list.Items[i]
 		o.delivered = o.delivered || d.Labels[fleet.LabelAgent] == ""
 		entry := rollup.Entry{Name: d.Name, State: rollup.StateOf(d), Message: rollup.Message(d), Deployment: d}
-		if from := d.Labels[fleet.LabelBundleNamespace]; from != "" && from != o.Workspace {
+		from := d.Labels[fleet.LabelBundleNamespace]
+		if from != "" && from != o.Workspace {
 			entry.Name = from + "/" + d.Name
 		}
 		entries = append(entries, entry)
+		if name := d.Labels[fleet.LabelRepoName]; name != "" {
+			repository := types.NamespacedName{Namespace: from, Name: name}
+			others, known := ready[repository]
+			ready[repository] = entry.State == fleet.StateReady && (others || !known)
+		}
 		rollup.AddCounts(&o.resources, d.Status.ResourceCounts)
 	}
-	o.bundles = rollup.Summarize(entries)
+	o.bundles, o.repositories = rollup.Summarize(entries), ready
 	return nil
 }
 
