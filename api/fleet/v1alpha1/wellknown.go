@@ -82,6 +82,8 @@ const (
 	LabelRepoName = "fleet.cattle.io/repo-name"
 	// LabelCommit on a Bundle and its BundleDeployments is the commit that it came from.
 	LabelCommit = "fleet.cattle.io/commit"
+	// LabelCreatedByDisplayName on a GitRepo, and on a Bundle of it, is who made it, as Rancher's dashboard shows it. No member is told.
+	LabelCreatedByDisplayName = "fleet.cattle.io/created-by-display-name"
 	// FinalizerBundle on a Bundle lets the hub take its BundleDeployments away first.
 	FinalizerBundle = "fleet.cattle.io/bundle-finalizer"
 	// FinalizerBundleDeployment is upstream's on BundleDeployments. Muster's hub does not set it, and removes it where it stands.

@@ -48,6 +48,7 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 		d.Labels[key] = value
 	}
 	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // the author's
+	delete(d.Labels, fleet.LabelCreatedByDisplayName)
 	maps.Copy(d.Labels, delivery.EpochLabels(membership.Epoch(cluster)))
 	d.Spec.Paused = bundle.Spec.Paused || cluster.Spec.Paused
 	d.Spec.DependsOn = bundle.Spec.DependsOn

@@ -166,7 +166,7 @@ func TestTemplatesInValues(t *testing.T) {
 
 func TestADeploymentCarriesLabelsAndHidesValues(t *testing.T) {
 	b := bundleOfSpec(t, `{paused: false, dependsOn: [{name: first}], correctDrift: {enabled: true}, helm: {chart: c, values: {a: 1}}, targets: [{clusterName: c1}]}`)
-	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged"}
+	b.Labels = map[string]string{"team": "x", fleet.LabelCluster: "forged", fleet.LabelCreatedByDisplayName: "Ann"}
 	options, err := optionsFor(presentRules, b, []int{0}, clusterOne)
 	if err != nil {
 		t.Fatal(err)
