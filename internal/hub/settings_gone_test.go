@@ -65,6 +65,9 @@ func TestAHubThatStartsWithoutSettingsDoesNothingThatDependsOnThem(t *testing.T)
 	if err := f.get(&fleet.Bundle{}, f.workspace, native.bundleName()); !apierrors.IsNotFound(err) {
 		t.Errorf("the agent has a Bundle: %v", err)
 	}
+	if said := condition(native.name, fleet.ConditionAgentUpToDate); said.Reason != "SwitchedOff" {
+		t.Errorf("the hub manages the agent: %+v", said)
+	}
 	was := kube.FindCondition(imported.Status.Conditions, fleet.ConditionImported)
 	if is := condition("my-cluster", fleet.ConditionImported); *is != *was || i.visits.Load() != visits {
 		t.Errorf("the cluster was asked %d times, and the import is %+v", i.visits.Load()-visits, is)
