@@ -38,6 +38,8 @@ type joiner struct {
 	// moves says that a cluster which is a member elsewhere may be taken from there: as the Cluster moved, if that is said. former is what it was a member as.
 	moves         bool
 	moved, former string
+	// leavesHub reports whether the cluster is a member of another hub.
+	leavesHub bool
 
 	progress progress
 	// joined is when the member was first seen to have joined.
@@ -81,14 +83,17 @@ func newMove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Long: `move registers the cluster of the context anew, as join does, though it is the Cluster of another workspace or hub. Its agent goes on as that until the new hub has let
 it in, and then leaves there by itself. A NAME is that of the Cluster which it is now, and nothing is moved if it is another one. Delete
 the record that it leaves when you have seen that: muster leave. What was delivered stays on the cluster, and nobody looks after it, unless the record says before that it is
-to be removed (annotation muster/leave-policy=Delete).`,
+to be removed (annotation muster/leave-policy=Delete).
+
+A cluster with the agent of Rancher Fleet, whose hub is another one, moves by the same line: Muster's chart replaces the chart of that name, what was delivered stays, and the
+credential of the agent is kept on the cluster, so that muster migrate --from rancher-fleet --back goes back. muster migrate does the same, also with --dry-run.`,
 		Example: `  # To another workspace of the same hub.
   muster move --context edge-1 --hub-context hub --namespace retail
 
   # Only if the cluster is that one.
   muster move clusters/edge-1 --context edge-1 --hub-context hub --namespace retail
 
-  # To another hub.
+  # To another hub, also from a hub of Rancher Fleet.
   muster move --context edge-1 --hub-context new-hub`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions, // the hub that knows the name may be a third one

@@ -71,7 +71,7 @@ func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
 	if err := j.mayTake(ctx, cluster, hub, values["apiServerURL"]); err != nil {
 		return err
 	}
-	if err := j.installAgent(ctx, agentRelease, values); err != nil {
+	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
 		return err
 	}
 	err = j.followCluster(ctx, cluster, hub, token, values)
@@ -156,6 +156,7 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	case j.moves:
 		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
 			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)
+			j.leavesHub = is.server != address
 		}
 		return nil
 	case is.server != "" && is.server != address:
@@ -169,9 +170,12 @@ func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any
 	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, is.record, j.workspace())
 }
 
-func (j *joiner) installAgent(ctx context.Context, r chartRelease, values map[string]any) error {
+func (j *joiner) installAgent(ctx context.Context, cluster *checked, r chartRelease, values map[string]any) error {
 	helm, err := j.helm(r)
 	if err != nil {
+		return err
+	}
+	if err := j.beforeMove(ctx, cluster, helm); err != nil {
 		return err
 	}
 	made, err := helm.deploy(ctx, values)
@@ -184,7 +188,7 @@ func (j *joiner) installAgent(ctx context.Context, r chartRelease, values map[st
 
 // reinstallAgent installs the agent again if its release no longer has the token: the agent's own deployer, which brings the agent up to date, may have begun
 // in the same moment with the values that were there before.
-func (j *joiner) reinstallAgent(ctx context.Context, values map[string]any) error {
+func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values map[string]any) error {
 	helm, err := j.helm(agentRelease)
 	if err != nil {
 		return err
@@ -194,7 +198,7 @@ func (j *joiner) reinstallAgent(ctx context.Context, values map[string]any) erro
 		return err
 	}
 	j.progress.step("somebody has changed the release meanwhile")
-	if err := j.installAgent(ctx, agentRelease, values); err != nil {
+	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
 		return final{err}
 	}
 	return nil
@@ -214,7 +218,7 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		}
 		if request.Name == "" && time.Since(looked) > startsWithin {
 			looked = time.Now()
-			if err := j.reinstallAgent(ctx, values); err != nil {
+			if err := j.reinstallAgent(ctx, cluster, values); err != nil {
 				return false, err
 			}
 		}
@@ -243,8 +247,8 @@ func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token
 		return j.settled(view.State(record)), nil
 	})
 	if err == nil {
-		if j.former != "" {
-			j.progress.line("%s; it shows soon that the agent has left: muster leave removes it.", j.former)
+		if err := j.sayFormer(ctx, cluster); err != nil {
+			return err
 		}
 		return j.show(ctx, hub, record)
 	}
@@ -305,7 +309,7 @@ func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
 	if err != nil {
 		return err
 	}
-	if err := j.installAgent(ctx, agentRelease, values); err != nil {
+	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)

@@ -78,7 +78,7 @@ func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
 	if err := j.ensureToken(ctx, cluster, token); err != nil {
 		return err
 	}
-	if err := j.installAgent(ctx, release, values); err != nil {
+	if err := j.installAgent(ctx, cluster, release, values); err != nil {
 		return err
 	}
 	return j.followMember(ctx, cluster, hub)

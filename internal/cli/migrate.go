@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,8 @@ func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 		Short: "Change members, or a hub, over from Rancher Fleet or KubeFleet, and back",
 		Long: `migrate puts Muster's agent in the place of the one of Rancher Fleet or KubeFleet on the clusters of some contexts, one after the other, and ends at the first that does not
 come about. The member stays the same record with the same labels, and nothing that was delivered is touched. --back puts the agent of before in its place again, by the revision
-of its release. The members' hub, to which the current context or --context leads, has to be Muster's.
+of its release. The members' hub, to which the current context or --context leads, has to be Muster's. A member of a hub of Rancher Fleet elsewhere moves to it, into the
+workspace that --namespace names; its credential stays on the cluster, and --back takes it to the hub where it was.
 
 Without a context of a member it is the hub that changes over from KubeFleet: KubeFleet's hub agent is stopped, not removed, its webhooks are deleted, which would refuse every
 change without it, and the charts of Muster's hub are installed. Members stay joined meanwhile. KubeFleet records no authors of placements, overrides and envelopes,
@@ -58,7 +60,8 @@ Given again it goes on where it was; --dry-run says what there is, and what woul
   muster migrate --from kubefleet --context hub
   muster migrate --from kubefleet --context hub edge-1 edge-2
 
-  # A cluster with the agent of Rancher Fleet, and back.
+  # A cluster with the agent of Rancher Fleet, whose hub is this one or one of Rancher Fleet elsewhere, and back.
+  muster migrate --from rancher-fleet --context hub edge-1 --dry-run
   muster migrate --from rancher-fleet --context hub edge-1
   muster migrate --from rancher-fleet --context hub edge-1 --back`,
 		ValidArgsFunction: h.contexts,
@@ -83,7 +86,7 @@ func (m *migrator) validate(members []string) error {
 		return fmt.Errorf("say what is changed over from: --from %s or --from %s", fromRancherFleet, fromKubeFleet)
 	case m.from == fromRancherFleet && len(members) == 0:
 		return errors.New("say which members change over, by their contexts: muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; the hub of Rancher Fleet does not become Muster's, " +
-			"its members register with a hub of Muster's by a token: muster join")
+			"its members move to a hub of Muster's by this line")
 	case m.back && m.areGiven():
 		return errors.New("--back puts a release back as it was: leave out --set and --values, and change it by helm upgrade of its chart afterwards")
 	case m.timeout <= 0:
@@ -137,19 +140,32 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 	if err := require(ctx, append(cluster.reachable(), cluster.mayInstallAgent()...)); err != nil {
 		return err
 	}
+	id := ""
 	if !m.back {
-		if _, err := cluster.tellApart(ctx, hub); err != nil {
+		if id, err = cluster.tellApart(ctx, hub); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
+	if m.back && m.from == fromRancherFleet { // before the agent's own Secret, which changes on the way
+		if kept, err := cluster.kept(ctx); err != nil {
+			return err
+		} else if kept != nil {
+			return m.moveBack(ctx, cluster, hub, kept)
+		}
+	}
 	find := m.rancherAgent
 	if m.from == fromKubeFleet {
 		find = m.kubeFleetAgent
 	}
 	agent, err := find(ctx, cluster, hub)
-	if err != nil {
+	switch from := (*elsewhere)(nil); {
+	case errors.As(err, &from) && m.back:
+		return m.isBack(cluster, from)
+	case errors.As(err, &from):
+		return m.moveHere(ctx, cluster, hub, id, from)
+	case err != nil:
 		return err
 	}
 	change, err := m.plan(agent)
@@ -209,7 +225,7 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	last := agent.revisions[len(agent.revisions)-1]
 	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
 	if !m.back {
-		given, err := m.over(imageOf(chart, agent.revisions))
+		given, err := m.over(map[string]any{})
 		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }}, err
 	}
 	if !isOurs(last, chart) && carriedOut(last) {
@@ -228,18 +244,25 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
 }
 
-// imageOf are the values by which a chart runs its own image, where a release would go on with the one that was set for another chart of its name: Helm goes on with the
-// values of the revision that was carried out last.
-func imageOf(chart *chartv2.Chart, revisions []*helm.Release) map[string]any {
-	for _, r := range slices.Backward(revisions) {
-		if carriedOut(r) && isOurs(r, chart) {
-			return map[string]any{}
-		} else if carriedOut(r) {
-			break
-		}
+// goesOnWith are the values of a release with which Muster's chart goes on. The image of another chart is not among them, and
+// neither is that of Muster's chart where it is the default: another chart would take it for its own.
+func goesOnWith(release *helm.Release, chart *chartv2.Chart) map[string]any {
+	set := maps.Clone(release.Config)
+	image, ok := set["image"].(map[string]any)
+	if !ok {
+		return set
 	}
-	image, _ := chart.Values["image"].(map[string]any)
-	return map[string]any{"image": map[string]any{"repository": image["repository"], "tag": image["tag"]}}
+	image = maps.Clone(image)
+	defaults, _ := chart.Values["image"].(map[string]any)
+	isDefault := image["repository"] == defaults["repository"] && image["tag"] == defaults["tag"]
+	if !isOurs(release, chart) || isDefault {
+		delete(image, "repository")
+		delete(image, "tag")
+	}
+	if set["image"] = image; len(image) == 0 {
+		delete(set, "image")
+	}
+	return set
 }
 
 // replace installs Muster's chart in the place of another one of its name, with the values that were set for that.

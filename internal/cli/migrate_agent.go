@@ -57,11 +57,13 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 		return nil, fmt.Errorf("which member %s is cannot be seen: %w", cluster.role, err)
 	}
 	if is.server == "" {
-		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; muster join registers it", cluster.role, clusterAgent)
+		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; helm --kube-context %s -n %s uninstall %s, and muster join registers it",
+			cluster.role, clusterAgent, cluster.contextName(), agentRelease.namespace, agentRelease.chart)
 	}
 	record := &fleet.Cluster{}
 	if err := hub.Get(ctx, is.record, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
-		return nil, fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context", cluster.role, is.record, is.server)
+		return nil, &elsewhere{fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context, or take it here by muster move --context %s --hub-context %s",
+			cluster.role, is.record, is.server, cluster.contextName(), hub.contextName()), is}
 	} else if err != nil {
 		return nil, err
 	}
@@ -71,7 +73,11 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 		return nil, err
 	}
 	if namespace := membership.OfCluster(record).Namespace; !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
-		return nil, notItsMember(m.title(record), cluster, is.server)
+		err := notItsMember(m.title(record), cluster, is.server)
+		if is.server != hub.server { // it may be a Cluster of the same name on another hub
+			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
+		}
+		return nil, err
 	}
 	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }
 	native, err := agent.native(ctx)

@@ -13,7 +13,6 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	helmkube "helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -216,6 +215,11 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	for _, revision := range []string{"2", "3"} {
 		admin.runs("migrate --from rancher-fleet cli-theirs", "chart fleet-agent 0.1.0 is installed, revision "+revision, "\nranch/"+record.Name+" Cluster ")
 	}
+	if has, err := d.helm("fleet-agent", naming.SystemNamespace).Releases.Last("fleet-agent"); err != nil {
+		t.Error(err)
+	} else if image, set := has.(*helm.Release).Config["image"]; set {
+		t.Errorf("an upgrade by their chart would run %v", image)
+	}
 	uid := record.UID
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(record), record))
 	if up := kube.FindCondition(record.Status.Conditions, fleet.ConditionAgentUpToDate); record.UID != uid || up == nil || up.Reason != "SharedCredential" {
@@ -241,25 +245,27 @@ func TestAClusterMigratesFromRancherFleetAndBackInOneLineEach(t *testing.T) {
 	admin.runs("leave ranch/"+record.Name+" --delete", " gone")
 }
 
-func TestAChartRunsItsOwnImageUntilItsReleaseWasOnceMusters(t *testing.T) {
-	ours := &chartv2.Chart{Metadata: &chartv2.Metadata{Home: "https://ours"}, Values: map[string]any{"image": map[string]any{"repository": "muster-agent", "tag": ""}}}
-	theirs := &chartv2.Chart{Metadata: &chartv2.Metadata{Home: "https://theirs"}}
-	revision := func(of *chartv2.Chart, status common.Status) *helm.Release {
-		return &helm.Release{Chart: of, Info: &helm.Info{Status: status}}
+func TestTheImageOfOneChartIsNotLeftToTheOther(t *testing.T) {
+	image := func(repository, tag string) map[string]any {
+		return map[string]any{"repository": repository, "tag": tag}
 	}
-	own := map[string]any{"image": map[string]any{"repository": "muster-agent", "tag": ""}}
+	ours := &chartv2.Chart{Metadata: &chartv2.Metadata{Home: "https://ours"}, Values: map[string]any{"image": image("muster-agent", "")}}
+	theirs := &chartv2.Chart{Metadata: &chartv2.Metadata{Home: "https://theirs"}}
 	for name, row := range map[string]struct {
-		revisions []*helm.Release
-		want      map[string]any
+		chart     *chartv2.Chart
+		has, want map[string]any
 	}{
-		"it is the others'":                             {[]*helm.Release{revision(theirs, common.StatusDeployed)}, own},
-		"to change over failed, and is tried again":     {[]*helm.Release{revision(theirs, common.StatusDeployed), revision(ours, common.StatusFailed)}, own},
-		"it is Muster's, whose image somebody has set":  {[]*helm.Release{revision(theirs, common.StatusSuperseded), revision(ours, common.StatusDeployed)}, map[string]any{}},
-		"it went back":                                  {[]*helm.Release{revision(ours, common.StatusSuperseded), revision(theirs, common.StatusDeployed)}, own},
-		"an upgrade of Muster's failed, and is retried": {[]*helm.Release{revision(ours, common.StatusDeployed), revision(ours, common.StatusFailed)}, map[string]any{}},
+		"theirs, from a mirror":                   {theirs, map[string]any{"token": "t", "image": image("mirror/agent", "v1")}, map[string]any{"token": "t"}},
+		"theirs, with what is no image's name":    {theirs, map[string]any{"image": map[string]any{"tag": "v1", "os": "linux"}}, map[string]any{"image": map[string]any{"os": "linux"}}},
+		"theirs, with no image":                   {theirs, map[string]any{"token": "t"}, map[string]any{"token": "t"}},
+		"theirs, with no value at all":            {theirs, nil, nil},
+		"Muster's, from a mirror":                 {ours, map[string]any{"image": image("mirror/muster-agent", "v2")}, map[string]any{"image": image("mirror/muster-agent", "v2")}},
+		"Muster's, with the defaults as values":   {ours, map[string]any{"image": image("muster-agent", "")}, map[string]any{}},
+		"Muster's, with another tag of its image": {ours, map[string]any{"image": image("muster-agent", "v2")}, map[string]any{"image": image("muster-agent", "v2")}},
 	} {
-		if diff := cmp.Diff(row.want, imageOf(ours, row.revisions)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		before := fmt.Sprint(row.has)
+		if diff := cmp.Diff(row.want, goesOnWith(&helm.Release{Chart: row.chart, Config: row.has}, ours)); diff != "" || fmt.Sprint(row.has) != before {
+			t.Errorf("%s, which is now %v (-want +got):\n%s", name, row.has, diff)
 		}
 	}
 }

@@ -233,6 +233,10 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
 		upgrade.TakeOwnership, upgrade.ForceConflicts = h.takesOver, h.takesOver
+		if given, upgrade.ResetValues, err = h.cleaned(chart, given); err != nil {
+			return nil, err
+		}
+		upgrade.ResetThenReuseValues = !upgrade.ResetValues
 		made, err = upgrade.RunWithContext(ctx, h.chart, chart, given)
 	} else {
 		if last != nil && isOurs(last, chart) { // Helm installs anew what never came to be, without the values that it had
@@ -251,6 +255,19 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 		return nil, said
 	}
 	return made.(*helm.Release), nil
+}
+
+// cleaned returns the values of an upgrade and true if they hold what the release had, without the image of another chart:
+// this one replaces it, or an attempt to do so failed.
+func (h *helmOn) cleaned(chart *chartv2.Chart, given map[string]any) (map[string]any, bool, error) {
+	revisions, err := h.history()
+	if err != nil {
+		return nil, false, err
+	}
+	if goesOn := basis(revisions); h.replaces || !isOurs(goesOn, chart) {
+		return loader.MergeMaps(goesOnWith(goesOn, chart), given), true, nil
+	}
+	return given, false, nil
 }
 
 // rollBack makes the release what it was with one of its revisions. It waits for somebody else who is changing the release.

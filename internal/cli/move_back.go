@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// moveBack puts Rancher Fleet's agent in its place again, with the credential of its own hub. Each step finds out for
+// itself whether an earlier run has done it. The copy of the credential goes last.
+func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *corev1.Secret) error {
+	agent := &migratedAgent{deployment: clusterAgent}
+	if err := agent.find(cluster, agentRelease); err != nil {
+		return err
+	}
+	change, err := m.plan(agent)
+	if err != nil {
+		return fmt.Errorf("%w, and give this command again, which restores the credential", err)
+	}
+	now, err := cluster.agentSecret(ctx)
+	if err != nil {
+		return err
+	}
+	old := readRancherCredential(kept)
+	if old == nil {
+		return fmt.Errorf("secret %s/%s on %s holds no credential of Rancher Fleet's agent: upgrade release %s with Rancher Fleet's chart and the values of a new token of its hub",
+			kept.Namespace, kept.Name, cluster.role, agentRelease.chart)
+	}
+	m.progress.step("%s: it %s", cluster.role, change.says)
+	m.progress.step("it goes back to the hub at %s, as Cluster %s", old.server, old.cluster)
+	if err := m.stillAccepted(ctx, now, kept); err != nil {
+		return err
+	}
+	if m.dryRun {
+		if mustRestore(now, kept) {
+			m.progress.line("Secret %s/%s would get the credential of Secret %s back.", kept.Namespace, naming.AgentSecret, kept.Name)
+		}
+		return m.progress.err
+	}
+	if err := cluster.noteMovedTo(ctx, hub, now, kept); err != nil {
+		return err
+	}
+	if err := cluster.restore(ctx, now, kept); err != nil {
+		return err
+	}
+	agent.cluster = cluster
+	if err := change.do(ctx); err != nil {
+		return err
+	}
+	if err := cluster.awaitDeployment(ctx, &m.progress, agent.deployment.Namespace, agent.deployment.Name, "the agent"); err != nil {
+		return err
+	}
+	return m.endMoveBack(ctx, cluster, kept, old)
+}
+
+// endMoveBack deletes the copy when the agent has what the copy is for, and says what is left.
+func (m *migrator) endMoveBack(ctx context.Context, cluster *checked, kept *corev1.Secret, old *rancherCredential) error {
+	now, err := cluster.agentSecret(ctx)
+	if err != nil {
+		return err
+	}
+	if mustRestore(now, kept) { // Muster's agent has renewed its credential before it ended; the other one looks again after a minute
+		if err := cluster.restore(ctx, now, kept); err != nil {
+			return err
+		}
+	}
+	if err := kube.DeleteByUID(ctx, cluster, kept); err != nil {
+		return fmt.Errorf("deleting Secret %s/%s, which the agent does not need any more: %w", kept.Namespace, kept.Name, err)
+	}
+	m.progress.line("%s is Cluster %s of the hub at %s again.", cluster.role, old.cluster, old.server)
+	if became := movedTo(kept); became != "" {
+		m.progress.line("Cluster %s stays on this hub and becomes Lost. To remove it: muster leave %s --orphan", became, became)
+	}
+	return m.progress.err
+}
+
+// stillAccepted asks the hub of before whether it accepts the credential with which its agent will begin, in the way that
+// agent asks at its start. A hub that does not answer from here is no refusal.
+func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) error {
+	used := now
+	if mustRestore(now, kept) {
+		used = kept
+	}
+	credential := readRancherCredential(used)
+	if credential == nil {
+		return errors.New("the credential of the agent has changed in this moment" + canBeRepeated)
+	}
+	c, err := client.New(credential.config(), client.Options{Scheme: m.scheme})
+	if err == nil {
+		err = c.List(ctx, &fleet.BundleDeploymentList{}, client.InNamespace(credential.member))
+	}
+	switch {
+	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
+		return fmt.Errorf("the hub at %s does not accept the credential of Rancher Fleet's agent any more (%w): upgrade release %s with Rancher Fleet's chart and the values of a new token of that hub",
+			credential.server, err, agentRelease.chart)
+	case err != nil:
+		m.progress.step("whether the hub at %s still accepts the agent cannot be seen from here: %s", credential.server, err)
+	}
+	return m.progress.err
+}
+
+// noteMovedTo writes the name of the Cluster on Muster's hub onto the copy, before the Secret that says it changes.
+func (c *checked) noteMovedTo(ctx context.Context, hub *checked, now, kept *corev1.Secret) error {
+	if now == nil || !mustRestore(now, kept) || movedTo(kept) != "" {
+		return nil
+	}
+	became := types.NamespacedName{Namespace: string(now.Data["clusterNamespace"]), Name: string(now.Data["clusterName"])}
+	if err := hub.Get(ctx, became, &fleet.Cluster{}); apierrors.IsNotFound(err) {
+		return nil // the hub has let it go
+	} else if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", became, err)
+	}
+	if err := patchMetadata(ctx, c, kept, "annotations", map[string]any{annotationMovedTo: became.String()}); err != nil {
+		return fmt.Errorf("writing annotation %s of Secret %s/%s on %s: %w", annotationMovedTo, kept.Namespace, kept.Name, c.role, err)
+	}
+	return nil
+}
+
+// movedTo is the Cluster that a member became on Muster's hub; empty if the copy does not say so.
+func movedTo(kept *corev1.Secret) string {
+	if became := kept.Annotations[annotationMovedTo]; strings.Contains(became, "/") {
+		return became
+	}
+	return ""
+}
+
+// restore gives the agent the credential of the copy. Nothing of Muster's stays in the Secret.
+func (c *checked) restore(ctx context.Context, now, kept *corev1.Secret) (err error) {
+	switch {
+	case !mustRestore(now, kept):
+		return nil
+	case now == nil:
+		err = c.Create(ctx, &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: kept.Data,
+			ObjectMeta: metav1.ObjectMeta{Namespace: kept.Namespace, Name: naming.AgentSecret}})
+	default:
+		now.Data = maps.Clone(kept.Data)
+		err = c.Update(ctx, now)
+	}
+	if err != nil {
+		return fmt.Errorf("restoring the credential of Rancher Fleet's agent in Secret %s/%s on %s: %w"+canBeRepeated, kept.Namespace, naming.AgentSecret, c.role, err)
+	}
+	return nil
+}
