@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // as Rancher Fleet does
 	"fmt"
 	"net/http"
 	"os"
@@ -324,4 +325,28 @@ func (f fixture) updating(members []managed) managed {
 		return fmt.Errorf("none is: %s", strings.Join(said, "\n"))
 	})
 	return found
+}
+
+// TestTheBundleOfRancherFleetsAgentIsTakenOver begins with a Bundle that only claims to be of Rancher Fleet's hub.
+func TestTheBundleOfRancherFleetsAgentIsTakenOver(t *testing.T) {
+	f := newFixture(t)
+	theirs := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "fleet-agent-" + naming.Cluster("in-place")}}
+	set := "fleet-manage-agent/v1, Kind=Namespace" + f.workspace
+	theirs.Labels = map[string]string{"objectset.rio.cattle.io/hash": fmt.Sprintf("%x", sha1.Sum([]byte("another"+set)))} //nolint:gosec // as Rancher Fleet does
+	theirs.Annotations = map[string]string{"objectset.rio.cattle.io/id": "fleet-manage-agent", "objectset.rio.cattle.io/owner-gvk": "/v1, Kind=Namespace",
+		"objectset.rio.cattle.io/owner-name": f.workspace}
+	theirs.Spec.Resources = []fleet.BundleResource{{Name: "agent.yaml", Content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: agent}}"}}
+	f.check(f.Create(context.Background(), theirs))
+	m := f.managed("in-place")
+	m.says(m.name, "NameTaken", theirs.Name)
+	f.change(theirs, func() {
+		theirs.Labels["objectset.rio.cattle.io/hash"] = fmt.Sprintf("%x", sha1.Sum([]byte(set))) //nolint:gosec // as Rancher Fleet does
+	})
+	ready(t, f.Client, m.sent(""))
+	m.says(m.name, "UpToDate")
+	var bundle fleet.Bundle
+	f.check(f.get(&bundle, f.workspace, theirs.Name))
+	if owner := metav1.GetControllerOf(&bundle); bundle.UID != theirs.UID || owner == nil || owner.Name != m.name || !bundle.Spec.Helm.TakeOwnership {
+		t.Errorf("it is %s, of %+v, with %+v", bundle.UID, owner, bundle.Spec.BundleDeploymentOptions)
+	}
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,11 +41,26 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 	}
 }
 
+// checkRoles returns an error that names every ClusterRole in the way of the hub's own. It runs before the hub writes anything.
+func checkRoles(ctx context.Context, reader client.Reader) error {
+	there, err := membership.FindRoles(ctx, reader)
+	if err != nil || len(there.Foreign) == 0 {
+		return err
+	}
+	return fmt.Errorf("ClusterRoles exist that the hub did not create, without which no agent gets its rights (%s): if you do not need them, kubectl delete clusterrole %s",
+		strings.Join(there.Foreign, ", "), strings.Join(there.Foreign, " "))
+}
+
 func makeOwn(ctx context.Context, c client.Client, systemNamespace string) error {
 	roles, err := membership.ClusterRoles()
 	if err != nil {
 		return err
 	}
+	there, err := membership.FindRoles(ctx, c)
+	if err != nil {
+		return err
+	}
+	there.TakeOver(roles)
 	if err := kube.Ensure(ctx, c, roles...); err != nil {
 		return err
 	}

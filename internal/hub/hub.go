@@ -116,6 +116,9 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	if err := requireCRDs(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
+	if err := checkRoles(ctx, mgr.GetAPIReader()); err != nil {
+		return err
+	}
 	err = setUp(ctx, mgr, options, server, kinds)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the hub was asked to stop while it started

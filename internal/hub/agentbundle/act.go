@@ -47,9 +47,13 @@ func (c *Controller) write(ctx context.Context, o observed) (err error) {
 	return nil
 }
 
-// remove deletes the Bundle; the agent leaves the release to whoever looks after it then.
+// remove deletes the Bundle; the agent leaves the release to whoever looks after it then. The Bundle that the hub of Rancher
+// Fleet made goes once Muster's agent acts, which would put the other agent in its own place by it.
 func (c *Controller) remove(ctx context.Context, o observed) error {
-	if o.bundle == nil || o.bundle.DeletionTimestamp != nil || !metav1.IsControlledBy(o.bundle, o.cluster) {
+	if o.bundle == nil || o.bundle.DeletionTimestamp != nil {
+		return nil
+	}
+	if replaces := o.ranchers && o.unmanaged == SharedCredential; !replaces && !metav1.IsControlledBy(o.bundle, o.cluster) {
 		return nil
 	}
 	return kube.DeleteByUID(ctx, c.Client, o.bundle)

@@ -10,10 +10,12 @@ package agentbundle
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,6 +62,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("agentbundle").
 		For(&fleet.Cluster{}).
 		Owns(&fleet.Bundle{}).
+		Watches(&fleet.Bundle{}, handler.EnqueueRequestsFromMapFunc(ofName)).
 		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment)).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, ofRecord).
 		WatchesMetadata(&corev1.ServiceAccount{}, ofRecord).
@@ -74,6 +77,16 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		})).
 		WithOptions(controller.Workers(workers)).
 		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+// ofName wakes the Cluster whose agent would have a Bundle of the name of one that nobody owns: somebody may have deleted it.
+// The name of a long Cluster is cut, and its Cluster wakes later.
+func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
+	cluster, is := strings.CutPrefix(bundle.GetName(), bundlePrefix+"-")
+	if !is || metav1.GetControllerOf(bundle) != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: bundle.GetNamespace(), Name: cluster}}}
 }
 
 // Reconcile sends the agent of a Cluster its desired version if it is admitted, and shows where it stands.

@@ -40,8 +40,11 @@ const (
 	digits = 20
 )
 
+// bundlePrefix begins the names of the Bundles of agents.
+const bundlePrefix = "fleet-agent"
+
 // BundleName is the name of the Bundle of a Cluster's agent.
-func BundleName(cluster string) string { return naming.SafeConcat("fleet-agent", cluster) }
+func BundleName(cluster string) string { return naming.SafeConcat(bundlePrefix, cluster) }
 
 // NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops them: those that the hub writes have none.
 func NoteResources(bundle *fleet.Bundle) {

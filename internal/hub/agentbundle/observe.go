@@ -27,7 +27,12 @@ type observed struct {
 	identified time.Time
 	// bundle is as the cache has it; nil if there is none. desiredBundle is what it should be; nil if the hub does not manage the agent.
 	bundle, desiredBundle *fleet.Bundle
+	// ranchers reports that the hub of Rancher Fleet, in whose place this hub is, made the Bundle for its own agent.
+	ranchers bool
 }
+
+// rancherAgents is the set in which the hub of Rancher Fleet applies the Bundles of the agents of a workspace.
+const rancherAgents = "fleet-manage-agent"
 
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	o := observed{cluster: cluster}
@@ -48,7 +53,9 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	if o.unmanaged, err = c.unmanaged(ctx, cluster, account, &report); err != nil {
 		return o, err
 	}
-	if o.unmanaged == "" && o.bundle != nil && !metav1.IsControlledBy(o.bundle, cluster) {
+	o.ranchers = o.bundle != nil && !metav1.IsControlledBy(o.bundle, cluster) &&
+		kube.ObjectSetOf(o.bundle) == kube.ObjectSet{ID: rancherAgents, Owner: cluster.Namespace}
+	if o.unmanaged == "" && o.bundle != nil && !metav1.IsControlledBy(o.bundle, cluster) && !o.ranchers {
 		o.unmanaged = NameTaken
 	}
 	if o.unmanaged != "" {

@@ -1,0 +1,37 @@
+package kube
+
+import (
+	"crypto/sha1" //nolint:gosec // as Rancher Fleet does
+	"encoding/hex"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Rancher Fleet's hub marks what it applies for an owner as a set: annotations name the set and its owner, and a label has
+// the digest of the annotations.
+const (
+	labelSetHash           = "objectset.rio.cattle.io/hash"
+	annotationSetID        = "objectset.rio.cattle.io/id"
+	annotationSetOwnerKind = "objectset.rio.cattle.io/owner-gvk"
+	annotationSetOwner     = "objectset.rio.cattle.io/owner-name"
+	annotationSetOwnerIn   = "objectset.rio.cattle.io/owner-namespace"
+)
+
+// ObjectSet is a set of objects that Rancher Fleet's hub applied for one owner.
+type ObjectSet struct {
+	// ID names the set.
+	ID string
+	// Owner is the name of the owner; empty if the hub itself owns the set.
+	Owner string
+}
+
+// ObjectSetOf returns the set that an object belongs to; none unless the label confirms what the annotations say.
+func ObjectSetOf(o client.Object) ObjectSet {
+	says := o.GetAnnotations()
+	id := says[annotationSetID]
+	sum := sha1.Sum([]byte(id + says[annotationSetOwnerKind] + says[annotationSetOwner] + says[annotationSetOwnerIn])) //nolint:gosec // no secret
+	if id == "" || o.GetLabels()[labelSetHash] != hex.EncodeToString(sum[:]) {
+		return ObjectSet{}
+	}
+	return ObjectSet{ID: id, Owner: says[annotationSetOwner]}
+}
