@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/api/crds"
+	"github.com/muster-fleet/muster/internal/hub/membership"
 )
 
 // definitionsFit checks that the definitions of the hub's kinds can be installed over those that the cluster has. The
@@ -38,6 +39,23 @@ func (c *checked) definitionsFit() check {
 			return "", fmt.Errorf("definitions on %s keep Muster's from being installed; nothing is changed:\n%s", c.role, strings.Join(hindrances, "\n"))
 		}
 		return "the definitions can be installed", nil
+	}}
+}
+
+// rolesFit checks that the hub can create the ClusterRoles of agents, as the hub itself checks when it starts.
+func (c *checked) rolesFit() check {
+	return check{"roles", false, func(ctx context.Context) (string, error) {
+		there, err := membership.FindRoles(ctx, c)
+		switch {
+		case apierrors.IsForbidden(err):
+			return "", notAsked{err}
+		case err != nil:
+			return "", err
+		case len(there.Foreign) > 0:
+			return "", fmt.Errorf("ClusterRoles on %s have names of Muster's, and neither Muster nor Rancher Fleet created them; nothing is changed. If you do not need them:\n  kubectl --context %s delete clusterrole %s",
+				c.role, c.contextName(), strings.Join(there.Foreign, " "))
+		}
+		return "the roles of agents can be created", nil
 	}}
 }
 

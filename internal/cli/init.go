@@ -25,8 +25,8 @@ type initializer struct {
 	hubURL        string
 	dryRun, print bool
 	timeout       time.Duration
-	// takesOver says that what the charts make may be there already, as the objects of another hub.
-	takesOver bool
+	// takesOver says that what the charts make may be there already, as the objects of another hub, replaces that so may its releases.
+	takesOver, replaces bool
 }
 
 func newInit(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -96,21 +96,31 @@ func (i *initializer) run(ctx context.Context) error {
 func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
 	err := require(ctx, append(cluster.reachable(), cluster.may("install the hub",
 		right{"create", "", "namespaces", ""}, right{"create", "", "secrets", naming.SystemNamespace}, right{"create", "apiextensions.k8s.io", "customresourcedefinitions", ""},
-		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""}),
-		cluster.definitionsFit()))
+		right{"create", "rbac.authorization.k8s.io", "clusterrolebindings", ""}, right{"escalate", "rbac.authorization.k8s.io", "clusterroles", ""})))
 	if err != nil {
 		return err
 	}
-	for _, r := range hubCharts() {
-		helm, err := i.helm(r)
-		if err != nil {
-			return err
-		}
-		if _, _, err := helm.plan(); err != nil {
-			return err
-		}
+	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit()} { // all of them, so that a user hears of all at once
+		err = errors.Join(err, require(ctx, []check{c}))
 	}
-	return nil
+	return err
+}
+
+// releasesFit checks that the releases of the hub are of this project's charts.
+func (i *initializer) releasesFit() check {
+	return check{"releases", false, func(context.Context) (string, error) {
+		for _, r := range hubCharts() {
+			helm, err := i.helm(r)
+			if err != nil {
+				return "", err
+			}
+			helm.replaces = i.replaces
+			if _, _, err := helm.plan(); err != nil {
+				return "", err // the other one is of the same software
+			}
+		}
+		return "the releases can be installed", nil
+	}}
 }
 
 // install installs one of the charts of the hub, or says what it would do.
@@ -119,11 +129,11 @@ func (i *initializer) install(ctx context.Context, p *progress, cluster *checked
 	if err != nil {
 		return err
 	}
+	helm.takesOver, helm.replaces = i.takesOver, i.replaces
 	given, err := i.valuesOf(cluster, helm)
 	if err != nil {
 		return err
 	}
-	helm.takesOver = i.takesOver
 	if i.dryRun {
 		chart, does, err := helm.plan()
 		if err != nil {

@@ -36,8 +36,10 @@ type migrator struct {
 	chartValues
 	from                  string
 	back, dryRun, authors bool
-	timeout               time.Duration
-	progress              progress
+	// removeLeftovers removes what Rancher Fleet has left of an agent, instead of listing it.
+	removeLeftovers bool
+	timeout         time.Duration
+	progress        progress
 }
 
 func newMigrate(streams genericiooptions.IOStreams, h *access) *cobra.Command {
@@ -50,7 +52,7 @@ come about. The member stays the same record with the same labels, and nothing t
 of its release. The members' hub, to which the current context or --context leads, has to be Muster's. A member of a hub of Rancher Fleet elsewhere moves to it, into the
 workspace that --namespace names; its credential stays on the cluster, and --back takes it to the hub where it was.
 
-Without a context of a member it is the hub that changes over from KubeFleet: KubeFleet's hub agent is stopped, not removed, its webhooks are deleted, which would refuse every
+Without a context of a member it is the hub that changes over. From Rancher Fleet: its Deployments are stopped, and Muster's charts replace its own in its releases. From KubeFleet: KubeFleet's hub agent is stopped, not removed, its webhooks are deleted, which would refuse every
 change without it, and the charts of Muster's hub are installed. Members stay joined meanwhile. KubeFleet records no authors of placements, overrides and envelopes,
 with whose rights these act on Muster's hub: you become the author of those that have none, unless you give --authors=false.
 
@@ -60,10 +62,17 @@ Given again it goes on where it was; --dry-run says what there is, and what woul
   muster migrate --from kubefleet --context hub
   muster migrate --from kubefleet --context hub edge-1 edge-2
 
+  # The hub of Rancher Fleet, in its place.
+  muster migrate --from rancher-fleet --context hub --dry-run
+  muster migrate --from rancher-fleet --context hub
+
   # A cluster with the agent of Rancher Fleet, whose hub is this one or one of Rancher Fleet elsewhere, and back.
   muster migrate --from rancher-fleet --context hub edge-1 --dry-run
   muster migrate --from rancher-fleet --context hub edge-1
-  muster migrate --from rancher-fleet --context hub edge-1 --back`,
+  muster migrate --from rancher-fleet --context hub edge-1 --back
+
+  # What Rancher Fleet has left of its agent is removed, too.
+  muster migrate --from rancher-fleet --context hub edge-1 --remove-leftovers`,
 		ValidArgsFunction: h.contexts,
 		RunE: func(command *cobra.Command, args []string) error {
 			return interruptible(command.Context(), m.run(command.Context(), args))
@@ -75,20 +84,20 @@ Given again it goes on where it was; --dry-run says what there is, and what woul
 	flags.BoolVar(&m.back, "back", false, "put what was there before in its place again")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "only say what there is, and what would be done")
 	flags.BoolVar(&m.authors, "authors", true, "become the author of the placements, overrides and envelopes of KubeFleet's hub, which have none")
+	flags.BoolVar(&m.removeLeftovers, "remove-leftovers", false, "remove the accounts and rights that Rancher Fleet has left of the agents of these members")
 	flags.DurationVar(&m.timeout, "timeout", 5*time.Minute, "how long to wait for each agent, or for the hub")
 	complete(command, "from", cobra.FixedCompletions([]cobra.Completion{fromRancherFleet, fromKubeFleet}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
-func (m *migrator) validate(members []string) error {
+func (m *migrator) validate() error {
 	switch {
 	case m.from != fromRancherFleet && m.from != fromKubeFleet:
 		return fmt.Errorf("say what is changed over from: --from %s or --from %s", fromRancherFleet, fromKubeFleet)
-	case m.from == fromRancherFleet && len(members) == 0:
-		return errors.New("say which members change over, by their contexts: muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; the hub of Rancher Fleet does not become Muster's, " +
-			"its members move to a hub of Muster's by this line")
 	case m.back && m.areGiven():
 		return errors.New("--back puts a release back as it was: leave out --set and --values, and change it by helm upgrade of its chart afterwards")
+	case m.removeLeftovers && (m.back || m.from != fromRancherFleet):
+		return errors.New("--remove-leftovers removes what Rancher Fleet has left of its agents: give it with --from rancher-fleet, without --back")
 	case m.timeout <= 0:
 		return errors.New("--timeout is more than 0: what has not come about is not changed over")
 	}
@@ -96,7 +105,7 @@ func (m *migrator) validate(members []string) error {
 }
 
 func (m *migrator) run(ctx context.Context, members []string) error {
-	if err := m.validate(members); err != nil {
+	if err := m.validate(); err != nil {
 		return err
 	}
 	m.progress = newProgress(m.Out)
@@ -117,7 +126,10 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 	if err := require(ctx, checks); err != nil {
 		return err
 	}
-	if len(members) == 0 {
+	switch {
+	case len(members) == 0 && m.from == fromRancherFleet:
+		return m.migrateRancherHub(ctx, hub)
+	case len(members) == 0:
 		return m.migrateHub(ctx, hub)
 	}
 	for i, name := range members {
@@ -174,7 +186,7 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 	}
 	m.progress.step("%s: %s %s", cluster.role, m.title(agent.record), change.says)
 	if m.dryRun {
-		return m.progress.err
+		return m.leftovers(ctx, hub, agent)
 	}
 	if err := change.do(ctx); err != nil {
 		return err
@@ -186,7 +198,10 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 		return err
 	}
 	j := &joiner{IOStreams: m.IOStreams, access: m.access}
-	return j.show(ctx, hub, agent.record)
+	if err := j.show(ctx, hub, agent.record); err != nil {
+		return err
+	}
+	return m.leftovers(ctx, hub, agent)
 }
 
 // untilItActs waits until the hub takes the agent that is there now for the one of the member.
@@ -214,6 +229,8 @@ func (m *migrator) untilItActs(ctx context.Context, hub *checked, agent *migrate
 type migration struct {
 	says string
 	do   func(context.Context) error
+	// to is the revision of another chart to which the release goes back; 0 if there is nothing to do.
+	to int
 }
 
 // plan says what the release of an agent is, and how it is changed to what it should be.
@@ -226,10 +243,10 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 	has := fmt.Sprintf("has release %s/%s, revision %d, of %s %s", agent.helm.namespace, agent.helm.chart, last.Version, whose(last, chart), last.Chart.Metadata.Version)
 	if !m.back {
 		given, err := m.over(map[string]any{})
-		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }}, err
+		return migration{fmt.Sprintf("%s, which becomes Muster's %s", has, chart.Metadata.Version), func(ctx context.Context) error { return m.replace(ctx, agent, given) }, 0}, err
 	}
 	if !isOurs(last, chart) && carriedOut(last) {
-		return migration{has + " already", func(context.Context) error { return nil }}, nil
+		return migration{has + " already", func(context.Context) error { return nil }, 0}, nil
 	}
 	if agent.stays != "" {
 		return migration{}, errors.New(agent.stays)
@@ -238,29 +255,31 @@ func (m *migrator) plan(agent *migratedAgent) (migration, error) {
 		if carriedOut(r) && !isOurs(r, chart) {
 			return migration{fmt.Sprintf("%s, which becomes again what it was with revision %d, %s %s", has, r.Version, whose(r, chart), r.Chart.Metadata.Version), func(ctx context.Context) error {
 				return m.putBack(ctx, agent, r.Version)
-			}}, nil
+			}, r.Version}, nil
 		}
 	}
 	return migration{}, fmt.Errorf("release %s/%s keeps no revision of another chart: upgrade it to that with helm, as docs/migration.md says", agent.helm.namespace, agent.helm.chart)
 }
 
-// goesOnWith are the values of a release with which Muster's chart goes on. The image of another chart is not among them, and
-// neither is that of Muster's chart where it is the default: another chart would take it for its own.
+// goesOnWith are the values of a release with which Muster's chart goes on. The images of another chart are not among them, and
+// neither are those of Muster's chart where they are the defaults: another chart would take them for its own.
 func goesOnWith(release *helm.Release, chart *chartv2.Chart) map[string]any {
 	set := maps.Clone(release.Config)
-	image, ok := set["image"].(map[string]any)
-	if !ok {
-		return set
-	}
-	image = maps.Clone(image)
-	defaults, _ := chart.Values["image"].(map[string]any)
-	isDefault := image["repository"] == defaults["repository"] && image["tag"] == defaults["tag"]
-	if !isOurs(release, chart) || isDefault {
-		delete(image, "repository")
-		delete(image, "tag")
-	}
-	if set["image"] = image; len(image) == 0 {
-		delete(set, "image")
+	for _, key := range []string{"image", "agentImage"} {
+		image, ok := set[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		image = maps.Clone(image)
+		defaults, _ := chart.Values[key].(map[string]any)
+		isDefault := image["repository"] == defaults["repository"] && image["tag"] == defaults["tag"]
+		if !isOurs(release, chart) || isDefault {
+			delete(image, "repository")
+			delete(image, "tag")
+		}
+		if set[key] = image; len(image) == 0 {
+			delete(set, key)
+		}
 	}
 	return set
 }

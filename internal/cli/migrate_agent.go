@@ -44,6 +44,8 @@ type migratedAgent struct {
 	prepare func(ctx context.Context) error
 	// stays is why the agent of before could not go on, if so.
 	stays string
+	// account is the user that the hub takes the agent for.
+	account string
 }
 
 // rancherAgent is the agent of a Cluster.
@@ -79,6 +81,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 		}
 		return nil, err
 	}
+	agent.account = user
 	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }
 	native, err := agent.native(ctx)
 	if err != nil {

@@ -153,14 +153,14 @@ func (h *helmOn) checkOwn(last *helm.Release, chart *chartv2.Chart) error {
 		last.Chart.Metadata.Home, last.Chart.Metadata.Version, does)
 }
 
-// values are those with which deploy goes on; none if there is no release of this project's chart.
+// values are those with which deploy goes on; none if there is no release of this project's chart, or of one that it replaces.
 func (h *helmOn) values() (map[string]any, error) {
 	revisions, err := h.history()
 	if err != nil || len(revisions) == 0 {
 		return nil, err
 	}
 	chart, err := h.load()
-	if goesOn := basis(revisions); err == nil && isOurs(goesOn, chart) {
+	if goesOn := basis(revisions); err == nil && (h.replaces || isOurs(goesOn, chart)) {
 		return goesOn.Config, nil
 	}
 	return nil, err
@@ -232,7 +232,7 @@ func (h *helmOn) apply(ctx context.Context, given map[string]any) (*helm.Release
 	if deployed {
 		upgrade := action.NewUpgrade(h.Configuration)
 		upgrade.Namespace, upgrade.ResetThenReuseValues, upgrade.WaitStrategy, upgrade.MaxHistory = h.namespace, true, kube.HookOnlyStrategy, 10
-		upgrade.TakeOwnership, upgrade.ForceConflicts = h.takesOver, h.takesOver
+		upgrade.TakeOwnership, upgrade.ForceConflicts = h.takesOver, h.takesOver && appliedByServer(last)
 		if given, upgrade.ResetValues, err = h.cleaned(chart, given); err != nil {
 			return nil, err
 		}
@@ -270,6 +270,11 @@ func (h *helmOn) cleaned(chart *chartv2.Chart, given map[string]any) (map[string
 	return given, false, nil
 }
 
+// appliedByServer reports whether Helm applies the objects of a release server-side, as it did for this revision.
+func appliedByServer(r *helm.Release) bool {
+	return r.ApplyMethod == string(helm.ApplyMethodServerSideApply)
+}
+
 // rollBack makes the release what it was with one of its revisions. It waits for somebody else who is changing the release.
 func (h *helmOn) rollBack(ctx context.Context, to int) error {
 	return whenFree(ctx, func(context.Context) error {
@@ -277,6 +282,9 @@ func (h *helmOn) rollBack(ctx context.Context, to int) error {
 			return err
 		}
 		back := action.NewRollback(h.Configuration)
+		if h.takesOver { // Helm cannot patch client-side what the newest revision does not have, and what stays on the cluster
+			back.ServerSideApply, back.ForceConflicts = "true", true
+		}
 		back.Version, back.WaitStrategy, back.Timeout = to, kube.HookOnlyStrategy, abandoned
 		if err := back.Run(h.chart); err != nil {
 			return fmt.Errorf("rolling release %s in namespace %s back to revision %d: %w", h.chart, h.namespace, to, err)

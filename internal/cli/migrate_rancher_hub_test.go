@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"crypto/sha1" //nolint:gosec // as Rancher Fleet does
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/api/crds"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+// inSet marks an object as Rancher Fleet's hub does what it applies for an owner.
+func inSet(o client.Object, set, ownerKind, owner, in string) {
+	labels, annotations := map[string]string{}, map[string]string{}
+	for key, value := range o.GetLabels() {
+		labels[key] = value
+	}
+	for key, value := range o.GetAnnotations() {
+		annotations[key] = value
+	}
+	labels["objectset.rio.cattle.io/hash"] = fmt.Sprintf("%x", sha1.Sum([]byte(set+ownerKind+owner+in))) //nolint:gosec // as Rancher Fleet does
+	annotations["objectset.rio.cattle.io/id"], annotations["objectset.rio.cattle.io/owner-gvk"] = set, ownerKind
+	annotations["objectset.rio.cattle.io/owner-name"], annotations["objectset.rio.cattle.io/owner-namespace"] = owner, in
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+}
+
+// rancherCRDs is the chart of Rancher Fleet's definitions, of which one is of a kind that Muster does not have.
+func rancherCRDs(t *testing.T) map[string]string {
+	t.Helper()
+	chart := map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet-crd\nversion: 0.16.1\n"}
+	files, err := crds.FS.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := crds.FS.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(file.Name(), "fleet.cattle.io_") {
+			chart["templates/"+file.Name()] = strings.ReplaceAll(strings.ReplaceAll(string(text), "{{", `{{ "{{" }}`), "helm.sh/resource-policy: keep", "a: b")
+		}
+	}
+	chart["templates/other.yaml"] = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: others.fleet.cattle.io}
+spec:
+  group: fleet.cattle.io
+  names: {kind: Other, listKind: OtherList, plural: others, singular: other}
+  scope: Namespaced
+  versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+	return chart
+}
+
+// TestAHubOfRancherFleetMigratesInItsPlaceAndBack plays what Rancher Fleet's hub leaves; its Deployments do nothing.
+func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
+	t.Parallel()
+	hub := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...)
+	admin, h, ctx := contexts(t, hub), their{t, hub, hub.Client(t)}, t.Context()
+	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
+	h.installBy(false, rancherCRDs(t), naming.SystemNamespace, nil)
+	h.installBy(false, map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n", "values.yaml": "image: {repository: rancher/fleet, tag: v0.16.1}\n",
+		"templates/hub.yaml":    deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+		"templates/gitjob.yaml": deploymentOf("gitjob", naming.SystemNamespace, "app: gitjob", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
+	}, naming.SystemNamespace, map[string]any{"apiServerURL": "https://hub.example.com", "image": map[string]any{"repository": "mirror/rancher/fleet"},
+		"agentImage": map[string]any{"repository": "mirror/rancher/fleet-agent"}})
+	roles := []*rbacv1.ClusterRole{}
+	for _, name := range []string{"fleet-bundle-deployment", "fleet-content"} {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		h.check(h.Create(ctx, role))
+		roles = append(roles, role)
+	}
+	cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-1"}, Spec: fleet.ClusterSpec{ClientID: "c-1"}}
+	testkube.Eventually(t, "the kinds are served", func() error { return h.Create(ctx, cluster) })
+	uid, gitjob := cluster.UID, types.NamespacedName{Namespace: naming.SystemNamespace, Name: "gitjob"}
+	definition := func(of string) *metav1.PartialObjectMetadata {
+		t.Helper()
+		found := kube.Metadata(definitions)
+		h.check(h.Get(ctx, client.ObjectKey{Name: of + ".fleet.cattle.io"}, found))
+		return found
+	}
+	clusters := definition("clusters").UID
+
+	for _, args := range []string{"migrate --from rancher-fleet --dry-run", "migrate --from rancher-fleet"} {
+		admin.refused(args, "neither Muster nor Rancher Fleet created them; nothing is changed", "delete clusterrole fleet-bundle-deployment fleet-content")
+		h.replicas(musterHub, 1)
+	}
+	for _, role := range roles {
+		inSet(role, "fleet-bootstrap-data", "", "", "")
+		h.check(h.Update(ctx, role))
+	}
+	admin.runs("migrate --from rancher-fleet --dry-run", "Rancher Fleet's hub is release cattle-fleet-system/fleet-crd and cattle-fleet-system/fleet", "ClusterRole fleet-content is Rancher Fleet's, and is taken over",
+		"Deployment cattle-fleet-system/gitjob would be scaled to 0.", "would upgrade revision 1, of 0.16.1, to chart fleet 0.1.0")
+	h.replicas(musterHub, 1)
+	admin.runs("migrate --from rancher-fleet", "Deployment cattle-fleet-system/fleet-controller is stopped", "Deployment cattle-fleet-system/gitjob is stopped", "The hub is up.", "The members stay registered")
+	if err := h.Get(ctx, gitjob, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the rest of Rancher Fleet's hub: %v", err)
+	}
+	h.check(h.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	if definition("clusters").UID != clusters || definition("others").UID == "" || cluster.UID != uid {
+		t.Error("what was there is made anew")
+	}
+	for _, role := range roles {
+		testkube.Eventually(t, "the hub has taken over "+role.Name, func() error {
+			if err := h.Get(ctx, client.ObjectKeyFromObject(role), role); err != nil {
+				return err
+			}
+			if role.Labels[fleet.LabelManaged] != "true" || len(role.Rules) == 0 || role.Annotations["objectset.rio.cattle.io/id"] == "" {
+				return fmt.Errorf("it is %+v", role)
+			}
+			return nil
+		})
+	}
+	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
+
+	agents := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-1", Labels: map[string]string{fleet.LabelAgent: "a.b"}}}
+	h.check(h.Create(ctx, agents))
+	admin.runs("migrate --from rancher-fleet --back --dry-run", "which becomes again what it was with revision 1")
+	admin.runs("migrate --from rancher-fleet --back", "Bundle default/fleet-agent-c-1 of an agent is deleted", "Deployment cattle-fleet-system/fleet-controller is stopped", "Rancher Fleet's hub runs")
+	theirs := &appsv1.Deployment{}
+	h.check(h.Get(ctx, gitjob, theirs))
+	h.check(h.Get(ctx, musterHub, theirs))
+	if image := theirs.Spec.Template.Spec.Containers[0].Image; image != "mirror/rancher/fleet:v0.16.1" {
+		t.Errorf("the hub runs %s", image)
+	}
+	h.check(h.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	if definition("clusters").UID != clusters || cluster.UID != uid {
+		t.Error("what was there is made anew on the way back")
+	}
+	admin.runs("migrate --from rancher-fleet --back", "already", "Rancher Fleet's hub runs")
+}
