@@ -249,9 +249,14 @@ func (c *checked) installedFor(ctx context.Context) (is installedAgent, err erro
 	if err != nil {
 		return is, client.IgnoreNotFound(err)
 	}
+	return installed(secret), nil
+}
+
+// installed reads the Secret of an agent.
+func installed(secret *corev1.Secret) (is installedAgent) {
 	config, err := clientcmd.Load(secret.Data["kubeconfig"])
 	if err != nil {
-		return is, nil //nolint:nilerr // an agent that cannot read it joins anew
+		return is // an agent that cannot read it joins anew
 	}
 	for _, of := range config.Clusters {
 		is.server = of.Server
@@ -261,5 +266,5 @@ func (c *checked) installedFor(ctx context.Context) (is installedAgent, err erro
 		is.token = cmp.Or(user.Token, is.token)
 	}
 	is.record = types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}
-	return is, nil
+	return is
 }

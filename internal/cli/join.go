@@ -38,8 +38,8 @@ type joiner struct {
 	// moves says that a cluster which is a member elsewhere may be taken from there: as the Cluster moved, if that is said. former is what it was a member as.
 	moves         bool
 	moved, former string
-	// leavesHub reports whether the cluster is a member of another hub.
-	leavesHub bool
+	// leavesHub reports whether the cluster is a member of another hub, inPlace of the one that was in the place of this one.
+	leavesHub, inPlace bool
 
 	progress progress
 	// joined is when the member was first seen to have joined.

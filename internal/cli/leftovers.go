@@ -57,6 +57,13 @@ func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedA
 		return err
 	}
 	found = append(found, onMember...)
+	if kept, err := agent.cluster.kept(ctx); err != nil {
+		return err
+	} else if kept != nil { // without the account there is no way back
+		object := kube.CoreMetadata("Secret")
+		object.ObjectMeta = kept.ObjectMeta
+		found = append(found, leftover{agent.cluster, object})
+	}
 	switch {
 	case len(found) == 0:
 		return nil

@@ -65,7 +65,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	record := &fleet.Cluster{}
 	if err := hub.Get(ctx, is.record, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
 		return nil, &elsewhere{fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context, or take it here by muster move --context %s --hub-context %s",
-			cluster.role, is.record, is.server, cluster.contextName(), hub.contextName()), is}
+			cluster.role, is.record, is.server, cluster.contextName(), hub.contextName()), is, nil}
 	} else if err != nil {
 		return nil, err
 	}
@@ -80,6 +80,11 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
 		}
 		return nil, err
+	}
+	if inPlace, err := hub.registeredByRancher(ctx, record, user); err != nil {
+		return nil, err
+	} else if inPlace {
+		return nil, &elsewhere{fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record)), is, record}
 	}
 	agent.account = user
 	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }

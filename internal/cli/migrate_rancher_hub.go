@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/membership"
-	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/view"
 )
@@ -188,7 +188,10 @@ func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
 			return err
 		}
 	}
-	return hub.awaitDeployment(ctx, &m.progress, musterHub.Namespace, musterHub.Name, "Rancher Fleet's hub")
+	if err := hub.awaitDeployment(ctx, &m.progress, musterHub.Namespace, musterHub.Name, "Rancher Fleet's hub"); err != nil {
+		return err
+	}
+	return hub.eachManages(ctx)
 }
 
 // noMembersOfMuster refuses to go back to a hub that does not know Muster's agents.
@@ -208,7 +211,11 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if is {
+		theirs, err := c.rancherBeats(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if is && !theirs {
 			native = append(native, view.NameOf(cluster))
 		}
 	}
@@ -220,28 +227,13 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 		len(native), some(native))
 }
 
-// deleteAgentBundles deletes the Bundles of agents that Muster's hub made, while it runs and takes its finalizers off:
-// Rancher Fleet's hub would deliver them to its own agents.
-func (m *migrator) deleteAgentBundles(ctx context.Context, hub *checked) error {
-	var names []types.NamespacedName
-	err := view.Each(ctx, hub, &fleet.BundleList{}, func(o client.Object) {
-		names = append(names, client.ObjectKeyFromObject(o))
-	}, client.HasLabels{fleet.LabelAgent})
-	if err != nil {
-		return fmt.Errorf("looking for the Bundles of agents: %w", err)
+// rancherBeats reports whether Rancher Fleet's agent has written a heartbeat since Muster's agent renewed its Lease the last
+// time: it does so again on the way back, with an account of Rancher Fleet's hub.
+func (c *checked) rancherBeats(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
+	lease := &coordinationv1.Lease{}
+	name := types.NamespacedName{Namespace: membership.OfCluster(cluster).Namespace, Name: naming.HeartbeatLease}
+	if err := c.Get(ctx, name, lease); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Lease %s: %w", name, err)
 	}
-	for _, name := range names {
-		bundle := &fleet.Bundle{}
-		if err := hub.Get(ctx, name, bundle); client.IgnoreNotFound(err) != nil || bundle.UID == "" {
-			if err = client.IgnoreNotFound(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := kube.DeleteByUID(ctx, hub, bundle); err != nil {
-			return err
-		}
-		m.progress.step("Bundle %s of an agent is deleted", name)
-	}
-	return m.progress.err
+	return lease.Spec.RenewTime == nil || cluster.Status.Agent.LastSeen.After(lease.Spec.RenewTime.Time), nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,14 +70,14 @@ spec:
 // TestAHubOfRancherFleetMigratesInItsPlaceAndBack plays what Rancher Fleet's hub leaves; its Deployments do nothing.
 func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	t.Parallel()
-	hub := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...)
-	admin, h, ctx := contexts(t, hub), their{t, hub, hub.Client(t)}, t.Context()
+	hub, edge := withPods(t, "cli-place", append([]string{"mirror/rancher/fleet=/bin/sleep"}, theirImages...)...), withPods(t, "cli-placed", theirImages...)
+	admin, h, ctx := contexts(t, hub, edge), rancherHub{their{t, hub, hub.Client(t)}}, t.Context()
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
 	h.installBy(false, rancherCRDs(t), naming.SystemNamespace, nil)
 	h.installBy(false, map[string]string{"Chart.yaml": "apiVersion: v2\nname: fleet\nversion: 0.16.1\n", "values.yaml": "image: {repository: rancher/fleet, tag: v0.16.1}\n",
 		"templates/hub.yaml":    deploymentOf(hubDeployment, naming.SystemNamespace, "app: fleet-controller", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
 		"templates/gitjob.yaml": deploymentOf("gitjob", naming.SystemNamespace, "app: gitjob", "{{ .Values.image.repository }}:{{ .Values.image.tag }}"),
-	}, naming.SystemNamespace, map[string]any{"apiServerURL": "https://hub.example.com", "image": map[string]any{"repository": "mirror/rancher/fleet"},
+	}, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "apiServerCA": string(hub.Config.CAData), "image": map[string]any{"repository": "mirror/rancher/fleet"},
 		"agentImage": map[string]any{"repository": "mirror/rancher/fleet-agent"}})
 	roles := []*rbacv1.ClusterRole{}
 	for _, name := range []string{"fleet-bundle-deployment", "fleet-content"} {
@@ -94,6 +95,12 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		return found
 	}
 	clusters := definition("clusters").UID
+	registration := h.registers(cluster)
+	d := their{t, edge, edge.Client(t)}
+	d.install(rancherChart, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"}})
+	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
+		"kubeconfig": string(hub.Kubeconfig(t, registration.token)), "clusterNamespace": "default", "clusterName": "c-1", "deploymentNamespace": naming.MemberNamespace("default", "c-1")}}))
+	d.plays(clusterAgent, "mirror/rancher/fleet-agent", registration.beat)
 
 	for _, args := range []string{"migrate --from rancher-fleet --dry-run", "migrate --from rancher-fleet"} {
 		admin.refused(args, "neither Muster nor Rancher Fleet created them; nothing is changed", "delete clusterrole fleet-bundle-deployment fleet-content")
@@ -126,11 +133,23 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		})
 	}
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
+	admin.runs("migrate --from rancher-fleet --dry-run cli-placed", "is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
+	admin.runs("migrate --from rancher-fleet cli-placed", "\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
+		"delete serviceaccount request-1-uid", "delete secret fleet-agent-before-move")
+	admin.refused("migrate --from rancher-fleet --back", "have Muster's agent, which Rancher Fleet's hub does not know (default/c-1)")
+	bundle := types.NamespacedName{Namespace: "default", Name: "fleet-agent-c-1"}
+	testkube.Eventually(t, "the hub manages Muster's agent", func() error { return h.Get(ctx, bundle, &fleet.Bundle{}) })
+	admin.runs("migrate --from rancher-fleet --back cli-placed", "the hub takes Bundle default/fleet-agent-c-1 of Muster's agent away", "is Cluster default/c-1 of the hub at "+hub.Config.Host+" again.")
+	d.hasTheirAccount(clusterAgent)
+	testkube.Eventually(t, "Rancher Fleet's agent beats", func() error {
+		_, _, err := admin.run("migrate", "--from", "rancher-fleet", "--back", "--dry-run")
+		return err
+	})
 
-	agents := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-1", Labels: map[string]string{fleet.LabelAgent: "a.b"}}}
+	agents := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-2", Labels: map[string]string{fleet.LabelAgent: "a.b"}}}
 	h.check(h.Create(ctx, agents))
 	admin.runs("migrate --from rancher-fleet --back --dry-run", "which becomes again what it was with revision 1")
-	admin.runs("migrate --from rancher-fleet --back", "Bundle default/fleet-agent-c-1 of an agent is deleted", "Deployment cattle-fleet-system/fleet-controller is stopped", "Rancher Fleet's hub runs")
+	admin.runs("migrate --from rancher-fleet --back", "Bundle default/fleet-agent-c-2 of an agent is deleted", "Deployment cattle-fleet-system/fleet-controller is stopped", "Rancher Fleet's hub runs")
 	theirs := &appsv1.Deployment{}
 	h.check(h.Get(ctx, gitjob, theirs))
 	h.check(h.Get(ctx, musterHub, theirs))
@@ -138,6 +157,12 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 		t.Errorf("the hub runs %s", image)
 	}
 	h.check(h.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	if _, left := cluster.Labels[fleet.LabelNonManagedAgent]; left {
+		t.Error("Rancher Fleet's hub would not manage its agent")
+	}
+	if err := h.Get(ctx, bundle, &fleet.Bundle{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Bundle of Muster's agent, which Rancher Fleet's would deploy: %v", err)
+	}
 	if definition("clusters").UID != clusters || cluster.UID != uid {
 		t.Error("what was there is made anew on the way back")
 	}

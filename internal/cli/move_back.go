@@ -52,10 +52,12 @@ func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *co
 	if err := cluster.noteMovedTo(ctx, hub, now, kept); err != nil {
 		return err
 	}
+	if err := m.stopManaging(ctx, hub, old); err != nil {
+		return err
+	}
 	if err := cluster.restore(ctx, now, kept); err != nil {
 		return err
 	}
-	agent.cluster = cluster
 	if err := change.do(ctx); err != nil {
 		return err
 	}
@@ -115,6 +117,9 @@ func (m *migrator) stillAccepted(ctx context.Context, now, kept *corev1.Secret) 
 func (c *checked) noteMovedTo(ctx context.Context, hub *checked, now, kept *corev1.Secret) error {
 	if now == nil || !mustRestore(now, kept) || movedTo(kept) != "" {
 		return nil
+	}
+	if old := readRancherCredential(kept); old.server == installed(now).server {
+		return nil // the hub was changed over in its place, and the Cluster is the same
 	}
 	became := types.NamespacedName{Namespace: string(now.Data["clusterNamespace"]), Name: string(now.Data["clusterName"])}
 	if err := hub.Get(ctx, became, &fleet.Cluster{}); apierrors.IsNotFound(err) {

@@ -3,38 +3,69 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// elsewhere is the error of a look for a member that belongs to another hub.
+// elsewhere is the error of a look for a member that belongs to another hub, or to the one that was in the place of this one.
 type elsewhere struct {
 	error
 	is installedAgent
+	// inPlace is the Cluster that the hub of before registered; nil if the member belongs to a hub elsewhere.
+	inPlace *fleet.Cluster
+}
+
+// registeredByRancher reports whether the account of a member's agent is one that Rancher Fleet's hub made.
+func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster, user string) (bool, error) {
+	member := membership.OfCluster(record)
+	account := kube.CoreMetadata("ServiceAccount")
+	name := strings.TrimPrefix(user, "system:serviceaccount:"+member.Namespace+":")
+	if err := c.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: name}, account); err != nil {
+		return false, fmt.Errorf("reading ServiceAccount %s/%s: %w", member.Namespace, name, err)
+	}
+	return kube.ObjectSetOf(account).ID == rancherRegistration, nil
 }
 
 // moveHere takes a member of a hub of Rancher Fleet to this hub, as muster move does.
 func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id string, from *elsewhere) error {
-	moves, err := cluster.movesHere(ctx, hub.server, from.is)
-	if err != nil {
-		return err
+	of := m.in(cluster.contextName(), cluster.role)
+	of.Namespace = m.Namespace // the workspace
+	j := &joiner{IOStreams: m.IOStreams, access: of, chartValues: m.chartValues, hubContext: hub.contextName(), id: id, moves: true, timeout: m.timeout,
+		progress: m.progress}
+	if from.inPlace != nil {
+		m.progress.step("%s, and registers anew as that", from.error)
+		j.name, j.inPlace, of.Namespace = from.inPlace.Name, true, &from.inPlace.Namespace
+	} else {
+		moves, err := cluster.movesHere(ctx, hub.server, from.is)
+		if err != nil {
+			return err
+		}
+		if !moves {
+			return from.error
+		}
+		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it", cluster.role, from.is.record, from.is.server)
 	}
-	if !moves {
-		return from.error
-	}
-	m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it", cluster.role, from.is.record, from.is.server)
 	if m.dryRun {
 		m.progress.line("Muster's chart would replace the release %s, and Secret %s/%s would keep the credential of the agent for the way back.",
 			agentRelease.chart, naming.SystemNamespace, keptCredential)
 		return m.progress.err
 	}
-	of := m.in(cluster.contextName(), cluster.role)
-	of.Namespace = m.Namespace // the workspace
-	j := &joiner{IOStreams: m.IOStreams, access: of, chartValues: m.chartValues, hubContext: hub.contextName(), id: id, moves: true, timeout: m.timeout,
-		progress: m.progress}
-	return j.joinCluster(ctx, cluster, hub)
+	if err := j.joinCluster(ctx, cluster, hub); err != nil || from.inPlace == nil {
+		return err
+	}
+	if err := hub.managesAgain(ctx, from.inPlace); err != nil {
+		return err
+	}
+	return m.leftovers(ctx, hub, &migratedAgent{cluster: cluster, record: from.inPlace, native: func(ctx context.Context) (bool, error) {
+		return hub.takesForOurs(ctx, from.inPlace)
+	}})
 }
 
 // isBack says that a member is back at the hub of Rancher Fleet, if it is.
@@ -88,7 +119,7 @@ func (h *helmOn) isTheirs() (bool, error) {
 // beforeMove prepares the release of the agent. Where muster move finds the chart of Rancher Fleet, whose hub is another
 // one, it keeps the credential for the way back, and Muster's chart replaces the other.
 func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn) error {
-	if !j.leavesHub {
+	if !j.leavesHub && !j.inPlace {
 		return nil
 	}
 	theirs, err := helm.isTheirs()
@@ -112,7 +143,7 @@ func (j *joiner) sayFormer(ctx context.Context, cluster *checked) error {
 	if j.former != "" {
 		j.progress.line("%s; it shows soon that the agent has left: muster leave removes it.", j.former)
 	}
-	if j.former != "" || !j.moves {
+	if j.former != "" || !j.moves || j.inPlace {
 		return j.progress.err
 	}
 	kept, err := cluster.kept(ctx)
