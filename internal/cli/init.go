@@ -100,7 +100,7 @@ func (i *initializer) mayInstall(ctx context.Context, cluster *checked) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit()} { // all of them, so that a user hears of all at once
+	for _, c := range []check{cluster.definitionsFit(), cluster.rolesFit(), i.releasesFit(), i.objectsFit(cluster)} { // all of them, so that a user hears of all at once
 		err = errors.Join(err, require(ctx, []check{c}))
 	}
 	return err

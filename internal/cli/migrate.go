@@ -120,7 +120,7 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 		return err
 	}
 	checks := hub.reachable()
-	if len(members) > 0 {
+	if len(members) > 0 && !m.leavesForRancher() {
 		checks = append(checks, hub.hubRuns()...)
 	}
 	if err := require(ctx, checks); err != nil {
@@ -143,6 +143,9 @@ func (m *migrator) run(ctx context.Context, members []string) error {
 	return m.progress.err
 }
 
+// leavesForRancher reports whether members may go back to a hub of Rancher Fleet, for which Muster's hub need not run.
+func (m *migrator) leavesForRancher() bool { return m.back && m.from == fromRancherFleet }
+
 // migrateMember changes the agent of one member.
 func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string) error {
 	cluster, err := m.in(name, "cluster "+name).checked()
@@ -160,11 +163,9 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	if m.back && m.from == fromRancherFleet { // before the agent's own Secret, which changes on the way
-		if kept, err := cluster.kept(ctx); err != nil {
+	if m.leavesForRancher() {
+		if done, err := m.movedBack(ctx, cluster, hub); done || err != nil {
 			return err
-		} else if kept != nil {
-			return m.moveBack(ctx, cluster, hub, kept)
 		}
 	}
 	find := m.rancherAgent

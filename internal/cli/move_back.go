@@ -18,6 +18,16 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
+// movedBack takes a member back to a hub of Rancher Fleet if there is a copy of its credential. The agent's own Secret changes
+// on the way, so that the copy says whether a member goes back.
+func (m *migrator) movedBack(ctx context.Context, cluster, hub *checked) (bool, error) {
+	kept, err := cluster.kept(ctx)
+	if err != nil || kept == nil {
+		return false, errors.Join(err, require(ctx, hub.hubRuns()))
+	}
+	return true, m.moveBack(ctx, cluster, hub, kept)
+}
+
 // moveBack puts Rancher Fleet's agent in its place again, with the credential of its own hub. Each step finds out for
 // itself whether an earlier run has done it. The copy of the credential goes last.
 func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *corev1.Secret) error {

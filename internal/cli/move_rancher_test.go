@@ -164,7 +164,5 @@ func TestAMemberOfAHubOfRancherFleetMovesInOneLineAndBack(t *testing.T) {
 
 	d.uninstall("fleet-agent", naming.SystemNamespace) // for another turn
 	d.uninstall("web", "shop")
-	for _, name := range []string{naming.AgentSecret, naming.AgentKeySecret} {
-		d.check(client.IgnoreNotFound(d.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: name}})))
-	}
+	d.check(d.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}}))
 }

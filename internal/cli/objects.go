@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// objectsFit checks that no object of a new release exists already. Helm refuses the first that does, after the chart before is
+// installed; the error names all of both charts.
+func (i *initializer) objectsFit(cluster *checked) check {
+	return check{"objects", false, func(ctx context.Context) (string, error) {
+		var taken []string
+		for _, r := range hubCharts() {
+			found, err := i.takenBefore(ctx, cluster, r)
+			if err != nil {
+				return "", err
+			}
+			taken = append(taken, found...)
+		}
+		if len(taken) > 0 {
+			return "", fmt.Errorf("objects on %s have names of Muster's; nothing is changed. Delete what you do not need, or mark it as the release's, to have it overwritten:\n%s",
+				cluster.role, strings.Join(taken, "\n"))
+		}
+		return "no object is in the way", nil
+	}}
+}
+
+// takenBefore returns the commands that mark objects as those of a release that is not installed yet.
+func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chartRelease) (commands []string, err error) {
+	helm, err := i.helm(r)
+	if err != nil || i.takesOver {
+		return nil, err
+	}
+	if revisions, err := helm.history(); err != nil || len(revisions) > 0 {
+		return nil, err
+	}
+	given, err := i.over(map[string]any{"apiServerURL": cluster.server})
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := helm.render(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := objectsOf(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects of chart %s: %w", r.chart, err)
+	}
+	for _, o := range objects {
+		has := kube.Metadata(o.GroupVersionKind())
+		mapping, err := cluster.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		if meta.IsNoMatchError(err) {
+			continue // a kind that the chart before defines
+		} else if err != nil {
+			return nil, fmt.Errorf("asking %s for kind %s: %w", cluster.role, o.GetKind(), err)
+		}
+		key := client.ObjectKey{Name: o.GetName()}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			key.Namespace = o.GetNamespace()
+			if key.Namespace == "" {
+				key.Namespace = r.namespace
+			}
+		}
+		switch err := cluster.Get(ctx, key, has); {
+		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			return nil, notAsked{err}
+		case err != nil:
+			return nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, cluster.role, err)
+		case !isOfRelease(has, r):
+			commands = append(commands, adoptCommand(cluster.contextName(), mapping.Resource.GroupResource().String(), has, r))
+		}
+	}
+	return commands, nil
+}
+
+// isOfRelease reports whether Helm takes an object for one of a release, by the marks that Helm itself goes by.
+func isOfRelease(o *metav1.PartialObjectMetadata, r chartRelease) bool {
+	return o.Labels[labelMadeBy] == "Helm" && o.Annotations["meta.helm.sh/release-name"] == r.chart && o.Annotations["meta.helm.sh/release-namespace"] == r.namespace
+}
+
+func adoptCommand(context, resource string, o *metav1.PartialObjectMetadata, r chartRelease) string {
+	kubectl := "kubectl --context " + context
+	if o.Namespace != "" {
+		kubectl += " -n " + o.Namespace
+	}
+	return fmt.Sprintf("  %s label %s %s --overwrite %s=Helm && %[1]s annotate %[2]s %[3]s --overwrite meta.helm.sh/release-name=%[5]s meta.helm.sh/release-namespace=%[6]s",
+		kubectl, resource, o.Name, labelMadeBy, r.chart, r.namespace)
+}
+
+// objectsOf reads the objects of a manifest.
+func objectsOf(manifest string) (objects []*unstructured.Unstructured, err error) {
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&o.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case len(o.Object) > 0:
+			objects = append(objects, o)
+		}
+	}
+}
