@@ -54,6 +54,36 @@ func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherC
 	return nil
 }
 
+// rancherAgents is the set in which Rancher Fleet's hub applies the Bundles of the agents of a workspace.
+const rancherAgents = "fleet-manage-agent"
+
+// pauseTheirs pauses the Bundle that Rancher Fleet's hub made for its agent, and waits until that reaches the member
+// namespace: Muster's agent would deploy it before the hub makes it its own.
+func (m *migrator) pauseTheirs(ctx context.Context, hub *checked, record *fleet.Cluster) error {
+	bundle := &fleet.Bundle{}
+	key := types.NamespacedName{Namespace: record.Namespace, Name: agentbundle.BundleName(record.Name)}
+	if err := hub.Get(ctx, key, bundle); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Bundle %s: %w", key, err)
+	}
+	if bundle.UID == "" || kube.ObjectSetOf(bundle).ID != rancherAgents {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"paused":true}}`, bundle.UID)
+	if err := hub.Patch(ctx, bundle, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("pausing Bundle %s: %w", key, err)
+	}
+	m.progress.step("Bundle %s of Rancher Fleet's agent is paused", key)
+	delivered := &fleet.BundleDeployment{}
+	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
+		err := hub.Get(ctx, types.NamespacedName{Namespace: membership.OfCluster(record).Namespace, Name: key.Name}, delivered)
+		return apierrors.IsNotFound(err) || err == nil && delivered.Spec.Paused, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until Bundle %s is paused on the member: %w"+canBeRepeated, key, cmp.Or(unseen, err))
+	}
+	return nil
+}
+
 // managesAgain lets the hub manage the agent of a Cluster again, unless somebody else than this program said that it must not.
 func (c *checked) managesAgain(ctx context.Context, record *fleet.Cluster) error {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {

@@ -100,6 +100,11 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	d.install(rancherChart, naming.SystemNamespace, map[string]any{"apiServerURL": hub.Config.Host, "image": map[string]any{"repository": "mirror/rancher/fleet-agent", "tag": "v0.16.1"}})
 	d.check(d.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.AgentSecret}, StringData: map[string]string{
 		"kubeconfig": string(hub.Kubeconfig(t, registration.token)), "clusterNamespace": "default", "clusterName": "c-1", "deploymentNamespace": naming.MemberNamespace("default", "c-1")}}))
+	theirBundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet-agent-c-1"}}
+	theirBundle.Spec.Resources = []fleet.BundleResource{{Name: "agent.yaml", Content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: their-agent}}"}}
+	theirBundle.Spec.DefaultNamespace, theirBundle.Spec.Targets = naming.SystemNamespace, []fleet.BundleTarget{{ClusterName: "c-1"}}
+	inSet(theirBundle, "fleet-manage-agent", "/v1, Kind=Namespace", "default", "")
+	h.check(h.Create(ctx, theirBundle))
 	d.plays(clusterAgent, "mirror/rancher/fleet-agent", registration.beat)
 
 	for _, args := range []string{"migrate --from rancher-fleet --dry-run", "migrate --from rancher-fleet"} {
@@ -134,11 +139,20 @@ func TestAHubOfRancherFleetMigratesInItsPlaceAndBack(t *testing.T) {
 	}
 	admin.refused("migrate --from rancher-fleet", "the hub has no hub of Rancher Fleet", "say which members change over, by their contexts")
 	admin.runs("migrate --from rancher-fleet --dry-run cli-placed", "is registered by the hub of Rancher Fleet that was in the place of this one", "Muster's chart would replace the release fleet-agent")
-	admin.runs("migrate --from rancher-fleet cli-placed", "\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
+	admin.runs("migrate --from rancher-fleet cli-placed", "Bundle default/fleet-agent-c-1 of Rancher Fleet's agent is paused", "\ndefault/c-1 Cluster ", "Rancher Fleet has left 6 objects of the agent", "delete clusterrolebinding request-1-content",
 		"delete serviceaccount request-1-uid", "delete secret fleet-agent-before-move")
 	admin.refused("migrate --from rancher-fleet --back", "have Muster's agent, which Rancher Fleet's hub does not know (default/c-1)")
 	bundle := types.NamespacedName{Namespace: "default", Name: "fleet-agent-c-1"}
-	testkube.Eventually(t, "the hub manages Muster's agent", func() error { return h.Get(ctx, bundle, &fleet.Bundle{}) })
+	testkube.Eventually(t, "the hub manages Muster's agent", func() error {
+		of := &fleet.Bundle{}
+		if err := h.Get(ctx, bundle, of); err != nil || of.Labels[fleet.LabelAgent] != "" {
+			return err
+		}
+		return fmt.Errorf("its Bundle has the labels %v", of.Labels)
+	})
+	if err := d.Get(ctx, types.NamespacedName{Namespace: naming.SystemNamespace, Name: "their-agent"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("Muster's agent has deployed Rancher Fleet's in its place: %v", err)
+	}
 	admin.runs("migrate --from rancher-fleet --back cli-placed", "the hub takes Bundle default/fleet-agent-c-1 of Muster's agent away", "is Cluster default/c-1 of the hub at "+hub.Config.Host+" again.")
 	d.hasTheirAccount(clusterAgent)
 	testkube.Eventually(t, "Rancher Fleet's agent beats", func() error {

@@ -57,6 +57,11 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 			agentRelease.chart, naming.SystemNamespace, keptCredential)
 		return m.progress.err
 	}
+	if from.inPlace != nil {
+		if err := m.pauseTheirs(ctx, hub, from.inPlace); err != nil {
+			return err
+		}
+	}
 	if err := j.joinCluster(ctx, cluster, hub); err != nil || from.inPlace == nil {
 		return err
 	}
