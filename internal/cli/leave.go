@@ -103,9 +103,23 @@ func (c *changer) askBeforeEmptying(ctx context.Context, hub client.Client, o cl
 	if err != nil {
 		what = fmt.Sprintf("what that is cannot be told: %v", err)
 	}
-	c.progress.paragraph(0, "%s is emptied when it leaves (policy Delete), and what it holds goes with it: %s. What held data before it was placed, and what "+
-		"is annotated with helm.sh/resource-policy: keep, stays.", c.title(o), what)
+	stays := "What held data before it was placed, and what is annotated with helm.sh/resource-policy: keep, stays."
+	if hasKubeFleetsAgent(ctx, hub, o) {
+		stays = "Its agent is KubeFleet's, which also removes what the cluster had before it was placed."
+	}
+	c.progress.paragraph(0, "%s is emptied when it leaves (policy Delete), and what it holds goes with it: %s. %s", c.title(o), what, stays)
 	return c.ask(ctx, c.title(o), "--delete does what is printed above, and --orphan leaves it on the cluster")
+}
+
+// hasKubeFleetsAgent reports whether the report of a member is certainly KubeFleet's agent's.
+func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object) bool {
+	mc, ok := o.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return false
+	}
+	report := &clusterv1beta1.InternalMemberCluster{}
+	err := hub.Get(ctx, client.ObjectKey{Namespace: membership.OfMemberCluster(mc).Namespace, Name: mc.Name}, report)
+	return err == nil && report.Status.AgentVersion == "" && len(report.Status.AgentStatus) > 0
 }
 
 // memberNamespaceOf is where that lies which is delivered to a member; "" if there is none yet.

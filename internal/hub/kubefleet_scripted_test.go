@@ -80,7 +80,7 @@ func (as script) answer(ctx context.Context, hub client.Client, key client.Objec
 		}
 		if !slices.Contains(work.Finalizers, placement.FinalizerWork) {
 			work.Finalizers = append(work.Finalizers, placement.FinalizerWork)
-			return hub.Update(ctx, work)
+			return client.IgnoreNotFound(hub.Update(ctx, work)) // it may be gone by now
 		}
 		if c := meta.FindStatusCondition(work.Status.Conditions, "Available"); c != nil && c.ObservedGeneration == work.Generation {
 			return nil
@@ -96,7 +96,7 @@ func (as script) answer(ctx context.Context, hub client.Client, key client.Objec
 		said.Object["status"] = map[string]any{"conditions": []any{
 			condition(work, "Applied", "True", "AllManifestsApplied", ""), condition(work, "Available", "True", cmp.Or(as.available, "AllManifestsAvailable"), ""),
 		}}
-		return hub.Status().Update(ctx, said)
+		return client.IgnoreNotFound(hub.Status().Update(ctx, said))
 	})
 }
 

@@ -216,11 +216,12 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	if f.check(f.get(&report, second.namespaceName(), second.name)); report.UID != reportBefore.UID {
 		t.Error("the report was made anew")
 	}
-	h.departs(crp, work, second, left)
+	h.departs(crp, work, second, left, envelope)
 }
 
-// departs has the placement removed, which says what keeps it, and then the member.
-func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement.Work, m *registered, left []*unstructured.Unstructured) {
+// departs has the placement removed, which says what keeps it, and then the member, with a Work that is not Muster's.
+func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement.Work, m *registered, left []*unstructured.Unstructured,
+	other *placement.Work) {
 	h.t.Helper()
 	ctx := context.Background()
 	h.check(h.Delete(ctx, crp))
@@ -254,6 +255,7 @@ func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement
 	})
 	m.eventually("the record says which finalizer keeps it", func() error {
 		mc := m.record()
+	m.remove(other.Name)
 		c := meta.FindStatusCondition(mc.Status.Conditions, "Joined")
 		if c == nil || !strings.Contains(c.Message, "it has left; finalizer kubernetes-fleet.io/cluster-profile-cleanup is of KubeFleet's hub") {
 			return fmt.Errorf("it says %+v", c)

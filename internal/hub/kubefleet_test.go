@@ -198,26 +198,21 @@ func TestAPlacementOnAMemberWithKubeFleetsAgent(t *testing.T) {
 		return nil
 	})
 
-	// It leaves with a Work, off which it takes nothing but its finalizer; what it applied stays.
-	crp = f.crp(strings.ReplaceAll(prodOnly, "$SHOP", f.shop()))
-	work = k.receives("placed once more", func(w *placement.Work) bool { return w.DeletionTimestamp == nil && len(w.Finalizers) == 0 })
-	k.addsFinalizer(work)
-	k.applies(work)
-	f.untilSays(crp, "Available", metav1.ConditionTrue, "")
+	// It leaves with a Work, off which it takes nothing but its finalizer; what it applied stays, as the record says.
+	shop = f.shop()
+	work = k.holds(shop)
+	k.annotate(string(clusterv1beta1.LeaveOrphan))
 	record := k.record()
 	f.check(f.Delete(context.Background(), &record))
-	f.eventually("it is asked to leave", func() error {
-		var report clusterv1beta1.InternalMemberCluster
-		f.check(k.agent.Get(context.Background(), client.ObjectKey{Namespace: k.namespaceName(), Name: k.name}, &report))
-		if report.Spec.State != clusterv1beta1.ClusterStateLeave {
-			return fmt.Errorf("the state is %s", report.Spec.State)
-		}
-		return nil
-	})
+	k.untilAskedToLeave()
+	if f.check(k.agent.Get(context.Background(), client.ObjectKeyFromObject(work), work)); work.DeletionTimestamp != nil {
+		t.Error("its Work was deleted, and with it what is to stay")
+	}
 	k.changeAs(k.agent, work, func() { work.Finalizers = nil })
 	f.check(k.answer(metav1.ConditionFalse, ""))
 	k.untilGone()
 	f.check(k.on.get(&placement.AppliedWork{}, "", work.Name))
+	f.check(k.on.get(&corev1.ConfigMap{}, shop, "settings"))
 }
 
 // TestKubeFleetsAgentHasJustTheRightsThatItsCallsNeed asks the hub itself what the identity may do.

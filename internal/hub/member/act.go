@@ -46,6 +46,9 @@ func (r *reconciliation) Observe(ctx context.Context, member record.Observed) er
 	if !o.native() {
 		o.Refresh = r.Liveness.RefreshReported()
 	}
+	if err := r.observeWorks(ctx); err != nil {
+		return err
+	}
 	return r.observeExchange(ctx)
 }
 

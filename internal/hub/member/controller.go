@@ -2,7 +2,9 @@
 // them leave.
 //
 // The package writes the finalizer and one label of a MemberCluster, its whole status and the spec of its report; the status of the report is the
-// agent's. Its invariant: only the identity has access, and it has none when the record goes.
+// agent's. It deletes the Works of a member that leaves with KubeFleet's agent.
+//
+// Its invariant: only the identity has access, and it has none when the record goes.
 package member
 
 import (
@@ -28,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/audit"
 	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
@@ -87,6 +90,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.InternalMemberCluster{}, owned, builder.WithPredicates(predicate.Funcs{UpdateFunc: membership.MoreThanBeats})).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
 		Watches(&coordinationv1.Lease{}, controller.OnDeleted(owned)).
+		Watches(&placement.Work{}, controller.SkipInitial(controller.On(c.onWork))).
 		WatchesMetadata(&corev1.Namespace{}, owned, notCreated).
 		WatchesMetadata(&corev1.ServiceAccount{}, owned).
 		WatchesMetadata(&corev1.ServiceAccount{}, controller.SkipInitial(controller.On(c.onAccount))).

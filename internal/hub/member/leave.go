@@ -16,7 +16,7 @@ import (
 
 // leaver decides how a deleted MemberCluster leaves.
 func leaver(o observed, timeout time.Duration) record.Leaver {
-	return record.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers}
+	return record.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers, Emptying: o.emptying(), Definition: o.worksDefinition}
 }
 
 func (r *reconciliation) Leaver(timeout time.Duration) record.Leaver { return leaver(r.o, timeout) }
@@ -29,6 +29,9 @@ func (r *reconciliation) Forget(namespace string) {
 }
 
 func (r *reconciliation) AskToLeave(ctx context.Context) error {
+	if len(r.o.works) > 0 {
+		return r.deleteWorks(ctx)
+	}
 	asked := membership.Join(period(r.mc), r.o.Hub)
 	asked.State, asked.LeavePolicy = clusterv1beta1.ClusterStateLeave, r.o.LeavePolicy
 	if r.o.Report != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/liveness"
 	"github.com/muster-fleet/muster/internal/hub/membership"
 	"github.com/muster-fleet/muster/internal/hub/record"
@@ -66,6 +67,10 @@ type observed struct {
 	// credential is what decides on the credential that the agent gets in exchange for the token of the identity.
 	credential renewal.State
 	before     clusterv1beta1.MemberClusterStatus
+	// works are those that the agent has to remove before it is asked to leave. worksDefinition is
+	// their definition if that is gone, so that nobody knows the Works.
+	works           []*placement.Work
+	worksDefinition string
 	// generation of the record.
 	generation int64
 }

@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -170,23 +169,10 @@ func (c *Controller) checkNamespace(ctx context.Context, t target) error {
 // labelWorks sets the labels of their recipient on Works.
 func (c *Controller) labelWorks(ctx context.Context, t target, works []*placement.Work) error {
 	for _, work := range works {
-		if err := c.patchMetadata(ctx, work, map[string]any{"uid": work.UID, "labels": delivery.RecipientLabels(t.name, t.epoch)}); err != nil {
+		labelled := map[string]any{"uid": work.UID, "labels": delivery.RecipientLabels(t.name, t.epoch)}
+		if err := removal.PatchWork(ctx, c.Client, work, labelled); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// patchMetadata writes metadata of a Work, whatever its agent writes at the same time, unless the Work is gone.
-func (c *Controller) patchMetadata(ctx context.Context, work *placement.Work, metadata map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return fmt.Errorf("encoding metadata of Work %s/%s: %w", work.Namespace, work.Name, err)
-	}
-	patched := &placement.Work{}
-	patched.Namespace, patched.Name = work.Namespace, work.Name
-	if err := c.Client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, patch), kube.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing metadata of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	return nil
 }
@@ -211,20 +197,10 @@ func (c *Controller) removeAgentFinalizer(ctx context.Context, work *placement.W
 	return client.IgnoreNotFound(kube.Patch(ctx, c.Client, work, after))
 }
 
-// deleteWorks deletes Works, which are gone when the member's agent has deleted what it applied of them. Each Work is marked first, so that the agent does
-// not wait for the hub to write the Work again.
+// deleteWorks deletes Works, which are gone when the member's agent has deleted what it applied of them.
 func (c *Controller) deleteWorks(ctx context.Context, works []*placement.Work, cause removal.Cause) error {
 	for _, work := range works {
-		if work.DeletionTimestamp != nil {
-			continue
-		}
-		if work.Annotations[placement.AnnotationRetains] == "true" && !removedByHub(work) {
-			removed := map[string]any{"uid": work.UID, "annotations": map[string]string{placement.AnnotationRemoved: "true"}}
-			if err := c.patchMetadata(ctx, work, removed); err != nil {
-				return err
-			}
-		}
-		if err := removal.Delete(ctx, c.Client, work, cause); err != nil {
+		if err := removal.DeleteWork(ctx, c.Client, work, cause); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ type Step string
 
 // The steps, in their order.
 const (
-	// WaitForAgent: the agent is asked to leave and has not answered.
+	// WaitForAgent: the agent is asked to leave and has not answered, or has to remove first what it
+	// has applied.
 	WaitForAgent Step = "WaitForAgent"
 	// RemoveNamespace: the agent has left, or none can be asked; its access ends, then its namespace is deleted, then the finalizer is removed.
 	RemoveNamespace Step = "RemoveNamespace"
@@ -36,6 +38,11 @@ type Leaver struct {
 	CannotAnswer string
 	// Problem is shown in front of the progress; empty if there is none.
 	Problem string
+	// Emptying says what the agent has to remove before the hub asks it to leave; empty if nothing.
+	Emptying string
+	// Definition is the CustomResourceDefinition without which the hub does not know what the agent
+	// has to remove; empty if it is there.
+	Definition string
 	// Leftovers says what others have left on the record that keeps it when the member has left; empty if nothing.
 	Leftovers string
 }
@@ -66,10 +73,12 @@ func (l Leaver) Depart(now time.Time) Departure {
 		return Departure{Step: RemoveNamespace, Unanswered: l.CannotAnswer}
 	case l.Report == nil:
 		return Departure{Step: RemoveNamespace, Unanswered: "has no report any more to answer in"}
+	case !now.Before(deadline) && l.Emptying != "":
+		return Departure{Step: RemoveNamespace, Unanswered: "did not remove in time what it has applied"}
 	case !now.Before(deadline):
 		return Departure{Step: RemoveNamespace, Unanswered: "did not answer"}
 	}
-	progress := "waiting for the member agent to answer"
+	progress := cmp.Or(l.Emptying, "waiting for the member agent to answer")
 	if joined != nil && joined.Reason == clusterv1beta1.ReasonLeaving {
 		progress = joined.Message
 	}

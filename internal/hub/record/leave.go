@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -31,7 +32,7 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if definition != "" {
+	if definition = cmp.Or(definition, l.Definition); definition != "" {
 		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(served.ReasonDefinitionDeleted, served.Kept(definition)), served.Kept(definition))
 	}
 	now := c.Clock.Now()

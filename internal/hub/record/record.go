@@ -51,7 +51,8 @@ type Reconciliation interface {
 	Stay(ctx context.Context) (ctrl.Result, error)
 	// Leaver decides how a deleted record leaves.
 	Leaver(timeout time.Duration) Leaver
-	// AskToLeave asks the agent to leave, and restores what the agent needs to answer.
+	// AskToLeave asks the agent to leave, or has it remove first what Leaver.Emptying says, and
+	// restores what the agent needs for that.
 	AskToLeave(ctx context.Context) error
 	// Report writes the status, and how far a deleted record is with leaving.
 	Report(ctx context.Context, departure Departure) error

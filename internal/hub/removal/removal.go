@@ -33,6 +33,9 @@ const (
 	NothingLeft Cause = "NothingLeft"
 	// Evicted says that somebody evicts the placement from the member.
 	Evicted Cause = "Evicted"
+	// MemberLeaves says that the MemberCluster is being deleted, as the API server has it, and that
+	// what is placed on the member is to be removed.
+	MemberLeaves Cause = "MemberLeaves"
 )
 
 // RecordGone says that the record of a member is gone: two reads of the API server with a pause between them have not found
@@ -78,7 +81,8 @@ func ParseShare(text string) (share int, ok bool) {
 // IsShare reports whether a number is a share in percent.
 func IsShare(number int) bool { return number >= 0 && number <= 100 }
 
-var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true}
+var known = map[Cause]bool{SourceDeleted: true, NoTarget: true, NoMapping: true, NotPicked: true, NothingLeft: true, Evicted: true,
+	MemberLeaves: true}
 
 // Delete deletes a BundleDeployment or a Work, upon which the agent of the member removes what it has deployed or applied of it. The object
 // may be gone already.

@@ -79,3 +79,35 @@ func TestANamespaceGoesOnlyWhenItsRecordIsGone(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes: without the mark the agent would ask whether somebody deleted it by mistake.
+func TestAWorkThatItsAgentRetainsIsMarkedBeforeItGoes(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := placement.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		annotations map[string]string
+		cause       Cause
+		marked      bool
+	}{
+		"of Muster's agent":               {map[string]string{placement.AnnotationRetains: "true"}, MemberLeaves, true},
+		"of KubeFleet's agent":            {nil, MemberLeaves, false},
+		"that is evicted":                 {map[string]string{placement.AnnotationRetains: "true", placement.AnnotationEvicted: "u"}, Evicted, false},
+		"which there is no cause to take": {map[string]string{placement.AnnotationRetains: "true"}, "Forbidden", false},
+	} {
+		work := &placement.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: "web-work", UID: "u", Annotations: row.annotations,
+			Finalizers: []string{placement.FinalizerWork}}}
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work.DeepCopy()).Build()
+		err := DeleteWork(t.Context(), c, work.DeepCopy(), row.cause)
+		if getErr := c.Get(t.Context(), client.ObjectKeyFromObject(work), work); getErr != nil {
+			t.Fatal(getErr)
+		}
+		if marked := work.Annotations[placement.AnnotationRemoved] != ""; marked != row.marked {
+			t.Errorf("%s: it is marked: %t", name, marked)
+		}
+		if goes := work.DeletionTimestamp != nil; goes == (err != nil) || goes != known[row.cause] {
+			t.Errorf("%s: it goes: %t, %v", name, goes, err)
+		}
+	}
+}
