@@ -31,6 +31,9 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 	if err = c.unwrap(ctx, &o); err != nil {
 		return o, err
 	}
+	if err = c.observeEvicted(ctx, &o); err != nil {
+		return o, err
+	}
 	o.home, o.otherHomes = homes(s.key, current)
 	if err = c.divide(ctx, &o); err != nil {
 		return o, err

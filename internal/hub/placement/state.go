@@ -58,6 +58,8 @@ type observed struct {
 	// current are the Works of each member namespace, and reported what the member's agent reports of them.
 	current  map[string]*currentWorks
 	reported map[string]worksStatus
+	// evicted are members that the status still lists as picked, by their names.
+	evicted map[string]bool
 	// takeoverProblem is why Works that KubeFleet's hub wrote cannot be taken over; leftovers is what else that hub has left.
 	takeoverProblem, leftovers string
 }
@@ -140,7 +142,7 @@ func (o observed) bound() map[string]bool {
 	}
 	before := scheduledMembers(&o.before)
 	for _, m := range o.members {
-		if before[m.Name] && (m.Leaving || len(o.current) == 0) {
+		if before[m.Name] && (m.Leaving || len(o.current) == 0 && !o.evicted[m.Name]) {
 			bound[m.Namespace] = true
 		}
 	}
