@@ -30,7 +30,7 @@ const planted = "pl4nted"
 // harmless are the texts that are handed on as they are, by why they may be: the ends of their paths.
 var harmless = map[string]string{
 	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName clusterNames[] clusters[] clusterGroup placementName
-		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
+		releaseName repo chart dir serviceAccount targetCluster resourceSnapshotName namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
 		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
 		kubeConfigSecretNamespace ociReference privateRepoURL agentPrivateRepoURL apiServerURL requestUID topologyKey sortingLabelKey applicableClusterResourceOverrides[]
 		AuditEntry.spec.address AuditEntry.spec.identity AuditEntry.spec.displaced.identity AuditEntry.spec.displaced.request AuditEntry.spec.token AuditEntry.spec.who

@@ -289,6 +289,8 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		placement.GroupVersion.WithKind("ClusterResourcePlacement"),
 		placement.GroupVersion.WithKind("ResourcePlacement"),
 		placement.GroupVersion.WithKind("ClusterResourcePlacementStatus"),
+		placement.GroupVersion.WithKind("ClusterResourceBinding"),
+		placement.GroupVersion.WithKind("ResourceBinding"),
 		placement.GroupVersion.WithKind("ClusterResourceOverride"),
 		placement.GroupVersion.WithKind("ResourceOverride"),
 		placement.GroupVersion.WithKind("ClusterResourcePlacementEviction"),

@@ -124,6 +124,7 @@ func (h theirs) leaves(kind, name, crp string) *unstructured.Unstructured {
 	o.SetName(name)
 	o.SetLabels(map[string]string{"kubernetes-fleet.io/parent-CRP": crp})
 	o.SetFinalizers([]string{"kubernetes-fleet.io/scheduler-cleanup"})
+	o.Object["spec"] = map[string]any{"state": "Bound", "targetCluster": "of " + name, "theirs": "kept"}
 	h.eventually(kind+" is served", func() error { return h.Create(context.Background(), o) })
 	h.t.Cleanup(func() {
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -157,10 +158,11 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	foreign := h.work(unproved, crp.Name, crp.Name+"-work", settings)
 	var reportBefore clusterv1beta1.InternalMemberCluster
 	f.check(f.get(&reportBefore, second.namespaceName(), second.name))
-	for kind, plural := range map[string]string{"ClusterResourceBinding": "clusterresourcebindings", "ClusterResourceSnapshot": "clusterresourcesnapshots", "ClusterSchedulingPolicySnapshot": "clusterschedulingpolicysnapshots"} {
+	for kind, plural := range map[string]string{"ClusterResourceSnapshot": "clusterresourcesnapshots", "ClusterSchedulingPolicySnapshot": "clusterschedulingpolicysnapshots"} {
 		h.kind(kind, plural)
 	}
-	left := []*unstructured.Unstructured{h.leaves("ClusterResourceBinding", crp.Name+"-b", crp.Name), h.leaves("ClusterResourceSnapshot", crp.Name+"-3-snapshot", crp.Name)}
+	binding := h.leaves("ClusterResourceBinding", crp.Name+"-"+second.name+"-1a2b3c4d", crp.Name)
+	left := []*unstructured.Unstructured{binding, h.leaves("ClusterResourceSnapshot", crp.Name+"-3-snapshot", crp.Name)}
 	f.hub.Start()
 	for _, m := range []*registered{first, second} {
 		m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
@@ -212,6 +214,13 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 			t.Errorf("Work %s/%s was touched: %+v", o.Namespace, o.Name, o.ObjectMeta)
 		}
 	}
+	generation := binding.GetGeneration()
+	if f.check(f.get(binding, "", binding.GetName())); binding.GetGeneration() != generation || binding.GetLabels()[fleet.LabelManaged] != "" {
+		t.Errorf("the binding of KubeFleet's hub was touched: %v", binding.Object)
+	}
+	if kept, _, _ := unstructured.NestedString(binding.Object, "spec", "theirs"); kept != "kept" {
+		t.Errorf("the binding of KubeFleet's hub lost a field: %v", binding.Object)
+	}
 	var report clusterv1beta1.InternalMemberCluster
 	if f.check(f.get(&report, second.namespaceName(), second.name)); report.UID != reportBefore.UID {
 		t.Error("the report was made anew")
@@ -246,6 +255,7 @@ func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement
 	}
 	mc := m.record()
 	h.check(h.Delete(ctx, &mc))
+	m.remove(other.Name)
 	m.eventually("the agent is asked and has left", func() error {
 		var report clusterv1beta1.InternalMemberCluster
 		if h.check(h.get(&report, m.namespaceName(), m.name)); report.Spec.State != clusterv1beta1.ClusterStateLeave {
@@ -255,7 +265,6 @@ func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement
 	})
 	m.eventually("the record says which finalizer keeps it", func() error {
 		mc := m.record()
-	m.remove(other.Name)
 		c := meta.FindStatusCondition(mc.Status.Conditions, "Joined")
 		if c == nil || !strings.Contains(c.Message, "it has left; finalizer kubernetes-fleet.io/cluster-profile-cleanup is of KubeFleet's hub") {
 			return fmt.Errorf("it says %+v", c)

@@ -92,9 +92,10 @@ func isOf(selector *ast.SelectorExpr, name string) bool {
 // a member has.
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	others := map[string]string{ // what they delete is not what a member has
-		"internal/hub/bundle/act.go":           "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
-		"internal/hub/bundle/content.go":       "DeleteByUID", // a Content that nothing refers to
-		"internal/hub/placement/statuscopy.go": "Delete",      // the copy of a status
+		"internal/hub/bundle/act.go":              "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
+		"internal/hub/bundle/content.go":          "DeleteByUID", // a Content that nothing refers to
+		"internal/hub/placement/statuscopy.go":    "Delete",      // the copy of a status
+		"internal/hub/placement/bindingwrites.go": "DeleteByUID", // a binding, which only shows what a Work says
 	}
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {

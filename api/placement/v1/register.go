@@ -21,6 +21,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ClusterResourcePlacement{}, &ClusterResourcePlacementList{},
 		&ResourcePlacement{}, &ResourcePlacementList{},
 		&ClusterResourcePlacementStatus{}, &ClusterResourcePlacementStatusList{},
+		&ClusterResourceBinding{}, &ClusterResourceBindingList{}, &ResourceBinding{}, &ResourceBindingList{},
 		&ResourceOverride{}, &ResourceOverrideList{},
 		&ClusterResourceOverride{}, &ClusterResourceOverrideList{},
 		&ClusterStagedUpdateRun{}, &ClusterStagedUpdateRunList{}, &StagedUpdateRun{}, &StagedUpdateRunList{},

@@ -19,6 +19,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ClusterResourcePlacement{}, &ClusterResourcePlacementList{},
 		&ResourcePlacement{}, &ResourcePlacementList{},
 		&ClusterResourcePlacementStatus{}, &ClusterResourcePlacementStatusList{},
+		&ClusterResourceBinding{}, &ClusterResourceBindingList{}, &ResourceBinding{}, &ResourceBindingList{},
 		&ResourceEnvelope{}, &ResourceEnvelopeList{}, // v1beta1 only
 		&ClusterResourceEnvelope{}, &ClusterResourceEnvelopeList{}, // v1beta1 only
 		&ResourceOverride{}, &ResourceOverrideList{},

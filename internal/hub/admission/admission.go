@@ -34,7 +34,7 @@ const PlacementAuthor = "muster-placement-author"
 
 // validating are the validating policies of the chart, whose bindings have the same name.
 var validating = []string{
-	"muster-audit", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
+	"muster-audit", "muster-bindings", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
 	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
 }
 

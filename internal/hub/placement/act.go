@@ -103,6 +103,7 @@ func (c *Controller) writeWorks(ctx context.Context, s genericPlacement, desired
 	}
 	for _, i := range slices.Backward(outdated) {
 		work := desired.work(s.key, i, t)
+		work.Labels[placement.LabelParentBinding] = current.binding(s.key, t.name, t.namespace)
 		if err := c.writeWork(ctx, s, work, current.find(work.Name)); err != nil {
 			return err
 		}

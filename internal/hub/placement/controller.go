@@ -1,7 +1,8 @@
 // Package placement brings what a ClusterResourcePlacement or ResourcePlacement selects on the hub to the members that its policy picks: it
 // writes Works into their member namespaces and rolls up in the placement's status what the members' agents report.
 //
-// It writes one finalizer and the whole status of a placement, and of Works everything but the status and the agent's finalizer. A Work in the
+// It writes one finalizer and the whole status of a placement, and of Works everything but the status and the agent's finalizer. It writes
+// bindings for others to read, and decides nothing by them. A Work in the
 // namespace of a member is the only record that the member was picked. Its invariants: nothing moves without a cause in the placement itself; a
 // member that leaves, is lost or has never joined gets nothing new; what cannot be read is not removed.
 package placement
@@ -96,7 +97,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, name, err)
 		}
 	}
-	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr)); err != nil {
+	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr), indexBindings(ctx, mgr)); err != nil {
 		return err
 	}
 	started := source.Func(func(ctx context.Context, q controller.Queue) error {
@@ -112,6 +113,8 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&placement.ResourcePlacement{}, &handler.EnqueueRequestForObject{}).
 		Watches(&placement.Work{}, controller.On(c.onWork)).
 		Watches(&placement.ClusterResourcePlacementStatus{}, controller.On(c.onStatusCopy)).
+		Watches(&placement.ClusterResourceBinding{}, controller.OnDeleted(controller.On(c.onBinding))).
+		Watches(&placement.ResourceBinding{}, controller.OnDeleted(controller.On(c.onBinding))).
 		Watches(&placement.ClusterResourceOverride{}, controller.On(c.onOverride)).
 		Watches(&placement.ResourceOverride{}, controller.On(c.onOverride)).
 		Watches(&clusterv1beta1.MemberCluster{}, controller.On(c.onMemberCluster)).
@@ -204,8 +207,10 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	next := o.nextReconcile(d, now)
 	if early > 0 {
 		next = kube.Earlier(next, now.Add(early))
-	} else if err := c.updateStatus(ctx, s, o, describe(o, d, failures, now)); err != nil {
+	} else if wait, err := c.report(ctx, s, o, d, failures); err != nil {
 		return ctrl.Result{}, err
+	} else if wait > 0 {
+		next = kube.Earlier(next, now.Add(wait))
 	}
 	if err := errors.Join(failures.join(), o.rightsErr); err != nil || next.IsZero() {
 		return ctrl.Result{}, err
@@ -220,6 +225,20 @@ func (o observed) nextReconcile(d decision, now time.Time) time.Time {
 		next = kube.Earlier(next, now.Add(leftoversRetry))
 	}
 	return kube.Earlier(next, o.nextReview(now))
+}
+
+// report writes the status, and the bindings, which show the same of each member. It returns how
+// long to wait until the cache shows what was written before.
+func (c *Controller) report(ctx context.Context, s genericPlacement, o observed, d decision, failed failures) (time.Duration, error) {
+	if err := c.updateStatus(ctx, s, o, describe(o, d, failed, c.Clock.Now())); err != nil {
+		return 0, err
+	}
+	wait, err := c.writeBindings(ctx, s, o.bindings(s, d, failed))
+	if err != nil { // nothing else waits for a binding, and no timer of the roll-out is lost for it
+		ctrl.LoggerFrom(ctx).Error(err, "Bindings were not written, and are written again in a while")
+		wait = bindingRetry
+	}
+	return wait, nil
 }
 
 // updateStatus writes the copy of the status, and then the status.

@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -210,6 +212,11 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 	if s.key.Namespace != "" {
 		kinds = []string{"ResourceBinding", "ResourceSnapshot", "SchedulingPolicySnapshot"}
 	}
+	notOurs, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
+	if err != nil {
+		return "", err
+	}
+	theirs := labels.SelectorFromValidatedSet(labels.Set{placement.LabelParentCRP: s.key.Name}).Add(*notOurs)
 	var found, resources []string
 	for _, kind := range kinds {
 		resource := strings.ToLower(kind) + "s"
@@ -222,7 +229,7 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 		}
 		objects := &metav1.PartialObjectMetadataList{}
 		objects.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
-		err := c.Live.List(ctx, objects, client.InNamespace(s.key.Namespace), client.MatchingLabels{placement.LabelParentCRP: s.key.Name})
+		err := c.Live.List(ctx, objects, client.InNamespace(s.key.Namespace), client.MatchingLabelsSelector{Selector: theirs})
 		switch {
 		case apierrors.IsForbidden(err):
 			found = append(found, "no one knows how many "+resource+", which the hub may not list")
@@ -251,6 +258,11 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 	return describeLeftovers(s, found, resources, others), nil
 }
 
+// leftoversOf selects what KubeFleet's hub has written for a placement, and not Muster's bindings.
+func leftoversOf(s genericPlacement) string {
+	return fmt.Sprintf("%s=%s,%s!=true", placement.LabelParentCRP, s.key.Name, fleet.LabelManaged)
+}
+
 // describeLeftovers says what was found, of which resources, which Works are not taken over, and how to remove all that.
 func describeLeftovers(s genericPlacement, found, resources, works []string) string {
 	var texts []string
@@ -259,7 +271,7 @@ func describeLeftovers(s genericPlacement, found, resources, works []string) str
 		if s.key.Namespace != "" {
 			where = " -n " + s.key.Namespace
 		}
-		which := fmt.Sprintf("%s%s -l %s=%s", strings.Join(resources, ","), where, placement.LabelParentCRP, s.key.Name)
+		which := fmt.Sprintf("%s%s -l %s", strings.Join(resources, ","), where, leftoversOf(s))
 		texts = append(texts, fmt.Sprintf("KubeFleet's hub left %s of it, which nothing uses: if that hub is gone for good, kubectl delete --wait=false "+
 			"%s; for o in $(kubectl get -o name %s); "+
 			`do kubectl patch%s $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`, strings.Join(found, ", "), which, which, where))

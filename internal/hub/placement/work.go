@@ -120,6 +120,11 @@ func workName(of types.NamespacedName, i int) string {
 	return fmt.Sprintf("%s-%d", name, i)
 }
 
+// snapshotName names a revision of what a placement selects.
+func snapshotName(of types.NamespacedName, index string) string {
+	return fmt.Sprintf("%s-%s-snapshot", of.Name, index)
+}
+
 // work returns the Work of one part for a member.
 func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement.Work {
 	work := &placement.Work{
@@ -128,10 +133,10 @@ func (d desiredWorks) work(of types.NamespacedName, i int, to target) *placement
 			Labels: map[string]string{
 				fleet.LabelManaged:           "true",
 				placement.LabelParentCRP:     of.Name,
-				placement.LabelParentBinding: naming.SafeConcat(of.Name, to.namespace),
+				placement.LabelParentBinding: bindingName(of, to.namespace),
 				placement.LabelResourceIndex: d.index,
 			},
-			Annotations: map[string]string{placement.AnnotationResourceSnapshot: fmt.Sprintf("%s-%s-snapshot", of.Name, d.index)},
+			Annotations: map[string]string{placement.AnnotationResourceSnapshot: snapshotName(of, d.index)},
 		},
 		Spec: placement.WorkSpec{Workload: placement.WorkloadTemplate{Manifests: d.parts[i].manifests}, ApplyStrategy: d.applyStrategy,
 			DeleteStrategy: d.deleteStrategy},

@@ -1,0 +1,113 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-fleet/muster/api/limits"
+)
+
+// ClusterResourceBinding shows that a ClusterResourcePlacement has picked a member, and how far what is placed there has come. It is written by the hub
+// only, for people and programs that list bindings, such as kubectl fleet draincluster: the hub decides nothing by it. A Work says who was picked.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=clusterresourcebindings,scope=Cluster,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.targetCluster`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterResourceBinding struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ResourceBindingSpec `json:"spec"`
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitempty"`
+}
+
+// ClusterResourceBindingList is a list of ClusterResourceBindings.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourceBinding `json:"items"`
+}
+
+// ResourceBinding is the same for a ResourcePlacement, in its namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=resourcebindings,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.targetCluster`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ResourceBinding struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ResourceBindingSpec `json:"spec"`
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitempty"`
+}
+
+// ResourceBindingList is a list of ResourceBindings.
+//
+// +kubebuilder:object:root=true
+type ResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceBinding `json:"items"`
+}
+
+// BindingState is how far a binding has come.
+//
+// +kubebuilder:validation:MaxLength=64
+type BindingState string
+
+const (
+	// BindingScheduled says that the member is picked and has nothing yet.
+	BindingScheduled BindingState = "Scheduled"
+	// BindingBound says that the member has Works of the placement.
+	BindingBound BindingState = "Bound"
+	// BindingUnscheduled says that the member loses what it has.
+	BindingUnscheduled BindingState = "Unscheduled"
+)
+
+// ResourceBindingSpec says which member is meant. Fields that KubeFleet's hub writes and that are not listed are kept.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type ResourceBindingSpec struct {
+	// State is Scheduled, Bound or Unscheduled.
+	// +required
+	State BindingState `json:"state"`
+	// TargetCluster is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// +required
+	TargetCluster limits.Line `json:"targetCluster"`
+	// ResourceSnapshotName names the revision of the resources that the member has, or gets next: <placement>-<resource index>-snapshot. There need not be an object of
+	// that name.
+	// +optional
+	ResourceSnapshotName limits.Line `json:"resourceSnapshotName,omitempty"`
+}
+
+// ResourceBindingStatus is how far what is placed on the member has come. Fields that KubeFleet's hub writes and that are not listed are kept.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type ResourceBindingStatus struct {
+	// Conditions are those of the member in the status of the placement: RolloutStarted, Overridden, WorkSynchronized, and then Applied and Available, or DiffReported.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

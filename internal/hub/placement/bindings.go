@@ -1,0 +1,128 @@
+package placement
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// maxBindingMessage is how many bytes of a message a binding shows.
+const maxBindingMessage = 250
+
+// binding is a ClusterResourceBinding or a ResourceBinding. The hub writes bindings for others to
+// read, and decides nothing by them: a Work says who was picked.
+type binding struct {
+	client.Object
+	spec   *placement.ResourceBindingSpec
+	status *placement.ResourceBindingStatus
+	// pending: nothing is known yet of what was written, and the status stays as it is. Its
+	// conditions are then of an earlier generation.
+	pending bool
+}
+
+func ofBinding(o client.Object) binding {
+	switch o := o.(type) {
+	case *placement.ClusterResourceBinding:
+		return binding{Object: o, spec: &o.Spec, status: &o.Status}
+	case *placement.ResourceBinding:
+		return binding{Object: o, spec: &o.Spec, status: &o.Status}
+	}
+	return binding{}
+}
+
+func (b binding) copy() binding {
+	copied := ofBinding(kube.Whole(b.Object))
+	copied.pending = b.pending
+	return copied
+}
+
+// newBinding returns an empty binding of a placement.
+func (s genericPlacement) newBinding(name string) binding {
+	b := ofBinding(&placement.ClusterResourceBinding{})
+	if s.kind == kindRP {
+		b = ofBinding(&placement.ResourceBinding{})
+	}
+	b.SetNamespace(s.key.Namespace)
+	b.SetName(name)
+	b.SetLabels(map[string]string{fleet.LabelManaged: "true", placement.LabelParentCRP: s.key.Name})
+	controls := true
+	b.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: placement.GroupVersion.String(), Kind: s.kind, Name: s.key.Name, UID: s.GetUID(), Controller: &controls,
+	}})
+	return b
+}
+
+// bindingName is the name of the decision that places something on a member.
+func bindingName(of types.NamespacedName, namespace string) string {
+	return naming.SafeConcat(of.Name, namespace)
+}
+
+// binding is the name of the decision that the Works of a member are of. KubeFleet's hub has given
+// one to those that it wrote, and would find them by it, were it to come back. A member may be able
+// to change the label: a name that does not begin as that hub's do is not taken.
+func (w *currentWorks) binding(of types.NamespacedName, member, namespace string) string {
+	if w != nil {
+		for _, work := range w.works {
+			name := work.Labels[placement.LabelParentBinding]
+			if strings.HasPrefix(name, of.Name+"-"+member+"-") && len(validation.IsDNS1123Subdomain(name)) == 0 {
+				return name
+			}
+		}
+	}
+	return bindingName(of, namespace)
+}
+
+// bindings are those of a placement as they should be: one for each member that is picked or has
+// Works, by their names.
+func (o observed) bindings(s genericPlacement, d decision, failed failures) map[string]binding {
+	all, written := map[string]binding{}, map[string]bool{}
+	for _, t := range d.plan.write {
+		written[t.namespace] = failed[t.namespace] == nil
+	}
+	add := func(namespace, member string, state placement.BindingState, index string, conditions []metav1.Condition) {
+		b := s.newBinding(o.current[namespace].binding(o.key, member, namespace))
+		if _, twice := all[b.GetName()]; twice {
+			return
+		}
+		*b.spec = placement.ResourceBindingSpec{State: state, TargetCluster: member}
+		if index != "" {
+			b.spec.ResourceSnapshotName = snapshotName(o.key, index)
+		}
+		b.status.Conditions = conditions
+		if last := len(conditions) - 1; last >= 0 {
+			b.pending = conditions[last].Status == metav1.ConditionUnknown
+		}
+		all[b.GetName()] = b
+	}
+	picked := map[string]bool{}
+	for _, m := range o.memberStatuses(d, failed) {
+		namespace, state := m.Member.Namespace, placement.BindingScheduled
+		picked[namespace] = true
+		if o.current[namespace] != nil || written[namespace] {
+			state = placement.BindingBound
+		}
+		var conditions []metav1.Condition
+		for _, stage := range m.stages {
+			if c, set := m.conditions[stage]; set {
+				c.message = kube.Clip(c.message, maxBindingMessage)
+				conditions = append(conditions, c.as(stage, 0, time.Time{}))
+			}
+		}
+		add(namespace, m.Name, state, m.index, conditions)
+	}
+	for _, m := range o.members {
+		if current := o.current[m.Namespace]; current != nil && !picked[m.Namespace] {
+			add(m.Namespace, m.Name, placement.BindingUnscheduled, current.works[0].Labels[placement.LabelResourceIndex], nil)
+		}
+	}
+	return all
+}
