@@ -43,7 +43,7 @@ const (
 )
 
 // microTimes are fields whose times have microseconds, no more and no fewer digits.
-var microTimes = map[string]bool{"requestedAt": true}
+var microTimes = map[string]bool{"requestedAt": true, "begun": true}
 
 // versionBefore is served beside v1beta1 for the kinds below, with the same fields: hubs of KubeFleet that were installed before July 2025
 // have stored them in it, and an API server does not let go of a version that was stored.

@@ -29,9 +29,9 @@ const planted = "pl4nted"
 
 // harmless are the texts that are handed on as they are, by why they may be: the ends of their paths.
 var harmless = map[string]string{
-	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName clusterNames[] clusters[] clusterGroup placementName
-		releaseName repo chart dir serviceAccount targetCluster resourceSnapshotName namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
-		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
+	"what something is called": `name namespace kind apiVersion apiGroup group version resource uid type key clusterName targetCluster clusterNames[] clusters[] clusterGroup placementName
+		releaseName repo chart dir serviceAccount namespaces[] defaultNamespace workName workNamespace account accountUID agentNamespace clientID clusterID displayName containerName
+		nonReadyClusters[] nonReadyNodeNames[] readyNodeNames[] sample sampleNode targetStage stageName approvalRequestName placementUID stagedRolloutStrategyName parentStageRollout volumeName secretName kubeConfigSecret
 		kubeConfigSecretNamespace ociReference privateRepoURL agentPrivateRepoURL apiServerURL requestUID topologyKey sortingLabelKey applicableClusterResourceOverrides[]
 		AuditEntry.spec.address AuditEntry.spec.identity AuditEntry.spec.displaced.identity AuditEntry.spec.displaced.request AuditEntry.spec.token AuditEntry.spec.who
 		BundleDeployment.status.release Cluster.spec.agentResources.claims[].request divisor`,
@@ -43,7 +43,7 @@ var harmless = map[string]string{
 	"how much there is": `allocatable.KEY available.KEY capacity.KEY limits.KEY requests.KEY maxUnavailable maxUnavailablePartitions minAvailable maxSurge maxConcurrency autoPartitionSize
 		properties.KEY.value`,
 	"how something is to be done": `targetCustomizationMode agentTLSMode preemptionPolicy features[] Bundle.spec.resources[].encoding`,
-	"which version it is": `kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex deploymentID appliedDeploymentID stagedDeploymentID contentsId
+	"which version it is": `kubernetes kubernetesVersion agentVersion firstSeenVersion observedResourceIndex resourceSnapshotIndex resourceSnapshotName resourceSnapshotIndexUsed policySnapshotIndexUsed resourceIndexes[] deploymentID appliedDeploymentID stagedDeploymentID contentsId
 		secretVersion`,
 	"a digest":                        `agentAffinityHash agentEnvVarsHash agentResourcesHash agentSchedulingCustomizationHash agentTolerationsHash apiServerCAHash policyHash resourceHash secretHash settingsHash valuesHash sha256sum resourcesSha256Sum`,
 	"public keys, and what is signed": `agentKey answerKey signature apiServerCA hubCAs[]`,

@@ -16,7 +16,8 @@ type RolloutStrategyType string
 const (
 	// RolloutRollingUpdate changes a few members at a time.
 	RolloutRollingUpdate RolloutStrategyType = "RollingUpdate"
-	// RolloutExternal leaves it to another controller. Muster does not do that, and says so.
+	// RolloutExternal has staged update runs bring changes to members; without one they keep what they
+	// have.
 	RolloutExternal RolloutStrategyType = "External"
 )
 

@@ -95,7 +95,8 @@ type PlacementSpec struct {
 	// Strategy says how what changes is brought to the members.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
-	// RevisionHistoryLimit is accepted and has no effect: Muster keeps no old revisions.
+	// RevisionHistoryLimit is how many versions of what is selected are kept for staged update runs,
+	// if the strategy's type is External; else none is kept.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
@@ -170,7 +171,8 @@ type PlacementStatus struct {
 	// SelectedResources are what is placed, at most a thousand of them.
 	// +optional
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
-	// ObservedResourceIndex counts up whenever what is selected changes.
+	// ObservedResourceIndex counts up whenever what is selected changes. If the strategy's type is
+	// External, it is the version that all picked members have, and empty if they have several.
 	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 	// PlacementStatuses has an entry per picked member, of too many those that need attention first, and one per member that the policy asks for
@@ -193,7 +195,12 @@ type PlacementStatus struct {
 	// Message says what most needs attention; empty if everything is available everywhere. A Muster addition.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ResourceHash identifies what observedResourceIndex counts. A Muster addition.
+	// ResourceIndexes are the versions of what is selected that are kept for staged update runs, the
+	// latest last. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxItems=2000
+	ResourceIndexes []string `json:"resourceIndexes,omitempty"`
+	// ResourceHash identifies what is selected. A Muster addition.
 	// +optional
 	ResourceHash string `json:"resourceHash,omitempty"`
 	// PolicyHash identifies the required terms that all picked members were picked by. A Muster addition.

@@ -2,21 +2,25 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/muster-fleet/muster/api/limits"
 )
 
-// ClusterStagedUpdateRun is accepted, and not executed: its condition Supported says what to use instead.
+// ClusterStagedUpdateRun rolls one version of what a ClusterResourcePlacement selects out to its
+// members, stage by stage. The placement's strategy has the type External.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=clusterstagedupdateruns,scope=Cluster,shortName=csur,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
-// +kubebuilder:printcolumn:name="Supported",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].status`
+// +kubebuilder:printcolumn:name="Resource-Snapshot-Index",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 128",message="the name of a run has at most 127 characters: approval requests are named after it"
 type ClusterStagedUpdateRun struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -38,16 +42,21 @@ type ClusterStagedUpdateRunList struct {
 	Items           []ClusterStagedUpdateRun `json:"items"`
 }
 
-// StagedUpdateRun is accepted, and not executed: its condition Supported says what to use instead.
+// StagedUpdateRun rolls one version of what a ResourcePlacement selects out to its members, stage
+// by stage. The placement's strategy has the type External.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=stagedupdateruns,shortName=sur,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
-// +kubebuilder:printcolumn:name="Supported",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].status`
+// +kubebuilder:printcolumn:name="Resource-Snapshot-Index",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Supported")].message`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 128",message="the name of a run has at most 127 characters: approval requests are named after it"
 type StagedUpdateRun struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -69,19 +78,26 @@ type StagedUpdateRunList struct {
 	Items           []StagedUpdateRun `json:"items"`
 }
 
-// UpdateRunSpec is written by users.
+// UpdateRunSpec is written by users, who change nothing of it later but the state.
+//
+// +kubebuilder:validation:XValidation:rule="self.placementName == oldSelf.placementName",message="placementName is immutable: create another run"
+// +kubebuilder:validation:XValidation:rule="has(self.resourceSnapshotIndex) == has(oldSelf.resourceSnapshotIndex) && (!has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == oldSelf.resourceSnapshotIndex)",message="resourceSnapshotIndex is immutable: create another run"
+// +kubebuilder:validation:XValidation:rule="self.stagedRolloutStrategyName == oldSelf.stagedRolloutStrategyName",message="stagedRolloutStrategyName is immutable: create another run"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || has(self.state) && (self.state == oldSelf.state || self.state == 'Run' || self.state == 'Stop' && oldSelf.state == 'Run')",message="state goes from Initialize to Run, from Run to Stop, and from Stop to Run"
 type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out.
 	// +required
 	// +kubebuilder:validation:MaxLength=255
 	PlacementName string `json:"placementName"`
-	// ResourceSnapshotIndex is which selection of resources to roll out.
+	// ResourceSnapshotIndex is the version of what the placement selects, one of its
+	// status.resourceIndexes. Default: the latest when the run is initialized.
 	// +optional
 	ResourceSnapshotIndex limits.Name `json:"resourceSnapshotIndex,omitempty"`
 	// StagedUpdateStrategyName is the strategy that has the stages.
 	// +required
 	StagedUpdateStrategyName limits.Name `json:"stagedRolloutStrategyName"`
-	// State is Initialize, Run or Stop.
+	// State is Initialize, which only divides the members into stages, Run, or Stop, with which no
+	// further member is updated before it is Run again.
 	// +optional
 	// +kubebuilder:default=Initialize
 	// +kubebuilder:validation:Enum=Initialize;Run;Stop
@@ -90,7 +106,46 @@ type UpdateRunSpec struct {
 
 // UpdateRunStatus is written by the hub only.
 type UpdateRunStatus struct {
-	// Conditions: Supported, which is False.
+	// PolicySnapshotIndexUsed is accepted, and not set: Muster keeps no versions of policies.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
+	// PolicyObservedClusterCount is how many members the placement picked when the run was
+	// initialized.
+	// +optional
+	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
+	// ResourceSnapshotIndexUsed is the version that the run rolls out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
+	// ApplyStrategy is that of the placement when the run was initialized.
+	// +optional
+	ApplyStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
+	// StagedUpdateStrategySnapshot is the strategy as it was when the run was initialized.
+	// +optional
+	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
+	// StagesStatus has the stages in their order.
+	// +optional
+	// +kubebuilder:validation:MaxItems=31
+	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
+	// DeletionStageStatus has the members that lose the placement after the last stage.
+	// +optional
+	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
+	// PlacementUID is that of the placement. A run goes on only with the one that it was initialized
+	// for. A Muster addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PlacementUID string `json:"placementUID,omitempty"`
+	// Begun is when the run first updated members, or waited to; the run that has begun last
+	// decides which version members get. A Muster addition.
+	// +optional
+	Begun *metav1.MicroTime `json:"begun,omitempty"`
+	// Message says what the run waits for, or why it failed; empty if it succeeded. A Muster
+	// addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+	// Conditions: Initialized, Progressing and Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -98,175 +153,66 @@ type UpdateRunStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterStagedUpdateStrategy is accepted, and not used: see ClusterStagedUpdateRun.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:storageversion
-// +kubebuilder:resource:path=clusterstagedupdatestrategies,scope=Cluster,shortName=csus,categories={fleet,fleet-placement}
-type ClusterStagedUpdateStrategy struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
+// StageUpdatingStatus says how far a stage is.
+type StageUpdatingStatus struct {
+	// StageName is the name of the stage.
 	// +required
-	Spec UpdateStrategySpec `json:"spec"`
-}
-
-// ClusterStagedUpdateStrategyList is a list of ClusterStagedUpdateStrategies.
-//
-// +kubebuilder:object:root=true
-type ClusterStagedUpdateStrategyList struct {
-	metav1.TypeMeta `json:",inline"`
+	// +kubebuilder:validation:MaxLength=253
+	StageName string `json:"stageName"`
+	// Clusters are the members of the stage, in the order in which they are updated.
 	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []ClusterStagedUpdateStrategy `json:"items"`
-}
-
-// StagedUpdateStrategy is accepted, and not used: see StagedUpdateRun.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:storageversion
-// +kubebuilder:resource:path=stagedupdatestrategies,shortName=sus,categories={fleet,fleet-placement}
-type StagedUpdateStrategy struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// +required
-	Spec UpdateStrategySpec `json:"spec"`
-}
-
-// StagedUpdateStrategyList is a list of StagedUpdateStrategies.
-//
-// +kubebuilder:object:root=true
-type StagedUpdateStrategyList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []StagedUpdateStrategy `json:"items"`
-}
-
-// UpdateStrategySpec is written by users.
-type UpdateStrategySpec struct {
-	// Stages in their order.
-	// +required
-	// +kubebuilder:validation:MaxItems=31
-	Stages []StageConfig `json:"stages"`
-}
-
-// StageConfig is one stage.
-type StageConfig struct {
-	// Name of the stage, unique in its strategy.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
-	Name string `json:"name"`
-	// LabelSelector of the members of the stage.
-	// +optional
-	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// SortingLabelKey is the label whose value, a number, orders the members of the stage; default: their names.
-	// +optional
-	SortingLabelKey *limits.Name `json:"sortingLabelKey,omitempty"`
-	// MaxConcurrency is how many members of the stage, or which part of them, are updated at once.
-	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:XIntOrString
-	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// AfterStageTasks have to end before the next stage begins.
+	// +kubebuilder:validation:MaxItems=1000
+	Clusters []ClusterUpdatingStatus `json:"clusters,omitempty"`
+	// AfterStageTaskStatus has the tasks that have to end before the next stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2
-	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
-	// BeforeStageTasks have to end before the stage begins.
+	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
+	// BeforeStageTaskStatus has the tasks that have to end before the stage begins.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1
-	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
-}
-
-// StageTask is what a stage waits for.
-type StageTask struct {
-	// Type is TimedWait or Approval.
-	// +required
-	// +kubebuilder:validation:Enum=TimedWait;Approval
-	Type string `json:"type"`
-	// WaitTime of a TimedWait, such as 1h.
+	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
+	// StartTime is when the stage began.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^[-+]?([0-9]+([.][0-9]*)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h'))",message="waitTime must be 0 or a Go duration such as 240h or 90m, at most 2562047h; the units are ns, us, µs, ms, s, m and h, there is none for days"
-	WaitTime *metav1.Duration `json:"waitTime,omitempty"`
-}
-
-// ClusterApprovalRequest is served for the tools that list it. No run asks for an approval.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:storageversion
-// +kubebuilder:resource:path=clusterapprovalrequests,scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
-type ClusterApprovalRequest struct {
-	metav1.TypeMeta `json:",inline"`
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// EndTime is when the stage ended, its tasks included.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// +required
-	Spec ApprovalRequestSpec `json:"spec"`
-	// +optional
-	Status ApprovalRequestStatus `json:"status,omitempty"`
-}
-
-// ClusterApprovalRequestList is a list of ClusterApprovalRequests.
-//
-// +kubebuilder:object:root=true
-type ClusterApprovalRequestList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []ClusterApprovalRequest `json:"items"`
-}
-
-// ApprovalRequest is served for the tools that list it. No run asks for an approval.
-//
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
-// +kubebuilder:storageversion
-// +kubebuilder:resource:path=approvalrequests,shortName=areq,categories={fleet,fleet-placement}
-type ApprovalRequest struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// +required
-	Spec ApprovalRequestSpec `json:"spec"`
-	// +optional
-	Status ApprovalRequestStatus `json:"status,omitempty"`
-}
-
-// ApprovalRequestList is a list of ApprovalRequests.
-//
-// +kubebuilder:object:root=true
-type ApprovalRequestList struct {
-	metav1.TypeMeta `json:",inline"`
-	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []ApprovalRequest `json:"items"`
-}
-
-// ApprovalRequestSpec says what would be approved.
-type ApprovalRequestSpec struct {
-	// TargetUpdateRun is the name of the run.
-	// +required
-	TargetUpdateRun limits.Name `json:"parentStageRollout"`
-	// TargetStage is the name of the stage.
-	// +required
-	TargetStage limits.Name `json:"targetStage"`
-}
-
-// ApprovalRequestStatus is written by whoever approves.
-type ApprovalRequestStatus struct {
-	// Conditions: Approved and ApprovalAccepted.
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// Conditions: Progressing and Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterUpdatingStatus says how far a member is.
+type ClusterUpdatingStatus struct {
+	// ClusterName is the name of a MemberCluster, or <workspace>/<name> of a Cluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=255
+	ClusterName string `json:"clusterName"`
+	// Conditions: Started and Succeeded.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageTaskStatus says whether a task of a stage has ended.
+type StageTaskStatus struct {
+	// Type is TimedWait or Approval.
+	// +required
+	// +kubebuilder:validation:Enum=TimedWait;Approval
+	Type string `json:"type"`
+	// ApprovalRequestName is the name of the approval request of the task.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
+	// Conditions: ApprovalRequestCreated and ApprovalRequestApproved, or WaitTimeElapsed.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
