@@ -173,11 +173,10 @@ func ruleOf(strategy *placement.RolloutStrategy) string {
 			surge = c.MaxSurge.String()
 		}
 	}
-	text := fmt.Sprintf("A change makes at most %s of the members unavailable at a time, and at least one; at most %s more than asked for hold the resources meanwhile.", most, surge)
 	if strategy.Type == placement.RolloutExternal {
-		text = "The strategy External is not supported, so it rolls out as with RollingUpdate. " + text
+		return "The strategy is External: members get a change by a staged update run only."
 	}
-	return text
+	return fmt.Sprintf("A change makes at most %s of the members unavailable at a time, and at least one; at most %s more than asked for hold the resources meanwhile.", most, surge)
 }
 
 // numbered is the number of the resources of a member.

@@ -130,7 +130,7 @@ func TestTheRuleOfARolloutIsThatOfItsStrategy(t *testing.T) {
 	for want, strategy := range map[string]placement.RolloutStrategy{
 		"A change makes at most 25% of the members " + rest: {},
 		"A change makes at most 2 of the members " + rest:   {RollingUpdate: &placement.RollingUpdateConfig{MaxUnavailable: ptr.To(intstr.FromInt32(2))}},
-		"The strategy External is not supported, so it rolls out as with RollingUpdate. A change makes at most 25% of the members " + rest: {Type: placement.RolloutExternal},
+		"The strategy is External: members get a change by a staged update run only.": {Type: placement.RolloutExternal},
 	} {
 		if got := ruleOf(&strategy); got != want {
 			t.Errorf("it is %s", got)

@@ -151,6 +151,9 @@ func Gzip(plain []byte) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
+// Gunzip returns what Gzip compressed, or an error if that is more than so many bytes.
+func Gunzip(packed []byte, most int) ([]byte, error) { return unzip(packed, most) }
+
 // TooLargeError is how many bytes something may unpack to, and has more.
 type TooLargeError int
 

@@ -184,8 +184,9 @@ var placementCauses = []cause{
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"RolloutControlledByExternalController"},
-		means:  "Nothing is written to members, because spec.strategy.type is External. What they have stays as it is.",
-		remedy: "To have it rolled out, set spec.strategy.type to RollingUpdate.",
+		means:  "spec.strategy.type is External: members get changes by staged update runs, and no run has reached the members that the message names. They keep what they have.",
+		remedy: "Create a staged update run, or see what the run waits for; to have the hub roll changes out by itself, set spec.strategy.type to RollingUpdate.",
+		onHub:  []string{"kubectl get clusterstagedupdateruns", "kubectl get stagedupdateruns -A"},
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"OverriddenFailed"},

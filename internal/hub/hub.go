@@ -297,6 +297,10 @@ func requireCRDs(mapper meta.RESTMapper) error {
 		placement.GroupVersion.WithKind("ClusterResourcePlacementDisruptionBudget"),
 		placement.GroupVersion.WithKind("ClusterStagedUpdateRun"),
 		placement.GroupVersion.WithKind("StagedUpdateRun"),
+		placement.GroupVersion.WithKind("ClusterStagedUpdateStrategy"),
+		placement.GroupVersion.WithKind("StagedUpdateStrategy"),
+		placement.GroupVersion.WithKind("ClusterApprovalRequest"),
+		placement.GroupVersion.WithKind("ApprovalRequest"),
 	} {
 		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
 			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())

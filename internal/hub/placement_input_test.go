@@ -111,8 +111,8 @@ func TestAPlacementThatCannotBeSaysWhy(t *testing.T) {
 		{"a kind that the hub may not read", "resourceSelectors: [{group: admissionregistration.k8s.io, version: v1, kind: ValidatingAdmissionPolicy}]", "Scheduled",
 			"the hub may not read validatingadmissionpolicies.admissionregistration.k8s.io: allow it in placement.resources of the chart fleet"},
 		{"what is in a namespace", "resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: x}]", "Scheduled", "select its Namespace"},
-		{"something not done", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\nstrategy: {type: External, reportBackStrategy: {type: Mirror}}", "Supported",
-			"spec.strategy.type External: nothing rolls changes out, because Muster does not do staged update runs; to have them rolled out, set spec.strategy.type to RollingUpdate; spec.strategy.reportBackStrategy: no status is copied back"},
+		{"something not done", "resourceSelectors: [{group: '', version: v1, kind: Namespace, name: " + shop + "}]\nstrategy: {reportBackStrategy: {type: Mirror}}", "Supported",
+			"spec.strategy.reportBackStrategy: no status is copied back"},
 	} {
 		f.eventually(c.name+" is asked for", func() error {
 			f.check(f.Get(context.Background(), client.ObjectKeyFromObject(crp), crp))

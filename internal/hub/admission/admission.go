@@ -36,6 +36,7 @@ const PlacementAuthor = "muster-placement-author"
 var validating = []string{
 	"muster-audit", "muster-bindings", "muster-cluster-status", "muster-hub", "muster-hub-leases", "muster-member-author", "muster-member-epoch", "muster-member-identity", "muster-member-metadata",
 	"muster-member-namespaces", PlacementAuthor, "muster-registration-approval", "muster-registration-status", RegistrationToken, "muster-revocation-author",
+	"muster-run-status",
 }
 
 // ReasonMissing is the reason of events and conditions about a missing policy.

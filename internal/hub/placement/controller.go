@@ -67,15 +67,17 @@ type Controller struct {
 	// queue is nil until the controller starts.
 	queue atomic.Pointer[controller.Queue]
 	// expected are the statuses that were written, workWrites the Works: a decision made before the cache shows them would pick twice.
-	expected, workWrites kube.Expectations
-	memory               *memory
-	metrics              metrics
+	// runWrites are the staged update runs.
+	expected, workWrites, runWrites kube.Expectations
+	memory                          *memory
+	metrics                         metrics
 }
 
 // New returns a controller.
 func New(deps Deps) *Controller {
 	c := &Controller{Deps: deps, metrics: newMetrics(), memory: newMemory(deps.Clock),
-		expected: kube.Expectations{Clock: deps.Clock}, workWrites: kube.Expectations{Clock: deps.Clock, Timeout: maxCacheLag}}
+		expected: kube.Expectations{Clock: deps.Clock}, workWrites: kube.Expectations{Clock: deps.Clock, Timeout: maxCacheLag},
+		runWrites: kube.Expectations{Clock: deps.Clock, Timeout: maxCacheLag}}
 	c.selector = &selection.Selector{Kinds: selection.NewKinds(deps.Discovery), IsWorkspace: c.isWorkspace}
 	c.selector.Watches = selection.NewWatches(deps.Dynamic, c.enqueue)
 	c.reviewer = author.NewReviewer(deps.Client, deps.Clock)
@@ -91,11 +93,17 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}{
 		byParent:    {&placement.Work{}, indexKey(parentOf)},
 		byInherited: {&placement.Work{}, indexKey(inheritedFrom)},
+		byPlacement: {&placement.ClusterStagedUpdateRun{}, func(o client.Object) []string { return []string{ofRun(o).placement().String()} }},
 		byOwner:     {&placement.ClusterResourcePlacementStatus{}, func(o client.Object) []string { return []string{string(ownerOf(o))} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, name, index.key); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, name, err)
 		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &placement.StagedUpdateRun{}, byPlacement, func(o client.Object) []string {
+		return []string{ofRun(o).placement().String()}
+	}); err != nil {
+		return fmt.Errorf("indexing StagedUpdateRuns: %w", err)
 	}
 	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr), indexBindings(ctx, mgr)); err != nil {
 		return err
@@ -117,6 +125,12 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Watches(&placement.ResourceBinding{}, controller.OnDeleted(controller.On(c.onBinding))).
 		Watches(&placement.ClusterResourceOverride{}, controller.On(c.onOverride)).
 		Watches(&placement.ResourceOverride{}, controller.On(c.onOverride)).
+		Watches(&placement.ClusterStagedUpdateRun{}, controller.On(c.onRun)).
+		Watches(&placement.StagedUpdateRun{}, controller.On(c.onRun)).
+		Watches(&placement.ClusterApprovalRequest{}, controller.SkipInitial(controller.On(c.onRequest))).
+		Watches(&placement.ApprovalRequest{}, controller.SkipInitial(controller.On(c.onRequest))).
+		Watches(&placement.ClusterStagedUpdateStrategy{}, controller.SkipInitial(controller.On(c.onStrategy))).
+		Watches(&placement.StagedUpdateStrategy{}, controller.SkipInitial(controller.On(c.onStrategy))).
 		Watches(&clusterv1beta1.MemberCluster{}, controller.On(c.onMemberCluster)).
 		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, controller.On(c.onReport)).
@@ -149,7 +163,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		c.memory.forget(request.NamespacedName)
 		c.expected.Forget(request.NamespacedName)
 		c.workWrites.Forget(request.NamespacedName)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, c.withoutPlacement(ctx, request.NamespacedName)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -170,9 +184,13 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if definition, err := c.worksDefinitionDeleted(ctx, s, current); err != nil || definition != "" {
 		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // nobody may be picked anew meanwhile
 	}
+	runs, wait, err := c.runs(ctx, s.key)
+	if err != nil || wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, err // an event of the cache comes earlier
+	}
 	began := c.Clock.Now()
 	defer func() { c.memory.update(s.key, func(p *placementMemory) { p.took = c.Clock.Since(began) }) }()
-	o, err := c.observe(ctx, s, current)
+	o, err := c.observe(ctx, s, current, runs)
 	if errors.Is(err, errNotListed) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil // the watch enqueues all placements earlier
 	}
@@ -193,7 +211,7 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	if definition, err := c.inputDefinitionDeleted(ctx, o, d); err != nil || definition != "" {
 		return ctrl.Result{}, errors.Join(err, c.reportKept(ctx, s, definition)) // envelopes and overrides that went with their definition still count
 	}
-	changed := d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != ""
+	changed := o.staging == nil && d.desired.hash != o.before.ResourceHash && o.before.ResourceHash != ""
 	if wait := max(early, c.memory.nextVersion(s.key).Sub(now)); changed && wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil // the selected resources change faster than they are rolled out
 	}
@@ -203,8 +221,15 @@ func (c *Controller) rollOut(ctx context.Context, s genericPlacement, o observed
 	if changed {
 		c.memory.acted(s.key)
 	}
+	recorded, err := c.actStaging(ctx, s, o, d)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	failures := c.act(ctx, s, o, d)
 	next := o.nextReconcile(d, now)
+	if recorded { // no event tells of it
+		next = now
+	}
 	if early > 0 {
 		next = kube.Earlier(next, now.Add(early))
 	} else if wait, err := c.report(ctx, s, o, d, failures); err != nil {

@@ -56,6 +56,13 @@ func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, cu
 	if left := finalizersLeft(s); left != "" { // without its own finalizer the hub could not report them any more
 		return ctrl.Result{}, c.patchMessage(ctx, s, "removed from all members; "+left)
 	}
+	versions, err := c.versions(ctx, s)
+	if err == nil {
+		err = c.deleteVersions(ctx, s, versions)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	after := s.copy()
 	controllerutil.RemoveFinalizer(after.Object, placement.FinalizerPlacement)
 	if err := kube.Patch(ctx, c.Client, s.Object, after.Object); client.IgnoreNotFound(err) != nil {

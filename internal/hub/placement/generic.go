@@ -55,15 +55,9 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (generic
 	return ofRP(&rp), err
 }
 
-// rollsOut says how changes are rolled out that wait for a run.
-const rollsOut = "to have them rolled out, set spec.strategy.type to RollingUpdate"
-
 // unsupportedFields names what a placement asks for that Muster does not do.
 func unsupportedFields(strategy placement.RolloutStrategy) string {
 	var fields []string
-	if strategy.Type == placement.RolloutExternal {
-		fields = append(fields, "spec.strategy.type External: nothing rolls changes out, because Muster does not do staged update runs; "+rollsOut)
-	}
 	if strategy.ReportBackStrategy != nil {
 		fields = append(fields, "spec.strategy.reportBackStrategy: no status is copied back")
 	}

@@ -88,17 +88,17 @@ func (o observed) memberStatus(picked scheduling.Decision, d decision, failure e
 	if current != nil {
 		m.index, m.resourceStatus = current.works[0].Labels[placement.LabelResourceIndex], reported.resourceStatus
 	}
-	if d.problem == (condition{}) && !d.plan.held {
-		m.index = d.desired.index // also of a member that waits, as in KubeFleet's API
-	}
 	waits, upToDate := d.waiting[namespace], d.upToDate[namespace]
+	if d.problem == (condition{}) && !(d.plan.held && waits) {
+		m.index = d.desired.index // also of a member that waits for its turn, as in KubeFleet's API
+	}
 	switch {
 	case failure != nil:
 		synced = condition{metav1.ConditionFalse, reasonNotSynced, failure.Error()}
 	case waits && current != nil && current.deleting:
 		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "what was placed before is being removed first"}
 	case waits && d.plan.held:
-		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "keeps what it has: spec.strategy.type is External"}
+		started = condition{metav1.ConditionFalse, reasonRolloutWaits, "keeps what it has: no staged update run has reached it"}
 	case waits:
 		started = condition{metav1.ConditionFalse, reasonRolloutWaits, fmt.Sprintf(
 			"waits for its turn: at most %d of %d members may be unavailable", d.plan.maxUnavailable, d.plan.wanted)}
@@ -193,7 +193,8 @@ func summarize(stage string, members []memberStatus) condition {
 // placement, and those that were written to and are not available.
 func summarizeRollout(d decision, members []memberStatus) condition {
 	if d.plan.held && len(d.plan.waiting) > 0 {
-		return condition{metav1.ConditionUnknown, reasonRolloutHeld, fmt.Sprintf("nothing is written to %s, which keep what they have: spec.strategy.type is External; %s", listNames(d.plan.waiting), rollsOut)}
+		return condition{metav1.ConditionUnknown, reasonRolloutHeld, fmt.Sprintf(
+			"spec.strategy.type is External: no staged update run has reached %s, where nothing changes", listNames(d.plan.waiting))}
 	}
 	sum := summarize(placement.ConditionRolloutStarted, members)
 	losing := slices.DeleteFunc(slices.Clone(d.plan.waiting), func(t target) bool { return t.wanted })

@@ -38,6 +38,7 @@ type placementMemory struct {
 	took time.Duration
 	// leftovers is what KubeFleet's hub has left of it, nil if that was not looked for.
 	leftovers *string
+	versions  versionMemory
 }
 
 // workMemory is what is remembered of one Work until it is gone.

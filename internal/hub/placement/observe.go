@@ -6,16 +6,20 @@ import (
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
+	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 )
 
 // defaultUnavailablePeriod is the default of unavailablePeriodSeconds.
 const defaultUnavailablePeriod = time.Minute
 
 // observe gathers all that is decided on but for what KubeFleet's hub has left.
-func (c *Controller) observe(ctx context.Context, s genericPlacement, current map[string]*currentWorks) (observed, error) {
+func (c *Controller) observe(ctx context.Context, s genericPlacement, current map[string]*currentWorks, runs []observedRun) (observed, error) {
 	o := observed{
-		key: s.key, kind: s.kind, generation: s.GetGeneration(), spec: s.spec, before: *s.status,
-		current: current, reported: map[string]worksStatus{},
+		key: s.key, uid: s.GetUID(), kind: s.kind, generation: s.GetGeneration(), spec: s.spec, before: *s.status,
+		current: current, reported: map[string]worksStatus{}, runs: runs, now: c.Clock.Now(),
+	}
+	for i, r := range runs {
+		runs[i].foreign = staged.Initialized(*r.status) && r.status.PlacementUID != string(s.GetUID())
 	}
 	var err error
 	if o.policy, err = scheduling.Compile(s.spec.Policy, s.key.Namespace); err != nil {
@@ -35,17 +39,24 @@ func (c *Controller) observe(ctx context.Context, s genericPlacement, current ma
 		return o, err
 	}
 	o.home, o.otherHomes = homes(s.key, current)
+	if isStaged(s.spec) && !o.selected.Waiting {
+		if err = c.observeStaging(ctx, s, &o); err != nil {
+			return o, err
+		}
+	}
 	if err = c.divide(ctx, &o); err != nil {
 		return o, err
 	}
-	c.requireCauses(ctx, s, &o)
+	if o.staging == nil {
+		c.requireCauses(ctx, s, &o)
+	}
 	if o.overrides, err = c.overrides(ctx, &o); err != nil {
 		return o, err
 	}
 	c.memory.update(s.key, func(p *placementMemory) { p.overridden = len(o.overrides) > 0 })
-	period, now := unavailablePeriod(s.spec), c.Clock.Now()
+	period := unavailablePeriod(s.spec)
 	for namespace, w := range current {
-		o.reported[namespace] = w.status(c.memory.appliedSince, period, now).withEnvelopes(o.resources)
+		o.reported[namespace] = w.status(c.memory.appliedSince, period, o.now).withEnvelopes(o.resources)
 	}
 	return o, nil
 }

@@ -20,6 +20,8 @@ type target struct {
 	// exists: the member has Works of the placement; upToDate: they are just the desired ones; works: nothing is known that does not work
 	// of what they brought; available: it has worked for long enough, as far as this process knows.
 	exists, upToDate, works, available bool
+	// incomplete: nothing of the desired Works is outdated, and some are missing.
+	incomplete bool
 	// unreachable: no agent would act on Works, so that the member counts neither as available nor as unavailable.
 	unreachable bool
 	// blocked: nothing may be written to the member.
@@ -34,7 +36,7 @@ type rolloutPlan struct {
 	write, remove, waiting []target
 	// cause is that of remove, NotPicked if it is not set.
 	cause removal.Cause
-	// held: nothing is done before somebody changes the placement.
+	// held: staged update runs decide who waits.
 	held bool
 	// recreate are the members some of whose desired Works somebody deleted.
 	recreate []target
@@ -121,13 +123,6 @@ func planRollout(targets []target, config *placement.RollingUpdateConfig) rollou
 		}
 	}
 	return p
-}
-
-// hold has everything wait that would be done.
-func (p *rolloutPlan) hold() {
-	p.held = true
-	p.waiting = slices.SortedFunc(slices.Values(slices.Concat(p.waiting, p.write, p.remove)), byName)
-	p.write, p.remove, p.recreate = nil, nil, nil
 }
 
 func byName(a, b target) int { return cmp.Compare(a.name, b.name) }

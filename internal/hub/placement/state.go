@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 //	policy, members, current Works ──► picks ───┘
 type observed struct {
 	key        types.NamespacedName
+	uid        types.UID
 	kind       string
 	generation int64
 	spec       *placement.PlacementSpec
@@ -60,6 +62,11 @@ type observed struct {
 	reported map[string]worksStatus
 	// evicted are members that the status still lists as picked, by their names.
 	evicted map[string]bool
+	// now is when this was observed. runs are the staged update runs of the placement, the oldest first;
+	// staging is nil unless they roll it out.
+	now     time.Time
+	runs    []observedRun
+	staging *staging
 	// takeoverProblem is why Works that KubeFleet's hub wrote cannot be taken over; leftovers is what else that hub has left.
 	takeoverProblem, leftovers string
 }
@@ -79,6 +86,9 @@ type decision struct {
 	policyHash string
 	// recheckAt is when time alone makes a difference; zero if never.
 	recheckAt time.Time
+	// runs are what is to be done with staged update runs; record is the version that is kept now.
+	runs   []runDecision
+	record *version
 }
 
 // decide is pure: it has neither client nor clock.
@@ -87,6 +97,7 @@ func decide(o observed) decision {
 	switch problem := o.selectionProblem(); {
 	case o.policyProblem != "":
 		d.problem = condition{metav1.ConditionFalse, reasonInvalidPolicy, o.policyProblem}
+		d.stage(o, nil)
 		return d
 	case problem != condition{}:
 		d.problem = problem
@@ -103,33 +114,36 @@ func decide(o observed) decision {
 	for _, t := range targets {
 		d.upToDate[t.namespace] = t.upToDate
 	}
+	d.stage(o, targets)
 	if d.problem != (condition{}) {
 		return d
 	}
-	d.plan = planRollout(targets, o.spec.Strategy.RollingUpdate)
-	for _, t := range targets {
-		if t.wanted && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
-			d.plan.recreate = append(d.plan.recreate, t)
-		}
-	}
-	if o.spec.Strategy.Type == placement.RolloutExternal {
-		d.plan.hold()
+	if o.staging == nil {
+		d.plan = planRollout(targets, o.spec.Strategy.RollingUpdate)
+		d.recreate(o, targets, func(t target) bool { return t.wanted })
 	}
 	for _, t := range d.plan.waiting {
 		d.waiting[t.namespace] = true
-	}
-	if d.plan.held {
-		return d
 	}
 	if !dropping && !d.result.Undecided {
 		d.policyHash = terms
 	}
 	for _, s := range o.reported {
-		if len(d.plan.waiting) > 0 {
+		if len(d.plan.waiting) > 0 && !d.plan.held {
 			d.recheckAt = kube.Earlier(d.recheckAt, s.readyAt)
 		}
 	}
 	return d
+}
+
+// recreate notes the members some of whose desired Works somebody deleted, as far as they may be
+// written again.
+func (d *decision) recreate(o observed, targets []target, mayWrite func(target) bool) {
+	for _, t := range targets {
+		if mayWrite(t) && len(o.current[t.namespace].retained(o.key, d.desiredFor(t.namespace))) > 0 {
+			d.plan.recreate = append(d.plan.recreate, t)
+		}
+	}
 }
 
 // bound are the namespaces of the members that have the placement, also those whose Works somebody else than the hub deletes. The status
@@ -140,9 +154,9 @@ func (o observed) bound() map[string]bool {
 	for namespace, w := range o.current {
 		bound[namespace] = !w.deleting || !slices.ContainsFunc(w.works, removedByHub)
 	}
-	before := scheduledMembers(&o.before)
+	before, ofRuns := scheduledMembers(&o.before), claimed(o.runs)
 	for _, m := range o.members {
-		if before[m.Name] && (m.Leaving || len(o.current) == 0 && !o.evicted[m.Name]) {
+		if ofRuns[m.Name] || before[m.Name] && (m.Leaving || len(o.current) == 0 && !o.evicted[m.Name]) {
 			bound[m.Namespace] = true
 		}
 	}
@@ -176,10 +190,12 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 		if current == nil && !d.Picked {
 			continue
 		}
-		t := target{name: d.Name, namespace: d.Member.Namespace, epoch: d.Member.Epoch, wanted: d.Picked, exists: current != nil, unreachable: unreachable(d.Member)}
+		t := target{name: d.Name, namespace: d.Member.Namespace, epoch: d.Member.Epoch, wanted: d.Picked, exists: current != nil, incomplete: current == nil, unreachable: unreachable(d.Member)}
 		t.blocked = next.overriddenCondition(t.namespace).status == metav1.ConditionFalse || !d.Member.Admits(o.key.Namespace)
 		if current != nil {
 			outdated, surplus := current.diff(o.key, next.desiredFor(t.namespace))
+			lacks := func(part int) bool { return current.find(workName(o.key, part)) == nil }
+			t.incomplete = len(surplus) == 0 && !slices.ContainsFunc(outdated, func(part int) bool { return !lacks(part) })
 			t.deleting, t.upToDate = current.deleting, len(outdated) == 0 && len(surplus) == 0
 			t.works, t.available = o.reported[t.namespace].works, o.reported[t.namespace].ready
 			dropping = dropping || !t.wanted && !t.deleting // a removal that has begun is decided, however long its agent is away
@@ -189,15 +205,24 @@ func (o observed) targets(next decision) (targets []target, dropping bool) {
 	return targets, dropping
 }
 
-// desiredWorks is what members get without overrides. The index counts the changes of what is selected.
+// desiredWorks is what members get without overrides. The index counts the changes of what is selected;
+// of a placement that runs roll out it is the version that members get.
 func (o observed) desiredWorks() desiredWorks {
 	d := desiredWorks{
 		parts: o.parts, hash: hashParts(o.parts), index: o.before.ObservedResourceIndex,
 		applyStrategy: o.spec.Strategy.ApplyStrategy, deleteStrategy: o.spec.Strategy.DeleteStrategy, envelopes: o.envelopes(),
 	}
+	if o.staging != nil {
+		v, _ := o.newest()
+		d.hash, d.index = o.staging.hash, cmp.Or(o.staging.target, &v).String()
+		return d
+	}
+	if kept := o.before.ResourceIndexes; len(kept) > 0 { // runs have rolled it out until now
+		d.index = kept[len(kept)-1]
+	}
 	if d.hash != o.before.ResourceHash {
 		next := 0
-		if last, err := strconv.Atoi(o.before.ObservedResourceIndex); err == nil {
+		if last, err := strconv.Atoi(d.index); err == nil {
 			next = last + 1
 		}
 		d.index = strconv.Itoa(next)

@@ -212,7 +212,7 @@ func TestDescribe(t *testing.T) {
 		{"a wrong policy", world(t, func(o *observed) { o.policyProblem = "term 3 is wrong" }), "", "term 3 is wrong", "Scheduled False"},
 		{"nothing selected", world(t, func(o *observed) { o.selected.Objects = nil }, on(t, "a", "b")), "2/2", "2 members picked; spec.resourceSelectors select nothing that can be placed", ""},
 		{"nothing selected, and not written yet", world(t, func(o *observed) { o.selected.Objects = nil }), "0/2", "a: being written; b: being written", "WorkSynchronized Unknown"},
-		{"not applied, and a field that is not done", world(t, on(t, "a", "b"), failing, func(o *observed) { o.spec.Strategy.Type = placement.RolloutExternal }), "1/2", "a: ConfigMap n/c: conflict",
+		{"not applied, and a field that is not done", world(t, on(t, "a", "b"), failing, reportingBack), "1/2", "a: ConfigMap n/c: conflict",
 			"Supported False, Applied False"},
 		{"too few", world(t, on(t, "a"), unpicked, func(o *observed) {
 			o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed, ClusterNames: []string{"a", "c"}}
@@ -234,8 +234,8 @@ func TestDescribe(t *testing.T) {
 			o.reported["ns-a"] = worksStatus{diffReported: condition{"True", reasonReported, ""}, resourceStatus: resourceStatus{diffed: make([]placement.DiffedPlacement, 2)}}
 			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasonReportPending, "waits"}}
 		}), "1/2", "b: waits", "DiffReported Unknown"},
-		{"a field that is not done", world(t, on(t, "a", "b"), func(o *observed) { o.spec.Strategy.Type = placement.RolloutExternal }), "2/2",
-			"spec.strategy.type External: nothing rolls changes out, because Muster does not do staged update runs; to have them rolled out, set spec.strategy.type to RollingUpdate", "Supported False"},
+		{"a field that is not done", world(t, on(t, "a", "b"), reportingBack), "2/2", "spec.strategy.reportBackStrategy: no status is copied back", "Supported False"},
+		{"runs roll it out, and all have it", world(t, on(t, "a", "b"), byRuns(t)), "2/2", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			after := describe(c.seen, decide(c.seen), nil, now)

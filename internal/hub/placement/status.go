@@ -39,6 +39,10 @@ func describe(o observed, d decision, failed failures, now time.Time) placement.
 	members := o.memberStatuses(d, failed)
 	if d.problem == (condition{}) {
 		after.ObservedResourceIndex, after.ResourceHash, after.PolicyHash = d.desired.index, d.desired.hash, d.policyHash
+		after.ResourceIndexes = o.listVersions()
+		if o.staging != nil {
+			after.ObservedResourceIndex = o.commonIndex(d)
+		}
 		after.SelectedResources = o.listResources()
 	}
 	if o.policyProblem == "" {

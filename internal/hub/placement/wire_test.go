@@ -79,12 +79,13 @@ func TestConditionsAreThoseThatKubeFleetsClientsCompare(t *testing.T) {
 			fulfilled + "; RolloutStarted False/RolloutNotStartedYet",
 			"a: Scheduled True/Scheduled" + strings.TrimSuffix(written, "True/") + "Unknown/WorkSynchronizedUnknown",
 			"b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
-		{"somebody else rolls out", world(t, on(t, "a", "b"), func(o *observed) {
-			o.spec.Strategy.Type = placement.RolloutExternal
-			o.selected.Objects[0] = configMap("settings", 11)
-		}), nil, []string{
-			"Supported False/FieldsNotSupported; " + fulfilled + "; RolloutStarted Unknown/RolloutControlledByExternalController",
+		{"no run has acted", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }, byRuns(t)), nil, []string{
+			fulfilled + "; RolloutStarted Unknown/RolloutControlledByExternalController",
 			"a: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet", "b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
+		{"a run has reached one", world(t, on(t, "a", "b"), func(o *observed) { o.selected.Objects[0] = configMap("settings", 11) }, byRuns(t), begun("a")), nil, []string{
+			fulfilled + "; RolloutStarted Unknown/RolloutControlledByExternalController",
+			"a: Scheduled True/Scheduled" + strings.TrimSuffix(written, "True/") + "Unknown/WorkSynchronizedUnknown",
+			"b: Scheduled True/Scheduled; RolloutStarted False/RolloutNotStartedYet"}},
 		{"PickFixed without names", world(t, func(o *observed) { o.spec.Policy = &placement.PlacementPolicy{PlacementType: placement.PickFixed} }), nil,
 			[]string{"Scheduled Unknown/SchedulePending"}},
 		{"PickN of none", world(t, pickN(0)), nil, []string{fulfilled}},

@@ -1,4 +1,4 @@
-// Package unsupported answers for the kinds of Rancher Fleet and KubeFleet that the hub keeps and does nothing with: each object says in a
+// Package unsupported answers for the kinds of Rancher Fleet that the hub keeps and does nothing with: each object says in a
 // condition what does its job with Muster.
 //
 // It writes the condition Supported of these objects, and nobody else does. Its invariant: an object that has its condition is not written again.
@@ -10,23 +10,18 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 const (
 	rbacInstead = "it restricts nothing: RBAC on the hub says who may write Bundles, and ServiceAccount fleet-default in the agent's namespace what " +
 		"they may do on a cluster"
-	runInstead = "Muster does not execute staged update runs: changes roll out as spec.strategy.rollingUpdate of the placement says; " +
-		"to go in stages, make a placement for each stage, with affinity to its members"
 )
 
 // kind is one that the hub does nothing with.
@@ -38,7 +33,7 @@ type kind struct {
 	setUnsupported func(o client.Object, message string, now time.Time)
 }
 
-// kinds returns those that the command line of Rancher Fleet lists, and KubeFleet's staged update runs.
+// kinds returns those that the command line of Rancher Fleet lists.
 func kinds() []kind {
 	return []kind{
 		ofFleet(func(o *fleet.GitRepo) *fleet.UnsupportedStatus { return &o.Status },
@@ -52,8 +47,6 @@ func kinds() []kind {
 		ofFleet(func(o *fleet.ImageScan) *fleet.UnsupportedStatus { return &o.Status },
 			"Muster scans no registries: have a tool such as Renovate write new tags into the repository from which the Bundles are made"),
 		ofFleet(func(o *fleet.GitRepoRestriction) *fleet.UnsupportedStatus { return &o.Status }, rbacInstead),
-		ofKubeFleet(func(o *placement.ClusterStagedUpdateRun) *placement.UpdateRunStatus { return &o.Status }, runInstead),
-		ofKubeFleet(func(o *placement.StagedUpdateRun) *placement.UpdateRunStatus { return &o.Status }, runInstead),
 	}
 }
 
@@ -67,15 +60,6 @@ func ofFleet[T any, P pointer[T]](status func(P) *fleet.UnsupportedStatus, inste
 	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
 		s := status(o.(P))
 		s.Conditions = kube.SetCondition(s.Conditions, now, kube.Condition(fleet.ConditionSupported, false, "KindNotImplemented", message))
-	}}
-}
-
-func ofKubeFleet[T any, P pointer[T]](status func(P) *placement.UpdateRunStatus, instead string) kind {
-	return kind{P(new(T)), instead, func(o client.Object, message string, now time.Time) {
-		meta.SetStatusCondition(&status(o.(P)).Conditions, metav1.Condition{
-			Type: placement.ConditionSupported, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: message,
-			ObservedGeneration: o.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
-		})
 	}}
 }
 

@@ -1,0 +1,295 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/placement/staged"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// byPlacement is an index of the cache: runs by their placement.
+const byPlacement = "placement"
+
+// genericRun is a staged update run of either kind.
+type genericRun struct {
+	client.Object
+	kind   string
+	spec   *placement.UpdateRunSpec
+	status *placement.UpdateRunStatus
+}
+
+func ofClusterRun(r *placement.ClusterStagedUpdateRun) genericRun {
+	return genericRun{r, "ClusterStagedUpdateRun", &r.Spec, &r.Status}
+}
+
+func ofNamespacedRun(r *placement.StagedUpdateRun) genericRun {
+	return genericRun{r, "StagedUpdateRun", &r.Spec, &r.Status}
+}
+
+func ofRun(o client.Object) genericRun {
+	if r, ok := o.(*placement.ClusterStagedUpdateRun); ok {
+		return ofClusterRun(r)
+	}
+	return ofNamespacedRun(o.(*placement.StagedUpdateRun))
+}
+
+// copy returns a run that can be changed.
+func (r genericRun) copy() genericRun { return ofRun(r.DeepCopyObject().(client.Object)) }
+
+// placement is the key of the placement that the run is for.
+func (r genericRun) placement() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.GetNamespace(), Name: r.spec.PlacementName}
+}
+
+// observedRun is a run with what it needs.
+type observedRun struct {
+	genericRun
+	// strategy is nil if there is none.
+	strategy *placement.UpdateStrategySpec
+	requests map[string]staged.Request
+	// foreign: the run was initialized for a placement of that name that is gone, or by another hub.
+	foreign bool
+}
+
+// begun says whether a run has begun with this placement.
+func (r observedRun) begun() bool { return r.status.Begun != nil && !r.foreign }
+
+// inProgress says whether a run has begun, and neither ended nor stopped.
+func (r observedRun) inProgress() bool {
+	return r.begun() && !staged.Ended(*r.status) && !staged.Stopped(*r.spec, *r.status)
+}
+
+// latest returns the run that has begun last, which decides what members get; nil if none has
+// begun.
+func latest(runs []observedRun) *observedRun {
+	begun := slices.DeleteFunc(slices.Clone(runs), func(r observedRun) bool { return !r.begun() })
+	if len(begun) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(begun, func(a, b observedRun) int {
+		return cmp.Or(a.status.Begun.Compare(b.status.Begun.Time), strings.Compare(string(a.GetUID()), string(b.GetUID())))
+	})
+	return &last
+}
+
+// claimed are the members of runs that are initialized and have not ended.
+func claimed(runs []observedRun) map[string]bool {
+	names := map[string]bool{}
+	for _, r := range runs {
+		if staged.Initialized(*r.status) && !staged.Ended(*r.status) && !r.foreign {
+			maps.Copy(names, staged.Clusters(*r.status))
+		}
+	}
+	return names
+}
+
+// runs returns the runs of a placement, the oldest first, and how long to wait at most until the
+// cache shows what was written of them.
+func (c *Controller) runs(ctx context.Context, key types.NamespacedName) (runs []observedRun, wait time.Duration, err error) {
+	var cached []client.Object
+	if key.Namespace == "" {
+		var list placement.ClusterStagedUpdateRunList
+		err = c.Client.List(ctx, &list, client.MatchingFields{byPlacement: key.String()}, client.UnsafeDisableDeepCopy)
+		for i := range list.Items {
+			cached = append(cached, &list.Items[i])
+		}
+	} else {
+		var list placement.StagedUpdateRunList
+		err = c.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{byPlacement: key.String()},
+			client.UnsafeDisableDeepCopy)
+		for i := range list.Items {
+			cached = append(cached, &list.Items[i])
+		}
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("listing the staged update runs of %s: %w", key, err)
+	}
+	for _, o := range cached {
+		r := observedRun{genericRun: ofRun(o)}
+		if !staged.Ended(*r.status) {
+			if r.strategy, err = c.strategyOf(ctx, r.genericRun); err != nil {
+				return nil, 0, err
+			}
+			if r.requests, err = c.requestsOf(ctx, r.genericRun); err != nil {
+				return nil, 0, err
+			}
+		}
+		runs = append(runs, r)
+	}
+	slices.SortFunc(runs, func(a, b observedRun) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return runs, c.runWrites.Await(key, cached...), nil
+}
+
+// strategyOf returns the strategy of a run, nil if there is none.
+func (c *Controller) strategyOf(ctx context.Context, r genericRun) (*placement.UpdateStrategySpec, error) {
+	key := types.NamespacedName{Namespace: r.GetNamespace(), Name: r.spec.StagedUpdateStrategyName}
+	var err error
+	var spec *placement.UpdateStrategySpec
+	if key.Namespace == "" {
+		var strategy placement.ClusterStagedUpdateStrategy
+		err, spec = c.Client.Get(ctx, key, &strategy), &strategy.Spec
+	} else {
+		var strategy placement.StagedUpdateStrategy
+		err, spec = c.Client.Get(ctx, key, &strategy), &strategy.Spec
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the strategy %s of run %s: %w", key.Name, r.GetName(), err)
+	}
+	return spec, nil
+}
+
+// genericRequest is an approval request of either kind.
+type genericRequest struct {
+	client.Object
+	spec   *placement.ApprovalRequestSpec
+	status *placement.ApprovalRequestStatus
+}
+
+func newRequest(namespace string) genericRequest {
+	if namespace == "" {
+		r := &placement.ClusterApprovalRequest{}
+		return genericRequest{r, &r.Spec, &r.Status}
+	}
+	r := &placement.ApprovalRequest{}
+	return genericRequest{r, &r.Spec, &r.Status}
+}
+
+// requestsOf returns the approval requests with the names of those of a run.
+func (c *Controller) requestsOf(ctx context.Context, r genericRun) (map[string]staged.Request, error) {
+	requests := map[string]staged.Request{}
+	for _, name := range staged.Requests(r.GetName(), *r.status) {
+		request := newRequest(r.GetNamespace())
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.GetNamespace(), Name: name}, request.Object)
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the approval request %s: %w", name, err)
+		}
+		requests[name] = ofRequest(r, request)
+	}
+	return requests, nil
+}
+
+// ofRequest says what an approval request is worth to a run. A request that is not owned by the
+// run, by its UID, or that names another one, counts for nothing.
+func ofRequest(r genericRun, request genericRequest) staged.Request {
+	approved := meta.FindStatusCondition(request.status.Conditions, placement.ConditionApproved)
+	isNamed := staged.RequestName(r.GetName(), "before", request.spec.TargetStage) == request.GetName() ||
+		staged.RequestName(r.GetName(), "after", request.spec.TargetStage) == request.GetName()
+	names := isNamed && request.spec.TargetUpdateRun == r.GetName()
+	return staged.Request{
+		Owned:    names && metav1.IsControlledBy(request, r) && request.GetDeletionTimestamp() == nil,
+		Approved: approved != nil && approved.Status == metav1.ConditionTrue && approved.ObservedGeneration == request.GetGeneration(),
+		Accepted: meta.IsStatusConditionTrue(request.status.Conditions, placement.ConditionApprovalAccepted),
+	}
+}
+
+// onRun reconciles the placement of a run.
+func (c *Controller) onRun(_ context.Context, before, after client.Object, q controller.Queue) {
+	for _, object := range []client.Object{before, after} {
+		if object != nil {
+			c.enqueueSoon(q, ofRun(object).placement())
+		}
+	}
+}
+
+// onRequest reconciles the placement of the run that owns an approval request.
+func (c *Controller) onRequest(ctx context.Context, before, after client.Object, q controller.Queue) {
+	request := after
+	if after == nil {
+		request = before
+	}
+	name := ""
+	switch r := request.(type) {
+	case *placement.ClusterApprovalRequest:
+		name = r.Spec.TargetUpdateRun
+	case *placement.ApprovalRequest:
+		name = r.Spec.TargetUpdateRun
+	}
+	var run client.Object = &placement.ClusterStagedUpdateRun{}
+	if request.GetNamespace() != "" {
+		run = &placement.StagedUpdateRun{}
+	}
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: request.GetNamespace(), Name: name}, run); err != nil {
+		return // no run waits for it
+	}
+	c.onRun(ctx, nil, run, q)
+}
+
+// onStrategy reconciles the placements of the runs that wait for a strategy.
+func (c *Controller) onStrategy(ctx context.Context, _, after client.Object, q controller.Queue) {
+	if after == nil {
+		return
+	}
+	var runs []client.Object
+	if after.GetNamespace() == "" {
+		var list placement.ClusterStagedUpdateRunList
+		if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return // the cache answers
+		}
+		for i := range list.Items {
+			runs = append(runs, &list.Items[i])
+		}
+	} else {
+		var list placement.StagedUpdateRunList
+		if err := c.Client.List(ctx, &list, client.InNamespace(after.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			return
+		}
+		for i := range list.Items {
+			runs = append(runs, &list.Items[i])
+		}
+	}
+	for _, run := range runs {
+		r := ofRun(run)
+		if r.spec.StagedUpdateStrategyName == after.GetName() && !staged.Initialized(*r.status) && !staged.Ended(*r.status) {
+			c.onRun(ctx, nil, run, q)
+		}
+	}
+}
+
+// withoutPlacement reports on the runs of a placement that is not there.
+func (c *Controller) withoutPlacement(ctx context.Context, key types.NamespacedName) error {
+	runs, wait, err := c.runs(ctx, key)
+	if err != nil || wait > 0 { // an event of the cache comes
+		return err
+	}
+	runs = slices.DeleteFunc(runs, func(r observedRun) bool { return staged.Ended(*r.status) })
+	if len(runs) == 0 {
+		return nil
+	}
+	s := ofCRP(&placement.ClusterResourcePlacement{})
+	if key.Namespace != "" {
+		s = ofRP(&placement.ResourcePlacement{})
+	}
+	s.SetNamespace(key.Namespace)
+	s.SetName(key.Name)
+	if gone, err := kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s); err != nil || !gone {
+		return err // unknown is not gone
+	}
+	now := c.Clock.Now()
+	for _, r := range runs {
+		d := staged.Decide(r.facts(observed{kind: s.kind, key: key}, "", true), now)
+		if err := c.writeRun(ctx, key, r.genericRun, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package placement
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// versionMemory is what is remembered of the versions of one placement.
+type versionMemory struct {
+	// of is the UID of the placement, whose versions are known if known is set.
+	of    types.UID
+	known bool
+	all   []version
+	// loaded is the version that was read last, packed its content.
+	loaded version
+	packed []byte
+	// tooLarge is the hash of what is selected if that cannot be kept, and why.
+	tooLarge, tooLargeMessage string
+}
+
+// versions returns the versions of a placement, and whether they are known.
+func (m *memory) versions(key types.NamespacedName, of types.UID) (all []version, known bool) {
+	m.update(key, func(p *placementMemory) { all, known = p.versions.all, p.versions.known && p.versions.of == of })
+	return all, known
+}
+
+func (m *memory) setVersions(key types.NamespacedName, of types.UID, all []version) {
+	m.update(key, func(p *placementMemory) { p.versions.of, p.versions.known, p.versions.all = of, true, all })
+}
+
+// forgetVersions has the API server asked for the versions of a placement again.
+func (m *memory) forgetVersions(key types.NamespacedName) {
+	m.update(key, func(p *placementMemory) { p.versions = versionMemory{} })
+}
+
+// packed returns the content of a version, nil if it was not read.
+func (m *memory) packed(key types.NamespacedName, v version) (packed []byte) {
+	m.update(key, func(p *placementMemory) {
+		if p.versions.loaded == v {
+			packed = p.versions.packed
+		}
+	})
+	return packed
+}
+
+func (m *memory) setPacked(key types.NamespacedName, v version, packed []byte) {
+	m.update(key, func(p *placementMemory) { p.versions.loaded, p.versions.packed = v, packed })
+}
+
+// tooLarge says why what is selected cannot be kept as a version; empty if it can.
+func (m *memory) tooLarge(key types.NamespacedName, hash string) (why string) {
+	m.update(key, func(p *placementMemory) {
+		if p.versions.tooLarge == hash {
+			why = p.versions.tooLargeMessage
+		}
+	})
+	return why
+}
+
+func (m *memory) setTooLarge(key types.NamespacedName, hash, why string) {
+	m.update(key, func(p *placementMemory) { p.versions.tooLarge, p.versions.tooLargeMessage = hash, why })
+}
