@@ -33,6 +33,7 @@ func (d *decision) stage(o observed, targets []target) {
 	// A run that begins now, or one whose version is another than what was observed, comes next
 	// time.
 	if run := latest(o.runs); run != nil && o.staging.target != nil && o.staging.targetProblem == "" && !d.begins() {
+		turns = staged.Turns(*run.status)
 		for _, r := range d.runs {
 			if r.run.GetUID() == run.GetUID() {
 				turns = staged.Turns(r.Status)
@@ -95,6 +96,9 @@ func (o observed) decideRuns(d decision, targets []target) (all []runDecision) {
 		other = last.GetName()
 	}
 	for _, r := range o.runs {
+		if staged.Ended(*r.status) { // nothing changes any more
+			continue
+		}
 		problem := d.problem.message
 		if problem == "" && o.staging != nil && r.begun() {
 			problem = o.staging.targetProblem

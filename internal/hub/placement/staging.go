@@ -74,8 +74,9 @@ func (c *Controller) observeStaging(ctx context.Context, s genericPlacement, o *
 		return nil
 	}
 	resources, err := c.loadVersion(ctx, s, target)
-	if errors.Is(err, errVersionGone) {
-		o.staging.target, o.staging.targetProblem = nil, fmt.Sprintf("version %s is not kept any more", index)
+	var unusable unusableError
+	if errors.As(err, &unusable) {
+		o.staging.target, o.staging.targetProblem = nil, unusable.Error()
 		return nil
 	} else if err != nil {
 		return err

@@ -183,7 +183,9 @@ func TestARunForTheLatestVersionSaysThatItIsTooLarge(t *testing.T) {
 	r := run("r1", time.Time{})
 	r.status.Conditions, r.status.StagedUpdateStrategySnapshot = nil, nil
 	r.strategy = &placement.UpdateStrategySpec{}
-	seen := world(t, on(t, "a", "b"), byRuns(t), func(o *observed) { o.staging.hash, o.staging.tooLarge, o.runs = "new", "it is too large", []observedRun{r} })
+	seen := world(t, on(t, "a", "b"), byRuns(t), func(o *observed) {
+		o.staging.hash, o.staging.tooLarge, o.runs = "new", "it is too large", []observedRun{r}
+	})
 	if d := decide(seen); !strings.Contains(d.runs[0].Status.Message, "it is too large") || d.record != nil {
 		t.Errorf("it says %q, and records %v", d.runs[0].Status.Message, d.record)
 	}
@@ -202,7 +204,7 @@ func TestAVersionIsWhatWasSelected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	is, err := unpackVersion(packed)
+	is, err := unpackVersion(version{}, packed)
 	if diff := cmp.Diff(was, is); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -216,11 +218,17 @@ func TestAVersionIsWhatWasSelected(t *testing.T) {
 	if digest(was) != digest(is) {
 		t.Error("its hash is another one")
 	}
+	if err := checkVersion(version{hash: digest(was)}, is); err != nil {
+		t.Error(err)
+	}
+	if err := checkVersion(version{hash: "other"}, is); err == nil {
+		t.Error("what was changed counts")
+	}
 	again, err := packVersion(is)
 	if err != nil || !slices.Equal(again, packed) {
 		t.Errorf("packed again, it differs: %v", err)
 	}
-	if _, err := unpackVersion(packed[:len(packed)/2]); err == nil || errors.Is(err, errVersionGone) {
+	if _, err := unpackVersion(version{}, packed[:len(packed)/2]); !errors.As(err, new(unusableError)) {
 		t.Errorf("half of it is %v", err)
 	}
 }

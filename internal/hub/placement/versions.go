@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -154,29 +153,42 @@ func surplus(versions []version, limit *int32, used map[string]bool) (old []vers
 	return old
 }
 
-// errVersionGone says that somebody deleted a version.
-var errVersionGone = errors.New("it is not kept any more")
+// unusableError is why a version cannot be used.
+type unusableError string
 
-// loadVersion returns what was selected.
+func (e unusableError) Error() string { return string(e) }
+
+// loadVersion returns what was selected, or an unusableError.
 func (c *Controller) loadVersion(ctx context.Context, s genericPlacement, v version) (selection.Resources, error) {
 	packed := c.memory.packed(s.key, v)
-	if packed == nil {
-		var secret corev1.Secret
-		err := c.Live.Get(ctx, types.NamespacedName{Namespace: c.SystemNamespace, Name: versionName(s.GetUID(), v.index)}, &secret)
-		if apierrors.IsNotFound(err) || err == nil && secret.UID != v.uid {
-			c.memory.forgetVersions(s.key)
-			return selection.Resources{}, errVersionGone
-		} else if err != nil {
-			return selection.Resources{}, fmt.Errorf("reading version %s of %s: %w", v, s, err)
-		}
-		packed = secret.Data[keyVersion]
-		c.memory.setPacked(s.key, v, packed)
+	if packed != nil {
+		return unpackVersion(v, packed)
 	}
-	resources, err := unpackVersion(packed)
-	if err != nil {
-		return selection.Resources{}, fmt.Errorf("unpacking version %s of %s: %w", v, s, err)
+	var secret corev1.Secret
+	err := c.Live.Get(ctx, types.NamespacedName{Namespace: c.SystemNamespace, Name: versionName(s.GetUID(), v.index)}, &secret)
+	if apierrors.IsNotFound(err) || err == nil && secret.UID != v.uid {
+		c.memory.forgetVersions(s.key)
+		return selection.Resources{}, unusableError(fmt.Sprintf("version %s is not kept any more", v))
+	} else if err != nil {
+		return selection.Resources{}, fmt.Errorf("reading version %s of %s: %w", v, s, err)
 	}
-	return resources, nil
+	resources, err := unpackVersion(v, secret.Data[keyVersion])
+	if err == nil {
+		err = checkVersion(v, resources)
+	}
+	if err == nil {
+		c.memory.setPacked(s.key, v, secret.Data[keyVersion])
+	}
+	return resources, err
+}
+
+// checkVersion returns an error if the content of a version is not what was recorded.
+func checkVersion(v version, resources selection.Resources) error {
+	parts, err := pack(resources.Objects, nil, maxManifests, true)
+	if err == nil && hashParts(parts) != v.hash {
+		err = unusableError(fmt.Sprintf("the content of version %s was changed since it was recorded", v))
+	}
+	return err
 }
 
 func packVersion(resources selection.Resources) ([]byte, error) {
@@ -199,20 +211,20 @@ func packVersion(resources selection.Resources) ([]byte, error) {
 	return delivery.Gzip(text)
 }
 
-func unpackVersion(packed []byte) (selection.Resources, error) {
-	text, err := delivery.Gunzip(packed, maxUnpacked)
-	if err != nil {
-		return selection.Resources{}, err
-	}
+func unpackVersion(v version, packed []byte) (selection.Resources, error) {
 	var content versionContent
-	if err := json.Unmarshal(text, &content); err != nil {
-		return selection.Resources{}, err
+	text, err := delivery.Gunzip(packed, maxUnpacked)
+	if err == nil {
+		err = json.Unmarshal(text, &content)
+	}
+	if err != nil {
+		return selection.Resources{}, unusableError(fmt.Sprintf("version %s is damaged: %v", v, err))
 	}
 	resources := selection.Resources{Envelopes: map[placement.ResourceIdentifier]placement.EnvelopeIdentifier{}}
 	for _, text := range content.Objects {
 		o := &unstructured.Unstructured{}
 		if err := o.UnmarshalJSON(text); err != nil {
-			return selection.Resources{}, err
+			return selection.Resources{}, unusableError(fmt.Sprintf("version %s is damaged: %v", v, err))
 		}
 		resources.Objects = append(resources.Objects, o)
 	}
