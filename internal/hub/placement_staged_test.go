@@ -464,3 +464,23 @@ strategy: {type: External}`), &rp.Spec))
 	f.untilRun(back, "Progressing", "UpdateRunStuck", n.name+", who last changed the spec, may not get secrets password")
 	holds(1)
 }
+
+func TestARunUpdatesAsManyMembersAtOnceAsItsStageSaysWithTheirOverrides(t *testing.T) {
+	r := newStagedRig(newFixture(t))
+	work := r.crp.Name + "-work"
+	r.override(r.shop, "per-member", `
+placement: {name: `+r.crp.Name+`, scope: Cluster}
+resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
+policy:
+  overrideRules:
+  - clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {env: prod}}}]}
+    jsonPatchOverrides: [{op: replace, path: /data/a, value: "${MEMBER-CLUSTER-LABEL-KEY-order}"}]`)
+	run := r.run(r.strategy(`stages: [{name: all, labelSelector: {}, maxConcurrency: 70%}]`), "", placement.StateRun)
+	r.untilHas("1//2") // by their names canary is the second, and second the first
+	r.untilRun(run, "Progressing", "UpdateRunProgressing", "stage all: updating "+r.second.name+", "+r.canary.name)
+	r.second.apply(work, "")
+	r.untilHas("1/1/2")
+	r.canary.apply(work, "")
+	r.first.apply(work, "")
+	r.untilRun(run, "Succeeded", "UpdateRunSucceeded", "")
+}
