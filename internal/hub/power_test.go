@@ -130,6 +130,10 @@ func TestTheHubsAccountWritesNoSecretOfSomebodyElse(t *testing.T) {
 		p.create("a Secret in "+namespace, &corev1.Secret{ObjectMeta: p.meta(namespace, "power")})
 	}
 	p.create("values in kube-system", &corev1.Secret{ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeValues})
+	for _, namespace := range []string{"kube-system", p.bystander} {
+		version := &corev1.Secret{ObjectMeta: p.meta(namespace, "power"), Type: "muster/placement-version"}
+		p.create("a version of a placement in "+namespace, version)
+	}
 	p.create("a Secret to bind tokens to in kube-system", &corev1.Secret{ObjectMeta: p.meta("kube-system", "power"), Type: fleet.SecretTypeLastingToken})
 	app := types.NamespacedName{Namespace: p.bystander, Name: "app"}
 	for what, change := range map[string]string{"the label of the hub's own": `{"metadata":{"labels":{"fleet.cattle.io/managed":"true"}}}`, "other data": `{"data":{"a":"Yg=="}}`} {
