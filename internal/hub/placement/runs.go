@@ -195,9 +195,12 @@ func ofRequest(r genericRun, request genericRequest) staged.Request {
 	isNamed := staged.RequestName(r.GetName(), "before", request.spec.TargetStage) == request.GetName() ||
 		staged.RequestName(r.GetName(), "after", request.spec.TargetStage) == request.GetName()
 	names := isNamed && request.spec.TargetUpdateRun == r.GetName()
+	isApproved := approved != nil && approved.Status == metav1.ConditionTrue
+	isCurrent := approved != nil && approved.ObservedGeneration == request.GetGeneration()
 	return staged.Request{
 		Owned:    names && metav1.IsControlledBy(request, r) && request.GetDeletionTimestamp() == nil,
-		Approved: approved != nil && approved.Status == metav1.ConditionTrue && approved.ObservedGeneration == request.GetGeneration(),
+		Approved: isApproved && isCurrent,
+		Outdated: isApproved && !isCurrent,
 		Accepted: meta.IsStatusConditionTrue(request.status.Conditions, placement.ConditionApprovalAccepted),
 	}
 }

@@ -299,7 +299,7 @@ func TestAnApprovalCountsOnlyForTheRunThatOwnsIt(t *testing.T) {
 		{"of nobody", func(o *placement.ClusterApprovalRequest) { o.OwnerReferences = nil }, staged.Request{Approved: true}},
 		{"for another run", func(o *placement.ClusterApprovalRequest) { o.Spec.TargetUpdateRun = "other" }, staged.Request{Approved: true}},
 		{"for another stage", func(o *placement.ClusterApprovalRequest) { o.Spec.TargetStage = "prod" }, staged.Request{Approved: true}},
-		{"for what it was before", func(o *placement.ClusterApprovalRequest) { o.Generation = 2 }, staged.Request{Owned: true}},
+		{"for what it was before", func(o *placement.ClusterApprovalRequest) { o.Generation = 2 }, staged.Request{Owned: true, Outdated: true}},
 		{"denied", func(o *placement.ClusterApprovalRequest) { o.Status.Conditions[0].Status = "False" }, staged.Request{Owned: true}},
 		{"not answered", func(o *placement.ClusterApprovalRequest) { o.Status.Conditions = nil }, staged.Request{Owned: true}},
 	} {

@@ -41,9 +41,9 @@ type Member struct {
 type Request struct {
 	// Owned: the run made it, for the stage that it names.
 	Owned bool
-	// Approved: the condition Approved is True for the current generation, Accepted: the hub has
-	// said so.
-	Approved, Accepted bool
+	// Approved: the condition Approved is True for the current generation. Outdated: it is True, and
+	// for none or another one. Accepted: the hub has said that it counts.
+	Approved, Outdated, Accepted bool
 }
 
 // Approval is an approval request that a run needs.

@@ -243,6 +243,9 @@ func TestWhyARunRests(t *testing.T) {
 		{"a request of somebody else", begun(current, func(r *Run) {
 			r.Requests["run-after-canary"] = Request{Approved: true}
 		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "not of this run and counts for nothing", false, now.Add(3 * time.Hour)},
+		{"an approval of an older request", begun(current, func(r *Run) {
+			r.Requests["run-after-canary"] = Request{Owned: true, Outdated: true}
+		}), now.Add(2 * time.Hour), "False/UpdateRunWaiting", "without its metadata.generation as observedGeneration", false, now.Add(3 * time.Hour)},
 		{"an approval before the first stage", world(func(r *Run) {
 			r.Strategy.Stages[0].BeforeStageTasks = []placement.StageTask{{Type: placement.TaskApproval}}
 		}), now, "False/UpdateRunWaiting", "approval request run-before-canary", false, time.Time{}},

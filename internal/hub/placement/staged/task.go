@@ -88,6 +88,9 @@ func (e *execution) wait(s *placement.StageUpdatingStatus, when, waitsFor string
 	if request, found := e.Requests[waitsFor]; found && !request.Owned {
 		message = fmt.Sprintf("stage %s: the approval request %s is not of this run and counts for nothing: delete it, and the hub makes another",
 			s.StageName, waitsFor)
+	} else if request.Outdated {
+		message = fmt.Sprintf("stage %s: approval request %s was approved without its metadata.generation as observedGeneration, "+
+			"which counts for nothing", s.StageName, waitsFor)
 	} else if waitsFor == RequestName(e.Name, when, s.StageName) {
 		message = fmt.Sprintf("waits for the approval %s stage %s: approval request %s", when, s.StageName, waitsFor)
 	}
