@@ -123,8 +123,9 @@ const reasonUnfulfilled = "SchedulingPolicyUnfulfilled"
 // verdictOf says who waits for whom. Besides the members that are listed it goes by the condition of the placement itself, which knows of those that have yet to lose it.
 func verdictOf(members map[progress][]string, missing map[string]metav1.Condition, all int, strategy *placement.RolloutStrategy, started *metav1.Condition) string {
 	waiting, blocking := members[waits], slices.Concat(members[sent], members[beingSent])
+	unfinished := started != nil && (started.Status == metav1.ConditionFalse || started.Status == metav1.ConditionUnknown && len(blocking) == 0)
 	switch {
-	case len(waiting) == 0 && started != nil && started.Status == metav1.ConditionFalse:
+	case len(waiting) == 0 && unfinished:
 		return "It is not finished: " + started.Message
 	case len(waiting) == 0 && len(blocking) == 0:
 		return fmt.Sprintf("It is finished: %s.", amount(all, "has the newest resources", "have the newest resources"))
