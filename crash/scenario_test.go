@@ -37,6 +37,7 @@ var scenarios = []scenario{
 	{"membercluster", []string{hub, agent}, (*run).identity, (*run).joinAsMemberCluster},
 	{"rollout", []string{hub, deployer}, (*run).clusterThatDelivers, (*run).rollOut},
 	{"placement", []string{hub, deployer}, (*run).memberWithShop, (*run).place},
+	{"staged", []string{hub, deployer}, (*run).memberWithShop, (*run).rollOutInStages},
 	{"leave", []string{hub, agent, deployer}, (*run).memberWithPlacement, (*run).leave},
 	{"cluster-leave", []string{hub, agent, deployer}, (*run).clusterWithBundle, (*run).leaveCluster},
 	{"import", []string{hub, agent}, (*run).clusterToImport, (*run).importCluster},
@@ -225,6 +226,54 @@ func (in *run) untilPlaced(crp *placement.ClusterResourcePlacement, price string
 		}
 		return nil
 	})
+}
+
+// rollOutInStages brings the member a version by a run that waits for an approval, and then another.
+func (in *run) rollOutInStages() {
+	in.t.Helper()
+	ctx, name := context.Background(), metav1.ObjectMeta{Name: in.id}
+	crp := &placement.ClusterResourcePlacement{ObjectMeta: name}
+	crp.Spec.ResourceSelectors = []placement.ResourceSelector{{Version: "v1", Kind: "Namespace", Name: in.shop()}}
+	crp.Spec.Policy = &placement.PlacementPolicy{PlacementType: "PickFixed", ClusterNames: []string{in.id}}
+	crp.Spec.Strategy.Type = placement.RolloutExternal
+	in.create(in.Client, crp)
+	strategy := &placement.ClusterStagedUpdateStrategy{ObjectMeta: name}
+	strategy.Spec.Stages = []placement.StageConfig{{
+		Name: "all", LabelSelector: &metav1.LabelSelector{}, BeforeStageTasks: []placement.StageTask{{Type: placement.TaskApproval}},
+	}}
+	in.create(in.Client, strategy)
+	for i, price := range []string{"1", "2"} {
+		settings := in.settings()
+		in.change(settings, func() { settings.Data["price"] = price })
+		in.eventually("the version is kept", func() error {
+			in.check(in.Get(ctx, client.ObjectKeyFromObject(crp), crp))
+			if len(crp.Status.ResourceIndexes) <= i {
+				return fmt.Errorf("kept are %v", crp.Status.ResourceIndexes)
+			}
+			return nil
+		})
+		of := &placement.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: in.id + "-" + price}}
+		of.Spec = placement.UpdateRunSpec{PlacementName: in.id, StagedUpdateStrategyName: in.id, State: placement.StateRun}
+		in.create(in.Client, of)
+		request := &placement.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: of.Name + "-before-all"}}
+		in.eventually("it is approved", func() error {
+			if err := in.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
+				return err
+			}
+			meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+				Type: placement.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved", ObservedGeneration: request.Generation,
+			})
+			return in.Client.Status().Update(ctx, request)
+		})
+		in.eventually("the run has succeeded", func() error {
+			in.check(in.Get(ctx, client.ObjectKeyFromObject(of), of))
+			if !meta.IsStatusConditionTrue(of.Status.Conditions, placement.ConditionSucceeded) {
+				return fmt.Errorf("it says %q", of.Status.Message)
+			}
+			return nil
+		})
+		in.untilPlaced(crp, price)
+	}
 }
 
 func (in *run) memberWithPlacement() {
