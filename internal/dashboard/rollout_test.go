@@ -128,8 +128,8 @@ func TestWhatARealHubSaysOfARolloutIsUnderstood(t *testing.T) {
 func TestTheRuleOfARolloutIsThatOfItsStrategy(t *testing.T) {
 	const rest = "unavailable at a time, and at least one; at most 25% more than asked for hold the resources meanwhile."
 	for want, strategy := range map[string]placement.RolloutStrategy{
-		"A change makes at most 25% of the members " + rest: {},
-		"A change makes at most 2 of the members " + rest:   {RollingUpdate: &placement.RollingUpdateConfig{MaxUnavailable: ptr.To(intstr.FromInt32(2))}},
+		"A change makes at most 25% of the members " + rest:                           {},
+		"A change makes at most 2 of the members " + rest:                             {RollingUpdate: &placement.RollingUpdateConfig{MaxUnavailable: ptr.To(intstr.FromInt32(2))}},
 		"The strategy is External: members get a change by a staged update run only.": {Type: placement.RolloutExternal},
 	} {
 		if got := ruleOf(&strategy); got != want {

@@ -46,6 +46,16 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	return nil
 }
 
+// repositoriesReady counts the GitRepos all of whose Bundles are ready.
+func (o observed) repositoriesReady() (count int) {
+	for _, ready := range o.repositories {
+		if ready {
+			count++
+		}
+	}
+	return count
+}
+
 // onDeployment reconciles the Cluster of a BundleDeployment in a moment, once for all reports of that time.
 func (c *Controller) onDeployment() handler.EventHandler {
 	return controller.On(func(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {

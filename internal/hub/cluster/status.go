@@ -62,12 +62,7 @@ func describe(o observed, departure record.Departure, now time.Time) fleet.Clust
 	describeApproval(&after, o, now)
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
-	after.DesiredReadyGitRepos, after.ReadyGitRepos = len(o.repositories), 0
-	for _, ready := range o.repositories {
-		if ready {
-			after.ReadyGitRepos++
-		}
-	}
+	after.ReadyGitRepos, after.DesiredReadyGitRepos = o.repositoriesReady(), len(o.repositories)
 	// The first heartbeat and the report are shown by one write.
 	if o.agent == membership.Native && o.Seen() {
 		after.Agent = describeAgent(o)
