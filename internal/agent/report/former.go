@@ -19,7 +19,7 @@ import (
 func ofFormer(report, own clusterv1beta1.InternalMemberClusterStatus) (pointers []string) {
 	for name := range report.Properties {
 		if _, mine := own.Properties[name]; !mine {
-			pointers = append(pointers, pointer("properties", string(name)))
+			pointers = append(pointers, pointer("properties", name))
 		}
 	}
 	for _, usage := range []struct {
