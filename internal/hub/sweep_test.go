@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -174,12 +175,16 @@ func TestAnEditorOfOneWorkspaceHarmsNoOther(t *testing.T) {
 	})
 	beside := other.register("beside")
 	beside.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	for _, name := range []string{beside.name, naming.ClusterProfile(other.workspace, naming.Cluster("other"))} {
+		f.eventually("ClusterProfile "+name+" is there", func() error { return f.get(&inventory.ClusterProfile{}, inventoryNamespace, name) })
+	}
 	kinds := f.resources()
 	workspaces := []string{f.workspace, attacked.workspace}
 	names := []string{other.workspace, naming.Cluster("other"), naming.MemberNamespace(other.workspace, naming.Cluster("other")),
 		other.workspace + "/" + naming.Cluster("other"), other.clusterID, "other", "other-token", beside.name, naming.SystemNamespace}
 	join, all := f.sweeping(names...), attacked.sweeping(names...)
-	before := f.untilAtRest(kinds, workspaces...)
+	former := f.former(beside.name, f.workspace, attacked.workspace, other.workspace)
+	before := f.untilAtRest(kinds, workspaces...).without(former)
 	t.Logf("%d objects are outside, %d keys, %d kinds", len(before), len(all.keys), len(all.kinds))
 
 	members := join.members(values)
@@ -201,7 +206,7 @@ func TestAnEditorOfOneWorkspaceHarmsNoOther(t *testing.T) {
 		t.Errorf("%d of %d members were granted", len(granted), len(members))
 	}
 	join.spoil(granted)
-	after := f.untilAtRest(kinds, workspaces...)
+	after := f.untilAtRest(kinds, workspaces...).without(former)
 	for _, difference := range before.differences(after, workspaces...) {
 		t.Error(difference)
 	}

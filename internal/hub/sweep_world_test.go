@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -83,6 +84,36 @@ func split(all []unstructured.Unstructured, workspaces ...string) (outside world
 		outside[key] = o.Object
 	}
 	return outside, within
+}
+
+// former are names that the records of earlier tests have in their objects, and those of their workspaces. Their
+// agents are silent, so that they change by themselves in the minutes that a sweep takes.
+func (f fixture) former(member string, workspaces ...string) (names []string) {
+	f.t.Helper()
+	var members clusterv1beta1.MemberClusterList
+	f.check(f.List(context.Background(), &members))
+	for _, m := range members.Items {
+		if m.Name != member {
+			names = append(names, m.Name)
+		}
+	}
+	var clusters fleet.ClusterList
+	f.check(f.List(context.Background(), &clusters))
+	for _, c := range clusters.Items {
+		if !slices.Contains(workspaces, c.Namespace) {
+			names = append(names, c.Namespace)
+		}
+	}
+	return names
+}
+
+// without returns a world without the objects that have one of some names in their own.
+func (w world) without(names []string) world {
+	rest := maps.Clone(w)
+	maps.DeleteFunc(rest, func(key string, _ map[string]any) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(key, name) })
+	})
+	return rest
 }
 
 // untilAtRest waits until nothing has changed in the fleet for some time, and returns what is outside
