@@ -242,7 +242,7 @@ func TestAnObjectWithAGeneratedNameIsPlacedUnderThatName(t *testing.T) {
 	crp := f.crp(strings.ReplaceAll(prodOnly, "$SHOP", shop))
 	f.untilOn(crp, m)
 	got := manifests(t, f.works(crp)[0])["ConfigMap "+generated.Name]
-	if got == nil || got.GetGenerateName() != "" {
+	if got == nil || got.GetGenerateName() != "release-" {
 		t.Errorf("the manifest is %v", got)
 	}
 	if err := f.get(&corev1.ConfigMap{}, shop, "release-"); !apierrors.IsNotFound(err) {
