@@ -28,6 +28,8 @@ const (
 var ignored = [][]string{
 	{"metadata", "ownerReferences"}, {"metadata", "labels", labelWork},
 	{"metadata", "annotations", annotationHash}, {"metadata", "annotations", annotationLastApplied}, {"metadata", "annotations", annotationTakenOver},
+	// From what a name was made counts for nothing once there is a name.
+	{"metadata", "generateName"},
 	// Kubernetes' own controllers set these.
 	{"metadata", "finalizers"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
 }
