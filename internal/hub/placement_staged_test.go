@@ -335,10 +335,12 @@ func TestARunThatCannotBeMeantSaysSo(t *testing.T) {
 	r.check(r.Create(context.Background(), s))
 	t.Cleanup(func() { _ = r.Delete(context.Background(), s) })
 	r.untilRun(run, "Initialized", "UpdateRunInitializedSuccessfully", "")
-	nowhere := &placement.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"}, Spec: placement.UpdateRunSpec{PlacementName: "none-" + r.workspace, StagedUpdateStrategyName: name}}
-	r.check(r.Create(context.Background(), nowhere))
-	t.Cleanup(func() { _ = r.Delete(context.Background(), nowhere) })
-	r.untilRun(nowhere, "Initialized", "UpdateRunInitializedFailed", "there is no ClusterResourcePlacement")
+	for _, missing := range []string{"none-" + r.workspace, "a/b", "Not A Name"} {
+		nowhere := &placement.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{GenerateName: "run-"}, Spec: placement.UpdateRunSpec{PlacementName: missing, StagedUpdateStrategyName: name}}
+		r.check(r.Create(context.Background(), nowhere))
+		t.Cleanup(func() { _ = r.Delete(context.Background(), nowhere) })
+		r.untilRun(nowhere, "Initialized", "UpdateRunInitializedFailed", "there is no ClusterResourcePlacement")
+	}
 }
 
 // TestNobodySkipsAStageByForging has a tenant with all rights to runs and approval requests in a

@@ -88,6 +88,7 @@ type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out.
 	// +required
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:MinLength=1
 	PlacementName string `json:"placementName"`
 	// ResourceSnapshotIndex is the version of what the placement selects, one of its
 	// status.resourceIndexes. Default: the latest when the run is initialized.

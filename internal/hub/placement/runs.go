@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -284,8 +285,10 @@ func (c *Controller) withoutPlacement(ctx context.Context, key types.NamespacedN
 	}
 	s.SetNamespace(key.Namespace)
 	s.SetName(key.Name)
-	if gone, err := kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s); err != nil || !gone {
-		return err // unknown is not gone
+	if len(validation.NameIsDNSSubdomain(key.Name, false)) == 0 { // no placement has another name, and no API server is asked for it
+		if gone, err := kube.IsGone(ctx, c.Live, placement.GroupVersion.WithKind(s.kind), s); err != nil || !gone {
+			return err // unknown is not gone
+		}
 	}
 	now := c.Clock.Now()
 	for _, r := range runs {
