@@ -105,7 +105,8 @@ type ResourceBindingSpec struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceBindingStatus struct {
-	// Conditions are those of the member in the status of the placement: RolloutStarted, Overridden, WorkSynchronized, and then Applied and Available, or DiffReported.
+	// Conditions has what the status of the placement says of this member: RolloutStarted, Overridden and WorkSynchronized,
+	// then Applied and Available, or DiffReported.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

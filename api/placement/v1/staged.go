@@ -119,7 +119,7 @@ type UpdateRunStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
-	// ApplyStrategy is that of the placement when the run was initialized.
+	// ApplyStrategy is how the placement was to be applied when the run was initialized.
 	// +optional
 	ApplyStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run was initialized.
@@ -132,8 +132,8 @@ type UpdateRunStatus struct {
 	// DeletionStageStatus has the members that lose the placement after the last stage.
 	// +optional
 	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
-	// PlacementUID is that of the placement. A run goes on only with the one that it was initialized
-	// for. A Muster addition.
+	// PlacementUID is the UID of the placement for which the run was initialized. The run does not
+	// go on with another placement of the same name. A Muster addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PlacementUID string `json:"placementUID,omitempty"`

@@ -55,7 +55,7 @@ type namespaceRights struct {
 	// queries is how many there are. The mutex of rights guards it.
 	queries int
 
-	// mu is held while the API server is asked.
+	// mu is held while the API server is asked: queries of this namespace, and nobody else, wait for the one answer.
 	mu sync.Mutex
 	// answer is nil if there is none, or none that says everything.
 	answer  *authorizationv1.SubjectRulesReviewStatus
