@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/rollout"
 )
 
@@ -95,6 +97,25 @@ func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, n
 		return fmt.Errorf("%s is not ready: %w"+canBeRepeated, what, last)
 	case wait.Interrupted(err):
 		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why"+canBeRepeated, what, namespace, name)
+	}
+	return err
+}
+
+// awaitHub waits until the hub runs and one of its Pods leads: whoever joins before that is told that there is no hub.
+func (c *checked) awaitHub(ctx context.Context, p *progress) error {
+	if err := c.awaitDeployment(ctx, p, naming.SystemNamespace, hubDeployment, "the hub"); err != nil {
+		return err
+	}
+	var last error
+	unseen, err := await(ctx, p, func(ctx context.Context) (bool, error) {
+		_, last = c.leader(ctx)
+		if errors.As(last, &notAsked{}) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("%w"+canBeRepeated, cmp.Or(unseen, last))
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // away is what a client says while an API server restarts.
@@ -108,6 +110,36 @@ func TestADeploymentIsAwaitedOverARestartOfItsCluster(t *testing.T) {
 	err := c.awaitDeployment(ctx, &p, "cattle-fleet-system", hubDeployment, "the hub")
 	if wait.Interrupted(err) || !errors.Is(err, away) || !strings.HasPrefix(err.Error(), "whether the hub runs cannot be seen: ") || !strings.HasSuffix(err.Error(), canBeRepeated) {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// TestAHubIsUpOnceItLeads has one whose Pod answers, and whose Lease is made with a later look or not at all.
+func TestAHubIsUpOnceItLeads(t *testing.T) {
+	h := newAccess()
+	runs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: hubDeployment}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
+		Status: appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: naming.SystemNamespace, Name: naming.HubLease}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("fleet-controller-1_uid"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}}
+	for _, leads := range []bool{true, false} {
+		looks := 0
+		late := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, isLease := o.(*coordinationv1.Lease); isLease {
+				if looks++; looks == 2 && leads {
+					if err := c.Create(ctx, lease.DeepCopy()); err != nil {
+						return err
+					}
+				}
+			}
+			return c.Get(ctx, key, o, options...)
+		}}
+		c := &checked{access: h, server: "https://hub", Client: fake.NewClientBuilder().WithScheme(h.scheme).WithObjects(runs).WithInterceptorFuncs(late).Build()}
+		p := newProgress(io.Discard)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*lookEvery)
+		err := c.awaitHub(ctx, &p)
+		cancel()
+		if leads && (err != nil || looks != 2) || !leads && (err == nil || !strings.Contains(err.Error(), "no hub has led on https://hub so far") || !strings.HasSuffix(err.Error(), canBeRepeated)) {
+			t.Errorf("leads %t: after %d looks %v", leads, looks, err)
+		}
 	}
 }
 

@@ -54,6 +54,8 @@ type check struct {
 // notAsked is the error of a check that could not look.
 type notAsked struct{ error }
 
+func (n notAsked) Unwrap() error { return n.error }
+
 // require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
 func require(ctx context.Context, checks []check) error {
 	for _, c := range checks {
@@ -288,18 +290,21 @@ func (c *checked) hubRuns() []check {
 			}
 			return "the fleet's are served", nil
 		}},
-		{"hub", false, func(ctx context.Context) (string, error) {
-			lease := &coordinationv1.Lease{}
-			err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
-			switch {
-			case apierrors.IsNotFound(err):
-				return "", fmt.Errorf("no hub has ever run on %s: muster init installs it", c.server)
-			case err != nil:
-				return "", notAsked{fmt.Errorf("whether a hub leads cannot be seen: %w", err)}
-			}
-			return leads(lease, time.Now().Add(c.ahead)) // the hub writes the time of its cluster
-		}},
+		{"hub", false, c.leader},
 	}
+}
+
+// leader says who leads the hub on a cluster.
+func (c *checked) leader(ctx context.Context) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("no hub has led on %s so far: one that was just installed leads within seconds, else muster init installs it", c.server)
+	case err != nil:
+		return "", notAsked{fmt.Errorf("whether a hub leads cannot be seen: %w", err)}
+	}
+	return leads(lease, time.Now().Add(c.ahead)) // the hub writes the time of its cluster
 }
 
 // leads says who leads a hub, by its Lease.

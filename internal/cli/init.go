@@ -84,7 +84,7 @@ func (i *initializer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
-	if err := cluster.awaitDeployment(ctx, &p, naming.SystemNamespace, hubDeployment, "the hub"); err != nil {
+	if err := cluster.awaitHub(ctx, &p); err != nil {
 		return err
 	}
 	p.line("The hub is up. A cluster joins it with: muster join --context CLUSTER --hub-context %s", i.contextName())
