@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/config"
 )
 
-var settings = config.Agent{
+var agent = config.Agent{
 	Image: "registry.example.com/muster-agent:v1", Registry: "registry.example.com", TLSMode: config.TLSSystemStore,
 	GarbageCollectionInterval: 15 * time.Minute,
 }
@@ -26,7 +26,7 @@ func of(change func(*fleet.Cluster)) Values {
 	if change != nil {
 		change(cluster)
 	}
-	v := Of(cluster, "really-random", settings, "cattle-fleet-system")
+	v := Of(cluster, "really-random", agent, "cattle-fleet-system")
 	v.Bootstrap = &Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	return v
 }

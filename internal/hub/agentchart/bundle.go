@@ -24,7 +24,7 @@ const (
 
 // Resources are the chart for a Bundle, compressed because every Cluster has one. What is the same for all agents of a hub is in the defaults of the
 // chart's values, so that all agents share one Content and a user's own values take precedence.
-func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
+func Resources(agent config.Agent) ([]fleet.BundleResource, error) {
 	var resources []fleet.BundleResource
 	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -36,7 +36,7 @@ func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
 		}
 		data, err := fs.ReadFile(charts.FS, name)
 		if err == nil && inside == valuesFile {
-			data, err = withDefaults(data, settings)
+			data, err = withDefaults(data, agent)
 		}
 		if err != nil {
 			return err
@@ -52,33 +52,33 @@ func Resources(settings config.Agent) ([]fleet.BundleResource, error) {
 }
 
 // withDefaults puts the settings of the hub into the values of the chart.
-func withDefaults(text []byte, settings config.Agent) ([]byte, error) {
+func withDefaults(text []byte, agent config.Agent) ([]byte, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		return nil, err
 	}
-	registry := strings.TrimSuffix(settings.Registry, "/")
-	if settings.Image != "" {
-		of := splitImage(strings.TrimPrefix(settings.Image, registry+"/"))
+	registry := strings.TrimSuffix(agent.Registry, "/")
+	if agent.Image != "" {
+		of := splitImage(strings.TrimPrefix(agent.Image, registry+"/"))
 		set(values, of.Repository, "image", "repository")
 		set(values, of.Tag, "image", "tag")
 	}
-	if settings.ImagePullPolicy != "" {
-		set(values, settings.ImagePullPolicy, "image", "imagePullPolicy")
+	if agent.ImagePullPolicy != "" {
+		set(values, agent.ImagePullPolicy, "image", "imagePullPolicy")
 	}
-	if settings.GarbageCollectionInterval > 0 {
-		set(values, settings.GarbageCollectionInterval.String(), "garbageCollectionInterval")
+	if agent.GarbageCollectionInterval > 0 {
+		set(values, agent.GarbageCollectionInterval.String(), "garbageCollectionInterval")
 	}
 	set(values, registry, "global", "cattle", "systemDefaultRegistry")
-	set(values, settings.PullSecrets, "global", "imagePullSecrets")
+	set(values, agent.PullSecrets, "global", "imagePullSecrets")
 	return yaml.Marshal(values)
 }
 
 // Overrides are the values of one agent that take precedence over those of the user: what the spec of its Cluster says and, if the hub itself
 // installed the agent, so that there is no user, what else the agent was installed with.
-func Overrides(cluster *fleet.Cluster, clientID, namespace string, settings config.Agent) ([]byte, error) {
+func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent config.Agent) ([]byte, error) {
 	spec, all := cluster.Spec, map[string]any{}
-	of := Of(cluster, clientID, settings, namespace)
+	of := Of(cluster, clientID, agent, namespace)
 	text, err := json.Marshal(of)
 	if err == nil {
 		err = json.Unmarshal(text, &all)

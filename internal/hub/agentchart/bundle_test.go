@@ -27,7 +27,7 @@ import (
 const maxBundle = 20 << 10
 
 func TestTheSettingsOfTheHubAreDefaultsOfTheChart(t *testing.T) {
-	with := settings
+	with := agent
 	with.PullSecrets = []string{"pull"}
 	resources, err := Resources(with)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestOverridesAreWhatTheClusterSays(t *testing.T) {
 			`{"agentTLSMode":"system-store","clientID":"id","internal":{"generation":"2026-11-21T12:00:00Z","systemNamespace":"agents"}}`},
 	} {
 		cluster := &fleet.Cluster{Spec: row.spec, Status: fleet.ClusterStatus{Import: row.last}}
-		got, err := Overrides(cluster, "id", row.namespace, settings)
+		got, err := Overrides(cluster, "id", row.namespace, agent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,9 +122,9 @@ func TestAnImportAndItsBundleMakeTheSamePod(t *testing.T) {
 }
 
 // deploymentOf renders the Deployment of the chart that is in a Bundle.
-func deploymentOf(t *testing.T, values map[string]any, settings config.Agent) map[string]any {
+func deploymentOf(t *testing.T, values map[string]any, agent config.Agent) map[string]any {
 	t.Helper()
-	resources, err := Resources(settings)
+	resources, err := Resources(agent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,11 +82,11 @@ type Internal struct {
 }
 
 // Of returns the values of the agent of a Cluster, without what it registers with.
-func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNamespace string) Values {
+func Of(cluster *fleet.Cluster, clientID string, agent config.Agent, systemNamespace string) Values {
 	spec := cluster.Spec
 	v := Values{
-		ClientID: clientID, Labels: labels(cluster.Labels), AgentTLSMode: settings.TLSMode,
-		GarbageCollectionInterval: settings.GarbageCollectionInterval.String(),
+		ClientID: clientID, Labels: labels(cluster.Labels), AgentTLSMode: agent.TLSMode,
+		GarbageCollectionInterval: agent.GarbageCollectionInterval.String(),
 		FleetAgent: scheduling{
 			Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity, Resources: spec.AgentResources,
 			HostNetwork: spec.HostNetwork != nil && *spec.HostNetwork, ExtraEnv: spec.AgentEnvVars,
@@ -99,9 +99,9 @@ func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNa
 	if custom := spec.AgentSchedulingCustomization; custom != nil {
 		v.FleetAgent.PriorityClass, v.FleetAgent.PodDisruptionBudget = custom.PriorityClass, custom.PodDisruptionBudget
 	}
-	registry := strings.TrimSuffix(settings.Registry, "/")
-	v.Image = splitImage(strings.TrimPrefix(settings.Image, registry+"/"))
-	v.Image.ImagePullPolicy = settings.ImagePullPolicy
+	registry := strings.TrimSuffix(agent.Registry, "/")
+	v.Image = splitImage(strings.TrimPrefix(agent.Image, registry+"/"))
+	v.Image.ImagePullPolicy = agent.ImagePullPolicy
 	v.Global.Cattle.SystemDefaultRegistry = registry
 	if spec.PrivateRepoURL != "" {
 		v.Global.Cattle.SystemDefaultRegistry = spec.PrivateRepoURL
@@ -111,7 +111,7 @@ func Of(cluster *fleet.Cluster, clientID string, settings config.Agent, systemNa
 			v.Global.ImagePullSecrets = append(v.Global.ImagePullSecrets, secret.Name)
 		}
 	} else {
-		v.Global.ImagePullSecrets = settings.PullSecrets
+		v.Global.ImagePullSecrets = agent.PullSecrets
 	}
 	return v
 }

@@ -36,7 +36,7 @@ type rig struct {
 	creates int
 }
 
-func newRig(t *testing.T, settings string) *rig {
+func newRig(t *testing.T, text string) *rig {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -56,7 +56,7 @@ func newRig(t *testing.T, settings string) *rig {
 			return c.Create(ctx, o, options...)
 		},
 	})
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": settings}}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: naming.HubConfigMap}, Data: map[string]string{"config": text}}
 	if err := r.Create(context.Background(), configMap); err != nil {
 		t.Fatal(err)
 	}

@@ -32,20 +32,20 @@ type observation struct {
 }
 
 func (c *Controller) observe(ctx context.Context, token *fleet.ClusterRegistrationToken, now time.Time) (o observation, err error) {
-	settings := c.Config.Current()
-	o = observation{settings: settings, known: c.knownOf(token), observed: observed{
-		created: token.CreationTimestamp.Time, ttlRequired: settings.RegistrationTokenTTLRequired, labelProblem: membership.StampProblem(token.Spec),
+	current := c.Config.Current()
+	o = observation{settings: current, known: c.knownOf(token), observed: observed{
+		created: token.CreationTimestamp.Time, ttlRequired: current.RegistrationTokenTTLRequired, labelProblem: membership.StampProblem(token.Spec),
 	}}
 	if err := c.expressions.Keep(token); err != nil {
 		o.approvalProblem = "spec.approvalExpression: " + err.Error()
 	}
-	if settings.Missing {
+	if current.Missing {
 		o.settingsMissing = config.MissingProblem(c.SystemNamespace)
 	}
 	if token.Spec.TTL != nil {
 		o.ttl = token.Spec.TTL.Duration
 	}
-	if o.values, err = renderValues(token, settings, c.SystemNamespace, ""); err != nil {
+	if o.values, err = renderValues(token, current, c.SystemNamespace, ""); err != nil {
 		return observation{}, err
 	}
 	if err := c.observeAccount(ctx, token, &o); err != nil {
