@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	muster "github.com/muster-fleet/muster/internal/agent"
-	"github.com/muster-fleet/muster/internal/hub/census"
-	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/placement"
+	hubmetrics "github.com/muster-fleet/muster/internal/hub/runtime/metrics"
 )
 
 func TestMonitoringIsThereIfAskedFor(t *testing.T) {
@@ -124,7 +124,7 @@ var targetLabels = []string{"job", "instance", "namespace", "pod", "le"}
 func served() map[string][]string {
 	described := make(chan *prometheus.Desc, 4096)
 	for _, collector := range []prometheus.Collector{
-		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}), census.Census{}, muster.Metrics(),
+		metrics.Registry.(*prometheus.Registry), liveness.New(nil, nil, logr.Discard()), placement.New(placement.Deps{}), hubmetrics.Census{}, muster.Metrics(),
 	} {
 		collector.Describe(described)
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 // podSpecs are the specs of all Pods that objects are or make, by kind and name.
@@ -89,7 +89,7 @@ func TestPodsRunUnderTheConstraintsThatOpenShiftHasForEverybody(t *testing.T) {
 func TestTheAgentThatTheHubInstallsRunsThereToo(t *testing.T) {
 	cluster := &fleet.Cluster{}
 	cluster.Namespace, cluster.Name = "clusters", "a"
-	values := agentchart.Of(cluster, "id", config.Agent{Image: "muster-agent:v1", TLSMode: config.TLSSystemStore}, "cattle-fleet-system")
+	values := agentchart.Of(cluster, "id", settings.Agent{Image: "muster-agent:v1", TLSMode: settings.TLSSystemStore}, "cattle-fleet-system")
 	values.Bootstrap = &agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	rendered, err := agentchart.Render(values)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/muster-fleet/muster/internal/cli"
+	"github.com/muster-fleet/muster/internal/ui/cli"
 )
 
 func main() {

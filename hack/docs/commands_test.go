@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/muster-fleet/muster/internal/cli"
+	"github.com/muster-fleet/muster/internal/ui/cli"
 )
 
 // block is commands of a page. An HTML comment right before it may say where it is run, or why it is not.

@@ -10,7 +10,7 @@ import (
 // examples is a script of the examples of the help and of the README, with what has to be so before each.
 const examples = "testdata/examples.sh"
 
-// notInScript are the examples that take agents of other systems; the tests of internal/cli run muster migrate with them.
+// notInScript are the examples that take agents of other systems; the tests of internal/ui/cli run muster migrate with them.
 const notInScript = "muster migrate "
 
 func TestEveryExampleOfTheHelpIsInTheScript(t *testing.T) {

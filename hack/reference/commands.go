@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/muster-fleet/muster/internal/cli"
+	"github.com/muster-fleet/muster/internal/ui/cli"
 )
 
 // commands is the page of muster's commands. cobra/doc would repeat the two dozen flags of every command in each.

@@ -16,7 +16,7 @@ const (
 )
 
 // longest are the packages that take longest, in this order: they begin first, so that no core idles while the last of them runs.
-var longest = []string{"internal/hub", "internal/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/dashboard", "hack/release", "crash", "internal/deploy/work"}
+var longest = []string{"internal/hub", "internal/ui/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/ui/dashboard", "hack/release", "crash", "internal/deploy/work"}
 
 // pkg is a package with tests.
 type pkg struct {

@@ -35,33 +35,33 @@ func TestPlan(t *testing.T) {
 		want    []string
 	}{
 		"without differences the commit chooses a third": {diff{revision: "b"}, options{race: raceAuto, parallel: 1}, []string{
-			"-race internal/kube", "-race -short internal/agent internal/hub/cluster",
-			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/cluster",
+			"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster",
+			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
 		"a package that differs is among them": {diff{revision: "b", files: []string{"internal/agent/agent.go"}}, options{race: raceAuto, parallel: 1}, []string{
-			"-race internal/kube", "-race -short internal/hub/cluster",
-			"-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/cluster",
+			"-race internal/kube", "-race -short internal/hub/members/cluster",
+			"-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
-		"a package above one that differs is among them": {diff{revision: "c", files: []string{"internal/hub/cluster/leave.go"}}, options{race: raceAuto, parallel: 1}, []string{
+		"a package above one that differs is among them": {diff{revision: "c", files: []string{"internal/hub/members/cluster/leave.go"}}, options{race: raceAuto, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/agent",
-			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/cluster",
+			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/members/cluster",
 		}},
 		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
-			"-race internal/kube", "-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/cluster",
+			"-race internal/kube", "-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/members/cluster",
 		}},
 		"none of them": {diff{files: []string{"internal/agent/agent.go"}}, options{race: raceNone, parallel: 1}, []string{
-			"-race internal/kube", "-race -short internal/hub internal/agent internal/hub/cluster",
-			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/cluster",
+			"-race internal/kube", "-race -short internal/hub internal/agent internal/hub/members/cluster",
+			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
 		"only what differs": {
-			diff{files: []string{"internal/kube/kube.go", "internal/hub/cluster/testdata/a.yaml", "internal/agent/a_test.go"}, tests: map[string][]string{"internal/agent": {"TestA", "TestB"}}},
+			diff{files: []string{"internal/kube/kube.go", "internal/hub/members/cluster/testdata/a.yaml", "internal/agent/a_test.go"}, tests: map[string][]string{"internal/agent": {"TestA", "TestB"}}},
 			options{race: raceAuto, changed: true, parallel: 1}, []string{
-				"-race internal/kube", "-race -short internal/agent internal/hub/cluster", "-timeout=40m -race -run=^(TestA|TestB)$ internal/agent",
+				"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster", "-timeout=40m -race -run=^(TestA|TestB)$ internal/agent",
 			},
 		},
 		"without a C compiler": {diff{}, options{race: raceAll, parallel: 1, noDetector: true}, []string{
-			"internal/kube", "-short internal/hub internal/agent internal/hub/cluster",
-			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/cluster",
+			"internal/kube", "-short internal/hub internal/agent internal/hub/members/cluster",
+			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
 		"nothing differs": {diff{}, options{race: raceAuto, changed: true, parallel: 1}, nil},
 	} {

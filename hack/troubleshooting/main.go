@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
 func main() {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
 // status is the state of the agent as the readiness probe, the metrics and the log show it.

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-fleet/muster/internal/hub/liveness"
-	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -18,7 +18,7 @@ func addBeats(ctx context.Context, mgr manager.Manager, tracker *liveness.Tracke
 		if err := mgr.GetClient().Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
 			return false
 		}
-		_, isMember := membership.StrayOf(namespace)
+		_, isMember := membernamespace.StrayOf(namespace)
 		return isMember
 	})
 	beats, err := liveness.WatchLeases(ctx, mgr.GetCache(), tracker)

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -43,7 +43,7 @@ func bootstrap(c client.Client, systemNamespace string) func(context.Context) er
 
 // checkRoles returns an error that names every ClusterRole in the way of the hub's own. It runs before the hub writes anything.
 func checkRoles(ctx context.Context, reader client.Reader) error {
-	there, err := membership.FindRoles(ctx, reader)
+	there, err := membernamespace.FindRoles(ctx, reader)
 	if err != nil || len(there.Foreign) == 0 {
 		return err
 	}
@@ -52,11 +52,11 @@ func checkRoles(ctx context.Context, reader client.Reader) error {
 }
 
 func makeOwn(ctx context.Context, c client.Client, systemNamespace string) error {
-	roles, err := membership.ClusterRoles()
+	roles, err := membernamespace.ClusterRoles()
 	if err != nil {
 		return err
 	}
-	there, err := membership.FindRoles(ctx, c)
+	there, err := membernamespace.FindRoles(ctx, c)
 	if err != nil {
 		return err
 	}

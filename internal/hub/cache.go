@@ -15,19 +15,19 @@ import (
 	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/agentbundle"
-	"github.com/muster-fleet/muster/internal/hub/audit"
-	"github.com/muster-fleet/muster/internal/hub/bundle"
-	"github.com/muster-fleet/muster/internal/hub/inventory"
-	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/bundle"
+	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/inventory"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
-	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // cacheOptions keeps what the hub did not make, and what it does not decide on, out of memory.
-func cacheOptions(namespace string, kinds *served.Kinds) cache.Options {
+func cacheOptions(namespace string, kinds *servedkinds.Kinds) cache.Options {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{fleet.LabelManaged: "true"})}
 	return cache.Options{
 		DefaultTransform: lean,
@@ -83,7 +83,7 @@ func withoutResources(o any) (any, error) {
 // bounded keeps reports that are too large out of the hub's memory, and out of whatever they are copied to.
 func bounded(o any) (any, error) {
 	if report, ok := o.(*clusterv1beta1.InternalMemberCluster); ok {
-		membership.Bound(report)
+		membernamespace.Bound(report)
 	}
 	return cache.TransformStripManagedFields()(o)
 }

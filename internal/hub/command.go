@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/muster-fleet/muster/internal/dashboard"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/process"
+	"github.com/muster-fleet/muster/internal/ui/dashboard"
 	"github.com/muster-fleet/muster/internal/version"
 )
 

@@ -31,33 +31,33 @@ import (
 	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
-	"github.com/muster-fleet/muster/internal/hub/admission"
-	"github.com/muster-fleet/muster/internal/hub/agentbundle"
-	"github.com/muster-fleet/muster/internal/hub/audit"
-	"github.com/muster-fleet/muster/internal/hub/bundle"
-	"github.com/muster-fleet/muster/internal/hub/census"
-	"github.com/muster-fleet/muster/internal/hub/cluster"
-	"github.com/muster-fleet/muster/internal/hub/clusterapi"
-	"github.com/muster-fleet/muster/internal/hub/config"
-	"github.com/muster-fleet/muster/internal/hub/contentaccess"
-	"github.com/muster-fleet/muster/internal/hub/controller"
-	"github.com/muster-fleet/muster/internal/hub/eventlimit"
-	"github.com/muster-fleet/muster/internal/hub/expression"
-	"github.com/muster-fleet/muster/internal/hub/group"
-	"github.com/muster-fleet/muster/internal/hub/importer"
-	"github.com/muster-fleet/muster/internal/hub/inventory"
-	"github.com/muster-fleet/muster/internal/hub/lasting"
-	"github.com/muster-fleet/muster/internal/hub/liveness"
-	"github.com/muster-fleet/muster/internal/hub/local"
-	"github.com/muster-fleet/muster/internal/hub/member"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/bundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/clustergroup"
+	"github.com/muster-fleet/muster/internal/hub/bundles/contentaccess"
+	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
+	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
+	"github.com/muster-fleet/muster/internal/hub/joining/admission"
+	"github.com/muster-fleet/muster/internal/hub/joining/clusterapi"
+	"github.com/muster-fleet/muster/internal/hub/joining/expression"
+	"github.com/muster-fleet/muster/internal/hub/joining/importer"
+	"github.com/muster-fleet/muster/internal/hub/joining/registration"
+	"github.com/muster-fleet/muster/internal/hub/joining/selfimport"
+	"github.com/muster-fleet/muster/internal/hub/joining/token"
+	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/cluster"
+	"github.com/muster-fleet/muster/internal/hub/members/inventory"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membercluster"
+	"github.com/muster-fleet/muster/internal/hub/members/stray"
 	placer "github.com/muster-fleet/muster/internal/hub/placement"
-	"github.com/muster-fleet/muster/internal/hub/reconnect"
-	"github.com/muster-fleet/muster/internal/hub/record"
-	"github.com/muster-fleet/muster/internal/hub/registration"
-	"github.com/muster-fleet/muster/internal/hub/served"
-	"github.com/muster-fleet/muster/internal/hub/stray"
-	"github.com/muster-fleet/muster/internal/hub/token"
-	"github.com/muster-fleet/muster/internal/hub/unsupported"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
+	"github.com/muster-fleet/muster/internal/hub/runtime/metrics"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/hub/runtime/unsupported"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/process"
 	"github.com/muster-fleet/muster/internal/servertime"
@@ -104,7 +104,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 	}
 	server := servertime.New(options.Clock)
 	restConfig.Wrap(server.Wrap)
-	kinds := served.New(options.Clock, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
+	kinds := servedkinds.New(options.Clock, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
 	managerOptions, err := managerOptions(restConfig, options, kinds)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
 }
 
 // managerOptions say what the manager caches and serves, and how one of several replicas leads.
-func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kinds) (ctrl.Options, error) {
+func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds.Kinds) (ctrl.Options, error) {
 	o := ctrl.Options{
 		Scheme:                        NewScheme(),
 		Cache:                         cacheOptions(options.Namespace, kinds),
@@ -155,11 +155,11 @@ func managerOptions(restConfig *rest.Config, options Options, kinds *served.Kind
 }
 
 // setUp adds everything that runs.
-func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *served.Kinds) error {
+func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds) error {
 	namespace := options.Namespace
 	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds, SystemNamespace: namespace}
 	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
-	deps.Config = config.New(deps.Client, deps.Recorder, namespace)
+	deps.Config = settings.New(deps.Client, deps.Recorder, namespace)
 	if err := deps.Config.Load(ctx, deps.Live); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 	readers := contentaccess.New(deps)
 	deps.GrantContents = readers.Grant
 	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
-	moves, again, forever := &record.MoveLimiter{}, reconnect.New(deps), lasting.New(deps)
+	moves, again, forever := &lifecycle.MoveLimiter{}, rejoin.New(deps), longlived.New(deps)
 	agents := agentbundle.New(deps)
 	expressions := expression.NewCache()
 	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
@@ -181,7 +181,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		func() error { return kinds.Register(ctx, mgr) },
 		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
 		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
-		func() error { return mgr.Add(serve(deps.Liveness, census.Census{Reader: deps.Client})) },
+		func() error { return mgr.Add(serve(deps.Liveness, metrics.Census{Reader: deps.Client})) },
 		func() error { return addBeats(ctx, mgr, deps.Liveness) },
 		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
 		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
@@ -194,7 +194,7 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		},
 		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
 		func() error { return addImporter(ctx, mgr, deps) },
-		func() error { return member.New(deps, moves, entries).Register(ctx, mgr) },
+		func() error { return membercluster.New(deps, moves, entries).Register(ctx, mgr) },
 		func() error { return stray.New(deps).Register(mgr) },
 		func() error { return addPlacement(ctx, mgr, deps, policies) },
 		func() error {
@@ -202,10 +202,10 @@ func setUp(ctx context.Context, mgr manager.Manager, options Options, server *se
 		},
 		func() error { return readers.Register(mgr) },
 		func() error { return agents.Register(mgr) },
-		func() error { return group.New(deps).Register(mgr) },
+		func() error { return clustergroup.New(deps).Register(mgr) },
 		func() error { return unsupported.Register(mgr, deps.Clock) },
 		func() error { return addInventory(ctx, mgr, deps) },
-		func() error { return local.New(local.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
+		func() error { return selfimport.New(selfimport.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
 		func() error { return clusterapi.New(deps).Register(ctx, mgr) },
 	} {
 		if err := register(); err != nil {

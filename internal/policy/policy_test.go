@@ -92,15 +92,15 @@ func isOf(selector *ast.SelectorExpr, name string) bool {
 // a member has.
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	others := map[string]string{ // what they delete is not what a member has
-		"internal/hub/bundle/act.go":              "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
-		"internal/hub/bundle/content.go":          "DeleteByUID", // a Content that nothing refers to
+		"internal/hub/bundles/bundle/act.go":              "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
+		"internal/hub/bundles/bundle/content.go":          "DeleteByUID", // a Content that nothing refers to
 		"internal/hub/placement/statuscopy.go":    "Delete",      // the copy of a status
 		"internal/hub/placement/bindingwrites.go": "DeleteByUID", // a binding, which only shows what a Work says
 		"internal/hub/placement/versions.go":      "DeleteByUID", // a version of what is selected, on the hub
 	}
 	found := map[string]bool{}
 	for _, f := range goFiles(t) {
-		if !within(f.dir(), "internal/hub/bundle") && !within(f.dir(), "internal/hub/placement") && f.name != "internal/hub/member/empty.go" {
+		if !within(f.dir(), "internal/hub/bundles/bundle") && !within(f.dir(), "internal/hub/placement") && f.name != "internal/hub/members/membercluster/empty.go" {
 			continue
 		}
 		for _, call := range deletions(f) {
@@ -112,7 +112,7 @@ func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 			}
 		}
 	}
-	if !found["internal/hub/bundle"] || !found["internal/hub/placement"] {
+	if !found["internal/hub/bundles/bundle"] || !found["internal/hub/placement"] {
 		t.Errorf("removal.Delete is called in %v only", found)
 	}
 }

@@ -19,10 +19,10 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/explain"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
-// recordingsVariable names the directory of the recordings that internal/explain is tested with. Without it nothing is recorded.
+// recordingsVariable names the directory of the recordings that internal/ui/explain is tested with. Without it nothing is recorded.
 const recordingsVariable = "MUSTER_RECORDINGS"
 
 // recorder keeps, for each kind of object that package explain knows and each reason that it finds there, the first object with that reason. An object whose other

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/muster-fleet/muster/internal/agent"
-	"github.com/muster-fleet/muster/internal/explain"
 	"github.com/muster-fleet/muster/internal/process"
+	"github.com/muster-fleet/muster/internal/ui/explain"
 )
 
 // off is the address that switches an endpoint off.

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/release"
-	hubremoval "github.com/muster-fleet/muster/internal/hub/removal"
+	hubremoval "github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 // rancherChart is one of the name of the agent's, with the ClusterRole of the same name and other rights.
@@ -48,7 +48,7 @@ func TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack(t *testin
 		"apiServerURL": "https://hub.example.com", "token": "t", "tokenName": "n", "clusterNamespace": "clusters", "internal": map[string]any{"systemNamespace": r.agent},
 	})
 	first := r.start()
-	r.placeAgent(config.Agent{}, nil)
+	r.placeAgent(settings.Agent{}, nil)
 	first.stop()
 	u.chart = r.rancherChart
 	u.upgrade(nil)
@@ -64,7 +64,7 @@ func TestAReleaseThatTheUserGaveToTheAgentOfRancherFleetIsNotTakenBack(t *testin
 	whole()
 
 	second := r.start()
-	r.setAgent(config.Agent{Image: "muster-agent:v2"}, nil)
+	r.setAgent(settings.Agent{Image: "muster-agent:v2"}, nil)
 	refused := r.until("fleet-agent-web", fleet.StateErrApplied)
 	if message := readyMessage(refused); u.revision().Version != taken || !strings.Contains(message, "of another chart fleet-agent by now, version 0.16.1") {
 		t.Errorf("there is revision %d after %d: %s", u.revision().Version, taken, message)

@@ -26,8 +26,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/release"
-	"github.com/muster-fleet/muster/internal/hub/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 // user is somebody with Helm's command on the agent's cluster. The deployer must not run meanwhile: Helm has one field manager per program.
@@ -100,7 +100,7 @@ func (r *rig) agentDeployment() *appsv1.Deployment {
 }
 
 // placeAgent places the Bundle of the agent itself, and waits until it is deployed.
-func (r *rig) placeAgent(settings config.Agent, values map[string]any) {
+func (r *rig) placeAgent(settings settings.Agent, values map[string]any) {
 	r.t.Helper()
 	placed := r.setAgent(settings, values)
 	r.eventually("the Bundle of the agent is deployed", func() error {
@@ -113,7 +113,7 @@ func (r *rig) placeAgent(settings config.Agent, values map[string]any) {
 }
 
 // setAgent places the Bundle of the agent itself.
-func (r *rig) setAgent(settings config.Agent, values map[string]any) *fleet.BundleDeployment {
+func (r *rig) setAgent(settings settings.Agent, values map[string]any) *fleet.BundleDeployment {
 	r.t.Helper()
 	resources, err := agentchart.Resources(settings)
 	r.check(err)
@@ -161,7 +161,7 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	before := r.agentDeployment()
 	first := r.start()
 
-	r.placeAgent(config.Agent{}, nil)
+	r.placeAgent(settings.Agent{}, nil)
 	after := r.agentDeployment()
 	if diff := cmp.Diff(before.Spec.Template, after.Spec.Template); diff != "" {
 		t.Errorf("the pod is another one, though nothing is new (-want +got):\n%s", diff)
@@ -170,7 +170,7 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 		t.Errorf("the bootstrap Secret came back: %v", err)
 	}
 
-	r.placeAgent(config.Agent{Image: "muster-agent:v2"}, map[string]any{"fleetAgent": map[string]any{"extraEnv": []any{map[string]any{"name": "A", "value": "b"}}}})
+	r.placeAgent(settings.Agent{Image: "muster-agent:v2"}, map[string]any{"fleetAgent": map[string]any{"extraEnv": []any{map[string]any{"name": "A", "value": "b"}}}})
 	after = r.agentDeployment()
 	if image := after.Spec.Template.Spec.Containers[0].Image; image != "private/muster-agent:v2" {
 		t.Errorf("the image is %s, want the user's in the hub's version", image)
@@ -185,7 +185,7 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 		t.Error("the user's upgrade lost what the hub has set")
 	}
 	second := r.start()
-	r.placeAgent(config.Agent{Image: "muster-agent:v3"}, nil)
+	r.placeAgent(settings.Agent{Image: "muster-agent:v3"}, nil)
 	after = r.agentDeployment()
 	if _, there := env(after)["A"]; there || after.Spec.Template.Spec.Containers[0].Image != "private/muster-agent:v3" {
 		t.Errorf("what the hub withdrew stays: %v, image %s", env(after), after.Spec.Template.Spec.Containers[0].Image)
@@ -198,7 +198,7 @@ func TestTheReleaseThatAUserInstalledIsAdopted(t *testing.T) {
 	second.stop()
 	u.rollback(1)
 	third := r.start()
-	r.placeAgent(config.Agent{Image: "muster-agent:v4"}, nil)
+	r.placeAgent(settings.Agent{Image: "muster-agent:v4"}, nil)
 	if after = r.agentDeployment(); after.Spec.Template.Spec.Containers[0].Image != "private/muster-agent:v4" || env(after)["HTTPS_PROXY"] == "" {
 		t.Errorf("after a rollback the image is %s, the environment %v", after.Spec.Template.Spec.Containers[0].Image, env(after))
 	}
@@ -224,7 +224,7 @@ func TestAUsersUpgradeIsAdoptedWhileTheDeployerLooksOn(t *testing.T) {
 	})
 	run := r.start()
 	r.place("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
-	r.placeAgent(config.Agent{}, nil)
+	r.placeAgent(settings.Agent{}, nil)
 	settled := r.until("fleet-agent-web", fleet.StateNotReady) // nobody runs its pod here
 
 	last := u.revision()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -50,8 +50,8 @@ func TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother(t *testin
 	u.install(values("first"))
 	u.use("first")
 	run := r.start()
-	r.placeAgent(config.Agent{}, nil)
-	r.placeAgent(config.Agent{}, map[string]any{"debug": true})
+	r.placeAgent(settings.Agent{}, nil)
+	r.placeAgent(settings.Agent{}, map[string]any{"debug": true})
 	if u.bootstrap() != nil {
 		t.Error("the hub's upgrade brings back the token that was used")
 	}
@@ -72,12 +72,12 @@ func TestTheHubsUpgradeOfItsAgentGivesItNoTokenAndAUsersGivesItAnother(t *testin
 		t.Fatalf("the agent is not given the other token: %v", given)
 	}
 	run = r.start()
-	r.placeAgent(config.Agent{}, map[string]any{"debug": false})
+	r.placeAgent(settings.Agent{}, map[string]any{"debug": false})
 	if now := u.bootstrap(); now == nil || now.UID != given.UID || now.ResourceVersion != given.ResourceVersion {
 		t.Errorf("the hub's upgrade touches the token that is yet to be used: %v", now)
 	}
 	u.use("second")
-	r.placeAgent(config.Agent{}, map[string]any{"debug": true})
+	r.placeAgent(settings.Agent{}, map[string]any{"debug": true})
 	if u.bootstrap() != nil {
 		t.Error("the hub's upgrade brings back the other token")
 	}

@@ -23,7 +23,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/release"
-	"github.com/muster-fleet/muster/internal/hub/rollup"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 

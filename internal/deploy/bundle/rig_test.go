@@ -29,7 +29,7 @@ import (
 	contents "github.com/muster-fleet/muster/internal/delivery"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
-	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -95,7 +95,7 @@ func prepare(t *testing.T, name string) testkube.Cluster {
 	}
 	prepared[name] = true
 	cluster.InstallCRDs(t)
-	roles, err := membership.ClusterRoles()
+	roles, err := membernamespace.ClusterRoles()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -93,8 +93,8 @@ func newRigOn(t *testing.T, name string) *rig {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-member-w"}}
 	r.check(r.Create(context.Background(), namespace))
 	r.namespace, r.name = namespace.Name, strings.TrimPrefix(namespace.Name, "fleet-member-")
-	role, err := membership.Rights{
-		Member: membership.OfMemberCluster(&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}}), Native: true,
+	role, err := membernamespace.Rights{
+		Member: membernamespace.OfMemberCluster(&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}}), Native: true,
 	}.Role()
 	r.check(err)
 	role.ObjectMeta = metav1.ObjectMeta{Namespace: r.namespace, Name: "member"}

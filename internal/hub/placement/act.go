@@ -20,8 +20,8 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/delivery"
-	"github.com/muster-fleet/muster/internal/hub/membership"
-	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -143,23 +143,23 @@ func (c *Controller) writeWork(ctx context.Context, s genericPlacement, want, ha
 // checkNamespace returns an error if the namespace of a member is not there or was not made for it. The API server is asked if the cache does not
 // have the namespace.
 func (c *Controller) checkNamespace(ctx context.Context, t target) error {
-	var member membership.Member
+	var member membernamespace.Member
 	if workspace, name, isCluster := strings.Cut(t.name, "/"); isCluster {
 		var cluster fleet.Cluster
 		if err := c.Client.Get(ctx, types.NamespacedName{Namespace: workspace, Name: name}, &cluster); err != nil {
 			return fmt.Errorf("reading Cluster %s: %w", t.name, err)
 		}
-		member = membership.OfCluster(&cluster)
+		member = membernamespace.OfCluster(&cluster)
 	} else {
 		var mc clusterv1beta1.MemberCluster
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: t.name}, &mc); err != nil {
 			return fmt.Errorf("reading MemberCluster %s: %w", t.name, err)
 		}
-		member = membership.OfMemberCluster(&mc)
+		member = membernamespace.OfMemberCluster(&mc)
 	}
 	for _, reader := range []client.Reader{c.Client, c.Live} {
 		state, _, err := member.ObserveNamespace(ctx, reader)
-		if err != nil || state == membership.NamespaceOurs {
+		if err != nil || state == membernamespace.NamespaceOurs {
 			return err
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/admission"
-	"github.com/muster-fleet/muster/internal/hub/config"
+	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/placement/author"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
-	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 // Reasons of the condition ResourceSelected that come from the rights of the author.
@@ -39,7 +39,7 @@ func readsAsAuthor(setting string, s genericPlacement) bool {
 // countsAuthor reports whether the rights of the author count for an object in a namespace, or in
 // none.
 func countsAuthor(setting, namespace string) bool {
-	return setting == config.AuthorRightsEnforce || setting == config.AuthorRightsNamespaced && namespace != ""
+	return setting == settings.AuthorRightsEnforce || setting == settings.AuthorRightsNamespaced && namespace != ""
 }
 
 // selectResources resolves the selectors of a placement with the rights of its author.

@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/config"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
-	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 func TestWhoseRightsCount(t *testing.T) {
 	crp, rp := genericPlacement{key: types.NamespacedName{Name: "a"}}, genericPlacement{key: types.NamespacedName{Namespace: "n", Name: "a"}}
 	for setting, want := range map[string][2]bool{
-		config.AuthorRightsEnforce: {true, true}, config.AuthorRightsNamespaced: {false, true}, config.AuthorRightsIgnore: {false, false},
+		settings.AuthorRightsEnforce: {true, true}, settings.AuthorRightsNamespaced: {false, true}, settings.AuthorRightsIgnore: {false, false},
 	} {
 		if got := [2]bool{readsAsAuthor(setting, crp), readsAsAuthor(setting, rp)}; got != want {
 			t.Errorf("%s: cluster-wide, namespaced are %v, want %v", setting, got, want)

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -41,12 +41,12 @@ func (d definition) invalidates(before definition) bool { return before.served &
 // registerKinds adds the controller that reconciles all placements again when a kind comes, changes or goes.
 func (c *Controller) registerKinds(mgr ctrl.Manager) error {
 	d := &definitions{Controller: c, known: map[string]definition{}, backoff: map[string]time.Duration{}}
-	return ctrl.NewControllerManagedBy(mgr).Named("placement-kinds").For(kube.Metadata(served.DefinitionKind)).Complete(d)
+	return ctrl.NewControllerManagedBy(mgr).Named("placement-kinds").For(kube.Metadata(servedkinds.DefinitionKind)).Complete(d)
 }
 
 // Reconcile enqueues all placements if a definition is served differently than before.
 func (d *definitions) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	object := kube.Metadata(served.DefinitionKind)
+	object := kube.Metadata(servedkinds.DefinitionKind)
 	err := d.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
 		delete(d.known, request.Name)

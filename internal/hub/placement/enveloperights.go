@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-fleet/muster/internal/hub/placement/author"
-	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 

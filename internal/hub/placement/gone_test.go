@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
 // TestNoMemberGetsItsFirstWorkOfAPlacementThatARestoreHasTakenAway has the cache of placements know less than the API server.

@@ -11,7 +11,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
 // divide divides what is selected into parts. Members whose agents do not hand objects over keep each

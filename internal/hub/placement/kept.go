@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/controller"
-	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -27,7 +27,7 @@ func (c *Controller) reportKept(ctx context.Context, s genericPlacement, definit
 	if definition == "" {
 		return nil
 	}
-	return c.patchMessage(ctx, s, served.Kept(definition))
+	return c.patchMessage(ctx, s, servedkinds.Kept(definition))
 }
 
 // worksDefinitionDeleted returns the definition of Works if the Works of a placement are deleted, or gone, with that, and else "".
@@ -98,13 +98,13 @@ func (c *Controller) registerRelease(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("work-release").
 		Watches(&placement.Work{}, controller.On(onWork)).
-		Watches(kube.Metadata(served.DefinitionKind), controller.On(onDefinition)).
+		Watches(kube.Metadata(servedkinds.DefinitionKind), controller.On(onDefinition)).
 		Complete(controller.RetryConflicts(c.Recorder, reconcile.Func(c.release)))
 }
 
 // release removes the agent's finalizer from a Work, if the API server confirms that the definition is being deleted.
 func (c *Controller) release(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	definition := kube.Metadata(served.DefinitionKind)
+	definition := kube.Metadata(servedkinds.DefinitionKind)
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: worksDefinition}, definition); err != nil || definition.DeletionTimestamp == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // the event of its deletion enqueues all Works
 	}

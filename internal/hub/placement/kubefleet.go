@@ -19,8 +19,8 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/membership"
-	"github.com/muster-fleet/muster/internal/hub/served"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -180,7 +180,7 @@ func partOf(of types.NamespacedName, name string) (int, bool) {
 
 // inMemberNamespace says whether a Work is in a namespace that was made for a MemberCluster. Works elsewhere, whatever their labels, are not touched.
 func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work) (bool, error) {
-	name, ok := membership.MemberClusterOf(work.Namespace)
+	name, ok := membernamespace.MemberClusterOf(work.Namespace)
 	if !ok {
 		return false, nil
 	}
@@ -188,8 +188,8 @@ func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &mc); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	state, _, err := membership.OfMemberCluster(&mc).ObserveNamespace(ctx, c.Live)
-	return state == membership.NamespaceOurs || state == membership.NamespaceInherited, err
+	state, _, err := membernamespace.OfMemberCluster(&mc).ObserveNamespace(ctx, c.Live)
+	return state == membernamespace.NamespaceOurs || state == membernamespace.NamespaceInherited, err
 }
 
 // findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if nothing. Nobody makes more of it, so that nothing is
@@ -220,7 +220,7 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 	var found, resources []string
 	for _, kind := range kinds {
 		resource := strings.ToLower(kind) + "s"
-		definition := kube.Metadata(served.DefinitionKind)
+		definition := kube.Metadata(servedkinds.DefinitionKind)
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: resource + "." + placement.GroupVersion.Group}, definition); err != nil {
 			if !apierrors.IsNotFound(err) {
 				return "", fmt.Errorf("looking for the definition of %s: %w", resource, err)
@@ -285,10 +285,10 @@ func describeLeftovers(s genericPlacement, found, resources, works []string) str
 
 // finalizersLeft says which finalizers of KubeFleet's hub a placement has; "" if none.
 func finalizersLeft(s genericPlacement) string {
-	left := membership.KubeFleetFinalizers(s.Object)
+	left := membernamespace.KubeFleetFinalizers(s.Object)
 	if len(left) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps it when it is deleted: if that hub is gone for good, %s",
-		strings.Join(left, ", "), membership.TakeOffFinalizers(strings.ToLower(s.kind), s.Object))
+		strings.Join(left, ", "), membernamespace.TakeOffFinalizers(strings.ToLower(s.kind), s.Object))
 }

@@ -8,7 +8,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/admission"
-	"github.com/muster-fleet/muster/internal/hub/config"
-	"github.com/muster-fleet/muster/internal/hub/controller"
+	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/placement/author"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
-	"github.com/muster-fleet/muster/internal/hub/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
 // reviewing is a controller on a hub that answers reviews in one way, and whose policies have an
@@ -49,7 +49,7 @@ func reviewing(answer authorizationv1.SubjectAccessReviewStatus, policies string
 	recorder := events.NewFakeRecorder(10)
 	return &Controller{
 		Deps: Deps{
-			Deps:     controller.Deps{Config: config.New(api, recorder, "system")},
+			Deps:     controller.Deps{Config: settings.New(api, recorder, "system")},
 			Policies: &admission.Checker{Client: api, Clock: clock, Recorder: recorder, Namespace: "system"},
 		},
 		selector: &selection.Selector{Mapper: mapper}, reviewer: author.NewReviewer(api, clock),

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/config"
-	"github.com/muster-fleet/muster/internal/hub/controller"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
-	"github.com/muster-fleet/muster/internal/view"
+	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
 // asking returns the condition of a placement that misses so many ConfigMaps without a cause.
@@ -102,7 +102,7 @@ func TestAnEnvelopeThatCannotBeReadTakesNothingAway(t *testing.T) {
 		live := interceptor.NewClient(nil, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return row.answer
 		}})
-		c := &Controller{Deps: Deps{Deps: controller.Deps{Live: live, Config: config.New(nil, nil, "")}}}
+		c := &Controller{Deps: Deps{Deps: controller.Deps{Live: live, Config: settings.New(nil, nil, "")}}}
 		after := observed{key: s.key, kind: s.kind, before: placement.PlacementStatus{ResourceHash: "other"}, parts: []part{{}},
 			home: home{identity(hook, "admissionregistration.k8s.io/v1", "", "web"): 0}, current: map[string]*currentWorks{"m": {works: []*placement.Work{work}}}}
 		c.requireCauses(t.Context(), s, &after)

@@ -1,0 +1,180 @@
+// Package agentbundle keeps the agents of Clusters up to date: each Cluster has a Bundle with the agent's chart, by which its agent
+// replaces itself when the settings of the hub or of the Cluster change, within a budget and only as long as updates succeed.
+//
+// It writes the Bundles fleet-agent-<cluster> but for their status and finalizer, and the condition AgentUpToDate of Clusters. Its
+// invariants: no new version is sent once a tenth of the agents that have tried it failed, in more than one workspace; what concerns
+// one agent, or one workspace, stops no other; what did not change is not written; an agent that is not Muster's, or that a label
+// keeps from the hub, is sent nothing.
+package agentbundle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	// workers is how many Clusters are handled at once.
+	workers = 8
+	// cacheLag is how long a write is expected in the cache: a Bundle that was made and deleted at once never is.
+	cacheLag = 10 * time.Second
+)
+
+// Controller reconciles the agents of Clusters.
+type Controller struct {
+	controller.Deps
+	chart    chart
+	rollout  *rollout
+	expected kube.Expectations
+	// load guards loaded, which says that the rollout knows all agents.
+	load   sync.Mutex
+	loaded bool
+	// queue is the controller's own, set before the first request is reconciled.
+	queue controller.Queue
+}
+
+// New returns a controller.
+func New(deps controller.Deps) *Controller {
+	return &Controller{Deps: deps, chart: chart{packed: lru.New(charts)}, rollout: newRollout(), expected: kube.Expectations{Clock: deps.Clock, Timeout: cacheLag}}
+}
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	ofRecord := handler.EnqueueRequestsFromMapFunc(membernamespace.ToCluster)
+	return ctrl.NewControllerManagedBy(mgr).Named("agentbundle").
+		For(&fleet.Cluster{}).
+		Owns(&fleet.Bundle{}).
+		Watches(&fleet.Bundle{}, handler.EnqueueRequestsFromMapFunc(ofName)).
+		Watches(&fleet.BundleDeployment{}, handler.EnqueueRequestsFromMapFunc(c.ofDeployment)).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, ofRecord).
+		WatchesMetadata(&corev1.ServiceAccount{}, ofRecord).
+		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return membernamespace.ClusterOfNamespace(ctx, c.Client, o.GetName())
+		}))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(controller.All(c.Client, &fleet.ClusterList{})))).
+		WatchesRawSource(c.Kinds.Again(c.Client, &fleet.ClusterList{})).
+		WatchesRawSource(source.Func(func(_ context.Context, queue controller.Queue) error {
+			c.queue = queue
+			return nil
+		})).
+		WithOptions(controller.Workers(workers)).
+		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+// ofName wakes the Cluster whose agent would have a Bundle of the name of one that nobody owns: somebody may have deleted it.
+// The name of a long Cluster is cut, and its Cluster wakes later.
+func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
+	cluster, is := strings.CutPrefix(bundle.GetName(), bundlePrefix+"-")
+	if !is || metav1.GetControllerOf(bundle) != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: bundle.GetNamespace(), Name: cluster}}}
+}
+
+// Reconcile sends the agent of a Cluster its desired version if it is admitted, and shows where it stands.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it
+	}
+	if err := c.start(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, request.NamespacedName, &cluster); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	now := c.Clock.Now()
+	if cluster.UID == "" || !ours(&cluster) {
+		c.expected.Forget(request.NamespacedName)
+		c.enqueue(c.rollout.drop(request.NamespacedName, now)) // others may have waited for its agent
+		return ctrl.Result{}, nil
+	}
+	o, err := c.observe(ctx, &cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	cached := []client.Object{&cluster}
+	if o.bundle != nil {
+		cached = append(cached, o.bundle)
+	}
+	if wait := c.expected.Await(request.NamespacedName, cached...); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+	}
+	decided, others := c.rollout.update(request.NamespacedName, o.agent, now)
+	c.enqueue(others)
+	if err := c.act(ctx, o, decided); err != nil {
+		return ctrl.Result{}, err
+	}
+	if wait := o.reportIn(decided.state, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if err := c.report(ctx, o, decided); err != nil || decided.wake.IsZero() {
+		return ctrl.Result{}, err
+	}
+	return kube.At(decided.wake, now), nil
+}
+
+// start observes all agents before the first is admitted: how many are in flight matters to each.
+func (c *Controller) start(ctx context.Context) error {
+	c.load.Lock()
+	defer c.load.Unlock()
+	if c.loaded {
+		return nil
+	}
+	var list fleet.ClusterList
+	if err := c.Client.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing Clusters: %w", err)
+	}
+	agents := make(map[types.NamespacedName]agent, len(list.Items))
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		if !ours(cluster) {
+			continue
+		}
+		o, err := c.observe(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		agents[client.ObjectKeyFromObject(cluster)] = o.agent
+	}
+	c.rollout.fill(agents, c.Clock.Now())
+	c.loaded = true
+	return nil
+}
+
+// ours says whether a Cluster is not leaving, and is the hub's to manage.
+func ours(cluster *fleet.Cluster) bool {
+	return cluster.DeletionTimestamp == nil && cluster.Labels[fleet.LabelClusterManagement] == ""
+}
+
+func (c *Controller) enqueue(keys []types.NamespacedName) {
+	for _, key := range keys {
+		c.queue.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// ofDeployment returns the request for the Cluster of an agent's BundleDeployment.
+func (c *Controller) ofDeployment(ctx context.Context, o client.Object) []reconcile.Request {
+	if o.GetLabels()[fleet.LabelAgent] == "" {
+		return nil
+	}
+	return membernamespace.ClusterOfNamespace(ctx, c.Client, o.GetNamespace())
+}

@@ -1,0 +1,166 @@
+package agentbundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+const (
+	// releaseName is that under which a user installs the agent's chart.
+	releaseName = "fleet-agent"
+	// history is how many revisions are kept: as many as Helm's command keeps.
+	history = 10
+	// annotationSentAt on a Bundle is when its version was written.
+	annotationSentAt = "muster/told-at"
+	// annotationBefore on a Bundle is the common part of the version that the agent confirmed last.
+	annotationBefore = "muster/confirmed-before"
+	// annotationSettings on a Bundle is the digest of the agent's settings, as the importer knows them.
+	annotationSettings = "muster/agent-settings"
+	// hasResources is where the cache notes that a Bundle has resources, which it drops. No object of an API server has an annotation with a space
+	// in its name.
+	hasResources = "has resources"
+	// charts is how many packed charts are remembered: those of the last settings of the hub.
+	charts = 16
+	// digits is the length of each digest in a version.
+	digits = 20
+)
+
+// bundlePrefix begins the names of the Bundles of agents.
+const bundlePrefix = "fleet-agent"
+
+// BundleName is the name of the Bundle of a Cluster's agent.
+func BundleName(cluster string) string { return naming.SafeConcat(bundlePrefix, cluster) }
+
+// NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops them: those that the hub writes have none.
+func NoteResources(bundle *fleet.Bundle) {
+	if bundle.Labels[fleet.LabelAgent] != "" && len(bundle.Spec.Resources) > 0 {
+		metav1.SetMetaDataAnnotation(&bundle.ObjectMeta, hasResources, "")
+	}
+}
+
+// versionOf is the version that a Bundle of the cache holds, whatever its label says; none if it has resources of its own.
+func versionOf(bundle *fleet.Bundle) (version, error) {
+	if _, has := bundle.Annotations[hasResources]; has || bundle.Spec.ContentsID == "" {
+		return version{}, nil
+	}
+	spec := bundle.Spec
+	spec.ContentsID = ""
+	own, err := digestOf(spec)
+	return version{naming.Digest([]byte(bundle.Spec.ContentsID))[:digits], own}, err
+}
+
+// chart is the chart of the agent, packed for the settings of the hub.
+type chart struct {
+	mu       sync.Mutex
+	settings settings.Agent
+	// content is for these settings; nil before the first.
+	content *fleet.Content
+	// packed has it, and those for the settings before, by their names.
+	packed *lru.Cache
+}
+
+func (c *chart) pack(settings settings.Agent) (*fleet.Content, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.content != nil && reflect.DeepEqual(c.settings, settings) {
+		return c.content, nil
+	}
+	resources, err := agentchart.Resources(settings)
+	if err != nil {
+		return nil, err
+	}
+	content, err := delivery.Pack(resources)
+	if err != nil {
+		return nil, fmt.Errorf("packing the agent's chart: %w", err)
+	}
+	c.settings, c.content = settings, content
+	c.packed.Add(content.Name, content)
+	return content, nil
+}
+
+// Content returns the Content of that name if it is the agent's chart for the settings of the hub as they are, or were since this process began;
+// nil if it is not. Nobody changes what it returns.
+func (c *Controller) Content(name string) (*fleet.Content, error) {
+	if _, err := c.chart.pack(c.Config.Current().Agent); err != nil {
+		return nil, err
+	}
+	content, _ := c.chart.packed.Get(name)
+	known, _ := content.(*fleet.Content)
+	return known, nil
+}
+
+// bundleFor returns what the Bundle of a Cluster's agent, which runs in a namespace, should be, and its version.
+func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings settings.Agent, now time.Time) (*fleet.Bundle, version, error) {
+	content, err := c.pack(settings)
+	if err != nil {
+		return nil, version{}, err
+	}
+	clientID := membernamespace.ClientID(cluster)
+	values, err := agentchart.Overrides(cluster, clientID, namespace, settings)
+	if err != nil {
+		return nil, version{}, err
+	}
+	bundle := &fleet.Bundle{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Namespace, Name: BundleName(cluster.Name),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, fleet.GroupVersion.WithKind("Cluster"))},
+			Finalizers:      []string{fleet.FinalizerBundle}, // which it would get by another write
+			Annotations: map[string]string{
+				annotationSentAt:   now.UTC().Format(time.RFC3339),
+				annotationSettings: agentchart.Of(cluster, clientID, settings, namespace).Hash(),
+			},
+		},
+		Spec: fleet.BundleSpec{
+			ContentsID: content.Name, // which all agents share
+			BundleDeploymentOptions: fleet.BundleDeploymentOptions{
+				DefaultNamespace: namespace,
+				Helm: &fleet.HelmOptions{
+					ReleaseName: releaseName, TakeOwnership: true, MaxHistory: history, DisablePreProcess: true, DisableDNS: true,
+					Values: &runtime.RawExtension{Raw: values},
+				},
+			},
+			Targets: []fleet.BundleTarget{{
+				ClusterName: cluster.Name,
+				ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: fleet.LabelNonManagedAgent, Operator: metav1.LabelSelectorOpDoesNotExist},
+				}},
+			}},
+		},
+	}
+	v, err := versionOf(bundle)
+	bundle.Labels = map[string]string{fleet.LabelManaged: "true", fleet.LabelAgent: v.String()}
+	return bundle, v, err
+}
+
+// digestOf is a digest of what a value means as JSON, however that is written.
+func digestOf(value any) (string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("encoding a Bundle: %w", err)
+	}
+	var plain any
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&plain); err != nil {
+		return "", fmt.Errorf("decoding a Bundle: %w", err)
+	}
+	if text, err = json.Marshal(plain); err != nil {
+		return "", fmt.Errorf("encoding a Bundle: %w", err)
+	}
+	return naming.Digest(text)[:digits], nil
+}

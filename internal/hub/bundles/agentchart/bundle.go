@@ -1,0 +1,123 @@
+package agentchart
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/charts"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+const (
+	valuesFile = "values.yaml"
+	definition = "templates/appliedworks.yaml"
+)
+
+// Resources are the chart for a Bundle, compressed because every Cluster has one. What is the same for all agents of a hub is in the defaults of the
+// chart's values, so that all agents share one Content and a user's own values take precedence.
+func Resources(agent settings.Agent) ([]fleet.BundleResource, error) {
+	var resources []fleet.BundleResource
+	err := fs.WalkDir(charts.FS, release, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		inside := strings.TrimPrefix(name, release+"/")
+		if inside == definition || path.Base(inside) == ".helmignore" {
+			return nil // the definition exists before the agent does, and belongs to whoever installed it
+		}
+		data, err := fs.ReadFile(charts.FS, name)
+		if err == nil && inside == valuesFile {
+			data, err = withDefaults(data, agent)
+		}
+		if err != nil {
+			return err
+		}
+		packed, err := delivery.Gzip(data)
+		resources = append(resources, fleet.BundleResource{Name: inside, Content: base64.StdEncoding.EncodeToString(packed), Encoding: fleet.EncodingGzip})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("packing the agent's chart: %w", err)
+	}
+	return resources, nil
+}
+
+// withDefaults puts the settings of the hub into the values of the chart.
+func withDefaults(text []byte, agent settings.Agent) ([]byte, error) {
+	values := map[string]any{}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return nil, err
+	}
+	registry := strings.TrimSuffix(agent.Registry, "/")
+	if agent.Image != "" {
+		of := splitImage(strings.TrimPrefix(agent.Image, registry+"/"))
+		set(values, of.Repository, "image", "repository")
+		set(values, of.Tag, "image", "tag")
+	}
+	if agent.ImagePullPolicy != "" {
+		set(values, agent.ImagePullPolicy, "image", "imagePullPolicy")
+	}
+	if agent.GarbageCollectionInterval > 0 {
+		set(values, agent.GarbageCollectionInterval.String(), "garbageCollectionInterval")
+	}
+	set(values, registry, "global", "cattle", "systemDefaultRegistry")
+	set(values, agent.PullSecrets, "global", "imagePullSecrets")
+	return yaml.Marshal(values)
+}
+
+// Overrides are the values of one agent that take precedence over those of the user: what the spec of its Cluster says and, if the hub itself
+// installed the agent, so that there is no user, what else the agent was installed with.
+func Overrides(cluster *fleet.Cluster, clientID, namespace string, agent settings.Agent) ([]byte, error) {
+	spec, all := cluster.Spec, map[string]any{}
+	of := Of(cluster, clientID, agent, namespace)
+	text, err := json.Marshal(of)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing the values of the agent: %w", err)
+	}
+	values := map[string]any{}
+	if own, ok := all["fleetAgent"].(map[string]any); ok && len(own) > 0 {
+		values["fleetAgent"] = own
+	}
+	if spec.HostNetwork != nil {
+		set(values, *spec.HostNetwork, "fleetAgent", "hostNetwork")
+	}
+	if spec.PrivateRepoURL != "" {
+		set(values, of.Global.Cattle.SystemDefaultRegistry, "global", "cattle", "systemDefaultRegistry")
+	}
+	if spec.AgentPullSecrets != nil {
+		set(values, append([]string{}, of.Global.ImagePullSecrets...), "global", "imagePullSecrets")
+	}
+	if last := cluster.Status.Import; last != nil && spec.KubeConfigSecret != "" {
+		values["clientID"], values["agentTLSMode"] = of.ClientID, of.AgentTLSMode
+		set(values, Generation(last.Time.Time), "internal", "generation")
+	}
+	if namespace != naming.SystemNamespace {
+		set(values, namespace, "internal", "systemNamespace")
+	}
+	return json.Marshal(values)
+}
+
+// set sets the value at a path of keys.
+func set(values map[string]any, value any, keys ...string) {
+	for _, key := range keys[:len(keys)-1] {
+		inside, ok := values[key].(map[string]any)
+		if !ok {
+			inside = map[string]any{}
+			values[key] = inside
+		}
+		values = inside
+	}
+	values[keys[len(keys)-1]] = value
+}

@@ -1,0 +1,153 @@
+package agentchart
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Values are those of the chart fleet-agent that the hub sets.
+type Values struct {
+	// Bootstrap is nil once the agent has registered.
+	*Bootstrap `json:",inline"`
+
+	ClientID                  string            `json:"clientID"`
+	Labels                    map[string]string `json:"labels,omitempty"`
+	AgentTLSMode              string            `json:"agentTLSMode"`
+	GarbageCollectionInterval string            `json:"garbageCollectionInterval"`
+	Image                     image             `json:"image"`
+	Global                    global            `json:"global"`
+	FleetAgent                scheduling        `json:"fleetAgent"`
+	Internal                  Internal          `json:"internal"`
+}
+
+// Bootstrap is what an agent needs to register: where, and with which token. The values Secret of a token has nothing else.
+type Bootstrap struct {
+	APIServerURL                string `json:"apiServerURL"`
+	APIServerCA                 string `json:"apiServerCA"`
+	Token                       string `json:"token,omitempty"`
+	TokenName                   string `json:"tokenName,omitempty"`
+	ClusterNamespace            string `json:"clusterNamespace,omitempty"`
+	SystemRegistrationNamespace string `json:"systemRegistrationNamespace,omitempty"`
+	// Internal is nil if the agent's namespace is the usual one. Values has a field of that name, which takes precedence.
+	Internal *Internal `json:"internal,omitempty"`
+}
+
+// ValuesKey is the key of a values Secret.
+const ValuesKey = "values"
+
+// ReadBootstrap returns what a values Secret says; empty if the Secret was edited by hand so that it cannot be decoded.
+func ReadBootstrap(secret *corev1.Secret) Bootstrap {
+	var b Bootstrap
+	if err := yaml.Unmarshal(secret.Data[ValuesKey], &b); err != nil {
+		return Bootstrap{}
+	}
+	return b
+}
+
+type image struct {
+	Repository      string `json:"repository,omitempty"`
+	Tag             string `json:"tag,omitempty"`
+	ImagePullPolicy string `json:"imagePullPolicy,omitempty"`
+}
+
+type global struct {
+	Cattle struct {
+		SystemDefaultRegistry string `json:"systemDefaultRegistry"`
+	} `json:"cattle"`
+	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
+}
+
+type scheduling struct {
+	Tolerations         []corev1.Toleration            `json:"tolerations,omitempty"`
+	Affinity            *corev1.Affinity               `json:"affinity,omitempty"`
+	Resources           *corev1.ResourceRequirements   `json:"resources,omitempty"`
+	HostNetwork         bool                           `json:"hostNetwork,omitempty"`
+	ExtraEnv            []corev1.EnvVar                `json:"extraEnv,omitempty"`
+	PriorityClass       *fleet.PriorityClassSpec       `json:"priorityClass,omitempty"`
+	PodDisruptionBudget *fleet.PodDisruptionBudgetSpec `json:"podDisruptionBudget,omitempty"`
+}
+
+// Internal are values that no user sets.
+type Internal struct {
+	SystemNamespace string `json:"systemNamespace"`
+	Generation      string `json:"generation,omitempty"`
+}
+
+// Of returns the values of the agent of a Cluster, without what it registers with.
+func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNamespace string) Values {
+	spec := cluster.Spec
+	v := Values{
+		ClientID: clientID, Labels: labels(cluster.Labels), AgentTLSMode: agent.TLSMode,
+		GarbageCollectionInterval: agent.GarbageCollectionInterval.String(),
+		FleetAgent: scheduling{
+			Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity, Resources: spec.AgentResources,
+			HostNetwork: spec.HostNetwork != nil && *spec.HostNetwork, ExtraEnv: spec.AgentEnvVars,
+		},
+		Internal: Internal{SystemNamespace: systemNamespace},
+	}
+	if spec.AgentNamespace != "" {
+		v.Internal.SystemNamespace = spec.AgentNamespace
+	}
+	if custom := spec.AgentSchedulingCustomization; custom != nil {
+		v.FleetAgent.PriorityClass, v.FleetAgent.PodDisruptionBudget = custom.PriorityClass, custom.PodDisruptionBudget
+	}
+	registry := strings.TrimSuffix(agent.Registry, "/")
+	v.Image = splitImage(strings.TrimPrefix(agent.Image, registry+"/"))
+	v.Image.ImagePullPolicy = agent.ImagePullPolicy
+	v.Global.Cattle.SystemDefaultRegistry = registry
+	if spec.PrivateRepoURL != "" {
+		v.Global.Cattle.SystemDefaultRegistry = spec.PrivateRepoURL
+	}
+	if spec.AgentPullSecrets != nil {
+		for _, secret := range *spec.AgentPullSecrets {
+			v.Global.ImagePullSecrets = append(v.Global.ImagePullSecrets, secret.Name)
+		}
+	} else {
+		v.Global.ImagePullSecrets = agent.PullSecrets
+	}
+	return v
+}
+
+// Generation is the value by which two installations of the agent differ.
+func Generation(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// Namespace is where the agent is installed.
+func (v Values) Namespace() string { return v.Internal.SystemNamespace }
+
+// Hash is a digest of the settings: of everything but the labels, which only count when a Cluster is created, and the Bootstrap, which the agent
+// drops once it has registered.
+func (v Values) Hash() string {
+	v.Bootstrap, v.Labels, v.Internal.Generation = nil, nil, ""
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain data: a mistake in this program
+	}
+	return naming.Digest(text)
+}
+
+// splitImage divides a reference at its tag or within its digest, as the chart joins it.
+func splitImage(reference string) image {
+	if at := strings.LastIndex(reference, ":"); at > strings.LastIndex(reference, "/") {
+		return image{Repository: reference[:at], Tag: reference[at+1:]}
+	}
+	return image{Repository: reference}
+}
+
+// labels are those of the Cluster that say something to other systems than the fleet.
+func labels(all map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range all {
+		if !strings.Contains(key, "cattle.io/") && !strings.HasPrefix(key, "kubectl.kubernetes.io/") {
+			kept[key] = value
+		}
+	}
+	return kept
+}

@@ -1,0 +1,260 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// batch is how many deployments of a Bundle are written before the Bundle is looked at again, so that
+// a pause or a revert of it counts in the middle of a large fleet, and other Bundles have their turn.
+const batch = 512
+
+// due are the targets whose deployments are to be created and changed now, a batch of them; more says
+// that others follow, which the plan does not release yet.
+func (o observed) due(p plan) (fresh, changed []int, more bool) {
+	for i, t := range o.targets {
+		switch {
+		case !t.needsWrite(p.release[i]):
+		case len(fresh)+len(changed) == batch:
+			more, p.release[i] = true, false
+		case t.deployment == nil:
+			fresh = append(fresh, i)
+		default:
+			changed = append(changed, i)
+		}
+	}
+	return fresh, changed, more
+}
+
+// act writes what the plan releases and what else changed, a batch of it, and deletes the deployments
+// of Clusters that the Bundle is not for. It returns how many deployments are new, and whether more is
+// to be written. A write that fails is noted at its target, and the others go on.
+func (c *Controller) act(ctx context.Context, o observed, p plan) (created int, more bool, err error) {
+	if err := c.replaceLost(ctx, o); err != nil || !o.valid() {
+		return 0, false, err
+	}
+	fresh, changed, more := o.due(p)
+	if len(fresh) > 0 {
+		// After a restore the cache of BundleDeployments may know of it before that of Bundles. A BundleDeployment that is made then is deleted a moment later, and its
+		// agent would take that for the deletion of what it has had all along, which the snapshot does not know.
+		if gone, err := kube.IsGone(ctx, c.Live, fleet.GroupVersion.WithKind("Bundle"), o.bundle); gone || err != nil {
+			return 0, false, err
+		}
+	}
+	write := func(indexes []int, atOnce int) error {
+		return forEach(ctx, len(indexes), atOnce, func(n int) error {
+			i := indexes[n]
+			t := &o.targets[i]
+			t.failure = c.write(ctx, o.bundle, t, p.release[i] || t.edited() || t.valuesLost && t.current())
+			return t.failure
+		})
+	}
+	err = errors.Join(write(fresh, min(maxNewOf(o.bundle), writers)), write(changed, writers))
+	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	known.confirmed = o.confirms()
+	if o.brake() == "" && o.takeover() == "" {
+		err = errors.Join(err, c.deleteLeftover(ctx, o.leftover))
+	}
+	for _, i := range slices.Concat(fresh, changed) {
+		known.recordAnswer(o.targets[i])
+	}
+	return len(fresh), more, err
+}
+
+// forEach does something with each of n objects, so many at once, and returns all errors.
+func forEach(ctx context.Context, n, atOnce int, do func(int) error) error {
+	failures := make([]error, n)
+	workqueue.ParallelizeUntil(ctx, atOnce, n, func(i int) { failures[i] = do(i) })
+	return errors.Join(failures...)
+}
+
+// write makes one deployment as desired: all of it if it is released, else only what the rollout does not hold back.
+func (c *Controller) write(ctx context.Context, bundle *fleet.Bundle, t *target, released bool) error {
+	state, namespace, err := membernamespace.OfCluster(t.cluster).ObserveNamespace(ctx, c.Client)
+	if err != nil {
+		return err
+	}
+	if state != membernamespace.NamespaceOurs {
+		return nil // its controller reports that, and creates it again if that can be done, which has the Bundle reconciled
+	}
+	options, err := optionsFor(t.rules, bundle, t.matched, t.cluster)
+	if err != nil {
+		return err
+	}
+	d := t.desired.DeepCopy()
+	secret := withOptions(d, options)
+	if !released && t.deployment == nil {
+		d.Spec.DeploymentID, d.Spec.Options, d.Spec.CorrectDrift = "", fleet.BundleDeploymentOptions{Helm: &fleet.HelmOptions{}}, nil
+	}
+	if !released && t.deployment != nil {
+		if secret, err = c.staged(ctx, t.deployment, d, secret); err != nil {
+			return unlessLeaving(err)
+		}
+	}
+	// The values come before what refers to them.
+	if secret != nil {
+		has := t.deployment != nil && t.deployment.Spec.ValuesHash != "" && !t.valuesLost
+		if err := c.writeValues(ctx, secret, has); err != nil {
+			return unlessLeaving(err)
+		}
+	}
+	if t.deployment == nil {
+		if err = c.GrantContents(ctx, namespace.Name, namespace.UID); err == nil { // before anything refers to one
+			err = c.Client.Create(ctx, d, kube.FieldOwner)
+		}
+	} else {
+		d.UID = t.deployment.UID
+		err = c.patch(ctx, t.deployment, d, released)
+	}
+	if err != nil {
+		return unlessLeaving(fmt.Errorf("writing BundleDeployment %s/%s: %w", d.Namespace, d.Name, err))
+	}
+	if _, err := WithoutOptions(d); err != nil {
+		return err
+	}
+	if released {
+		t.answered = d.Annotations[cachedDigest]
+	}
+	c.deploymentWrites.Expect(client.ObjectKeyFromObject(d), d)
+	if secret == nil && t.deployment != nil && t.deployment.Spec.ValuesHash != "" && released {
+		return unlessLeaving(c.deleteValues(ctx, d))
+	}
+	return nil
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// earlierError notes the error that the status has with another deployment ID, because agents do not say what their errors are about.
+func earlierError(before, d *fleet.BundleDeployment) ([]operation, error) {
+	if before.Spec.DeploymentID == d.Spec.DeploymentID {
+		return nil, nil
+	}
+	noted, err := delivery.ErrorDigest(before)
+	if err != nil || noted == "" {
+		return nil, err
+	}
+	annotations := maps.Clone(before.Annotations)
+	delete(annotations, cachedDigest)
+	if len(annotations) == 0 {
+		return []operation{{"add", "/metadata/annotations", map[string]string{fleet.AnnotationEarlierError: noted}}}, nil
+	}
+	return []operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(fleet.AnnotationEarlierError, "/", "~1"), noted}}, nil
+}
+
+// patch replaces the parts of a deployment as wholes, whatever its agent writes to the status meanwhile.
+func (c *Controller) patch(ctx context.Context, before, d *fleet.BundleDeployment, released bool) error {
+	operations := []operation{
+		{"test", "/metadata/uid", d.UID},
+		{"add", "/metadata/labels", d.Labels},
+	}
+	if released {
+		noted, err := earlierError(before, d)
+		if err != nil {
+			return err
+		}
+		operations = append(append(operations, operation{"add", "/spec", d.Spec}), noted...)
+	} else {
+		operations = append(operations,
+			operation{"add", "/spec/paused", d.Spec.Paused},
+			operation{"add", "/spec/dependsOn", d.Spec.DependsOn},
+			operation{"add", "/spec/stagedOptions", d.Spec.StagedOptions},
+			operation{"add", "/spec/stagedDeploymentID", d.Spec.StagedDeploymentID},
+			operation{"add", "/spec/valuesHash", d.Spec.ValuesHash},
+		)
+	}
+	text, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	return c.Client.Patch(ctx, d, client.RawPatch(types.JSONPatchType, text), kube.FieldOwner)
+}
+
+// writeValues writes the Secret with the values of a deployment, which probably has one or not.
+func (c *Controller) writeValues(ctx context.Context, secret *corev1.Secret, has bool) error {
+	key := client.ObjectKeyFromObject(secret)
+	edit, edited := c.editedSecrets.Load(key) // a later edit stays noted
+	update := func() error { return c.Client.Update(ctx, secret, kube.FieldOwner) }
+	create := func() error { return c.Client.Create(ctx, secret, kube.FieldOwner) }
+	var err error
+	if has {
+		if err = update(); apierrors.IsNotFound(err) {
+			err = create()
+		}
+	} else if err = create(); apierrors.IsAlreadyExists(err) {
+		err = update()
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	c.secretWrites.Expect(key, secret)
+	if edited {
+		c.editedSecrets.CompareAndDelete(key, edit)
+	}
+	return nil
+}
+
+func (c *Controller) deleteValues(ctx context.Context, d *fleet.BundleDeployment) error {
+	return kube.Delete(ctx, c.Client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}})
+}
+
+// unlessLeaving is the error, or nil if it only says that the member is leaving and so needs nothing any more. A kind that is not served is
+// an error: the member stays.
+func unlessLeaving(err error) error {
+	switch {
+	case kube.NotServed(err):
+		return fmt.Errorf("%w: install the fleet-crd chart", err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+		return nil
+	}
+	return err
+}
+
+// deleteDeployment deletes a deployment, its values first, so that a crash in between leaves what leads to them. The agent uninstalls when it
+// sees the deployment gone. A finalizer of upstream's hub, which nobody would remove, goes with it.
+func (c *Controller) deleteDeployment(ctx context.Context, d *fleet.BundleDeployment, cause removal.Cause) error {
+	if err := c.recordRemoval(ctx, d); err != nil {
+		return err
+	}
+	if d.Spec.ValuesHash != "" {
+		if err := c.deleteValues(ctx, d); err != nil {
+			return err
+		}
+	}
+	if controllerutil.ContainsFinalizer(d, fleet.FinalizerBundleDeployment) {
+		after := d.DeepCopy()
+		controllerutil.RemoveFinalizer(after, fleet.FinalizerBundleDeployment)
+		if err := kube.Patch(ctx, c.Client, d, after); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the finalizer of BundleDeployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+	}
+	c.lost.deleting(d.UID)
+	err := removal.Delete(ctx, c.Client, d, cause)
+	if err != nil {
+		c.lost.stays(d.UID)
+	}
+	return err
+}

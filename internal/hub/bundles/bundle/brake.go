@@ -1,0 +1,133 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// maxLosers is how many of the Clusters that would lose a Bundle a message names.
+const maxLosers = 10
+
+// maxQuotedShare bounds what a message quotes of a share that is none.
+const maxQuotedShare = 20
+
+// brake is why many deployments that no target is for any more are not deleted before somebody confirms: the Bundle itself has not changed,
+// so that one change of a ClusterGroup, of labels or of a mapping would take it from a part of the fleet. "" if they may go.
+func (o observed) brake() string {
+	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
+	held := before != nil && before.Reason == removal.ReasonHeld // an edit of something else confirms nothing
+	changed := o.bundle.Status.ObservedGeneration != o.bundle.Generation
+	lose, have := len(o.leftover), len(o.leftover)+len(o.targets)
+	if changed && !held || !removal.Many(lose, have, o.share) {
+		return ""
+	}
+	token := o.removalToken()
+	if value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]; value == token || o.confirmed.holds(value, o.leftover) {
+		return ""
+	}
+	return fmt.Sprintf("%d of the %d Clusters that have it would lose it, although the Bundle has not changed: %s; a ClusterGroup, labels or "+
+		"a BundleNamespaceMapping have changed%s; what is deployed stays as it is; to have it removed there, kubectl annotate --overwrite -n %s "+
+		"bundle.fleet.cattle.io %s %s=%s", lose, have, o.losers(), o.shareIgnored, o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+}
+
+// removalToken is the value that confirms the removal of just these deployments.
+func (o observed) removalToken() string {
+	var names []string
+	for _, one := range o.leftover {
+		names = append(names, one.deployment.Namespace+" "+string(one.deployment.UID))
+	}
+	slices.Sort(names)
+	return naming.Digest([]byte(strings.Join(names, "\n")))[:8]
+}
+
+// confirmed is what a user has confirmed and the hub has not removed yet, because a deletion failed. A hub that is
+// started anew has forgotten it, and asks again.
+type confirmed struct {
+	// value of the annotation that confirmed it.
+	value string
+	// uids are those of the deployments.
+	uids map[types.UID]bool
+}
+
+// holds reports whether a value confirmed the removal of all these deployments, and maybe of others that are gone.
+func (c confirmed) holds(value string, all []leftover) bool {
+	return value != "" && value == c.value && !slices.ContainsFunc(all, func(one leftover) bool { return !c.uids[one.deployment.UID] })
+}
+
+// confirms returns what the annotation of the Bundle confirms now: what is named by its value, or the rest of what it
+// confirmed before. A deployment that is wanted again in between is no longer confirmed.
+func (o observed) confirms() confirmed {
+	value := o.bundle.Annotations[fleet.AnnotationConfirmRemoval]
+	_, takeover := o.takes()
+	if len(o.leftover) == 0 || value != o.removalToken() && value != takeover && !o.confirmed.holds(value, o.leftover) {
+		return confirmed{}
+	}
+	is := confirmed{value: value, uids: map[types.UID]bool{}}
+	for _, one := range o.leftover {
+		is.uids[one.deployment.UID] = true
+	}
+	return is
+}
+
+// brakeSetting is the share of the Clusters that have a Bundle which may lose it without being
+// confirmed.
+type brakeSetting struct {
+	share int
+	// shareIgnored says why the share that the workspace asks for is ignored; empty if it is not.
+	shareIgnored string
+}
+
+// brakeSetting returns the setting of a workspace, or else the hub's. Like the consent to mappings
+// it is an annotation of the Namespace, which tenants cannot usually write.
+func (c *Controller) brakeSetting(ctx context.Context, workspace string) brakeSetting {
+	namespace := kube.CoreMetadata("Namespace")
+	setting := brakeSetting{share: c.Config.Current().RemovalShare}
+	if err := c.foreign.Get(ctx, types.NamespacedName{Name: workspace}, namespace); err != nil {
+		return setting // the cache has every workspace
+	}
+	return setting.in(namespace)
+}
+
+// in returns the setting as a Namespace changes it.
+func (s brakeSetting) in(namespace *metav1.PartialObjectMetadata) brakeSetting {
+	text, given := namespace.Annotations[fleet.AnnotationRemovalBrake]
+	if !given {
+		return s
+	}
+	share, ok := removal.ParseShare(text)
+	if !ok {
+		s.shareIgnored = fmt.Sprintf("; annotation %s of Namespace %s is %q, which is no percentage from 0 to 100, and is ignored",
+			fleet.AnnotationRemovalBrake, namespace.Name, kube.Clip(text, maxQuotedShare))
+		return s
+	}
+	return brakeSetting{share: share}
+}
+
+// losers names the first of the Clusters that would lose the Bundle.
+func (o observed) losers() string {
+	var names []string
+	for _, one := range o.leftover {
+		labels := one.deployment.Labels
+		names = append(names, nameFrom(o.bundle.Namespace, labels[fleet.LabelClusterNamespace], labels[fleet.LabelCluster]))
+	}
+	slices.Sort(names)
+	return kube.JoinNames(names[:min(maxLosers, len(names))], len(names))
+}
+
+// nameFrom is the name of a Cluster for readers of a workspace.
+func nameFrom(workspace, namespace, name string) string {
+	if namespace == workspace {
+		return name
+	}
+	return namespace + "/" + name
+}

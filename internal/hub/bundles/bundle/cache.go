@@ -1,0 +1,85 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// maxListed is how many objects of a report are kept: more than are ever shown.
+const maxListed = 5
+
+// newForeignCache returns a cache of the metadata of the namespaces that the hub did not make: workspaces are among them, and the
+// manager's cache has only the others.
+func newForeignCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
+	if err != nil {
+		return nil, err
+	}
+	return controller.NewCache(ctx, mgr, "workspaces and values", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Namespace"): {Label: labels.NewSelector().Add(*foreign)},
+		kube.CoreMetadata("Secret"):    {Field: fields.OneTermEqualSelector("type", fleet.SecretTypeBundleValues)},
+	})
+}
+
+// WithoutResources keeps the resources of Bundles, megabytes each, out of the cache: they are read once per change.
+func WithoutResources(o any) (any, error) {
+	if b, ok := o.(*fleet.Bundle); ok {
+		b.Spec.Resources = nil
+		delete(b.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return cache.TransformStripManagedFields()(o)
+}
+
+// cachedDigest is where the cache has the digest of what it leaves out of a deployment. No object of an API server has an annotation with
+// a space in its name.
+const cachedDigest = "digest of options"
+
+// digestOf is the digest of a spec, by which an edit under the same deployment ID is found. It leaves out the fields that are compared by themselves.
+func digestOf(spec fleet.BundleDeploymentSpec) (string, error) {
+	spec.StagedOptions, spec.StagedDeploymentID, spec.DeploymentID = fleet.BundleDeploymentOptions{}, "", ""
+	spec.Paused, spec.DependsOn = false, nil
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("encoding a deployment: %w", err)
+	}
+	return naming.Digest(text)[:32], nil
+}
+
+// WithoutOptions keeps what nobody decides on out of the cache: options, of which only a digest stays, and long lists of objects. A cache may
+// transform an object twice.
+func WithoutOptions(o any) (any, error) {
+	if d, ok := o.(*fleet.BundleDeployment); ok {
+		if d.Annotations[cachedDigest] == "" {
+			digest, err := digestOf(d.Spec)
+			if err != nil {
+				return nil, err
+			}
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, cachedDigest, digest)
+		}
+		d.Spec.Options, d.Spec.StagedOptions = fleet.BundleDeploymentOptions{}, fleet.BundleDeploymentOptions{}
+		d.Spec.CorrectDrift, d.Spec.HelmChartOptions = nil, nil
+		d.Status.Resources = nil
+		d.Status.ModifiedStatus = append([]fleet.ModifiedStatus(nil), d.Status.ModifiedStatus[:min(len(d.Status.ModifiedStatus), maxListed)]...)
+		for i := range d.Status.ModifiedStatus {
+			d.Status.ModifiedStatus[i].Patch = ""
+		}
+		d.Status.NonReadyStatus = rollup.Clipped(d.Status.NonReadyStatus, maxListed)
+	}
+	return cache.TransformStripManagedFields()(o)
+}

@@ -1,0 +1,120 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// remove deletes all deployments of a Bundle that is being deleted, and removes its finalizer when they are gone.
+func (c *Controller) remove(ctx context.Context, bundle *fleet.Bundle) error {
+	definition, err := c.Kinds.Deleted(ctx, &fleet.Bundle{}, &fleet.BundleDeployment{})
+	if err != nil {
+		return err
+	}
+	if definition != "" {
+		return c.reportKept(ctx, bundle, definition)
+	}
+	key := client.ObjectKeyFromObject(bundle)
+	left, err := c.deleteDeployments(ctx, key)
+	if err != nil || left > 0 {
+		return err // the event of the last deletion has the Bundle reconciled again
+	}
+	c.forget(key)
+	if err := c.patchFinalizer(ctx, bundle, controllerutil.RemoveFinalizer); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Bundle removed")
+	return nil
+}
+
+// deleteDeployments deletes the deployments of a Bundle that the cache knows and returns how many there were.
+func (c *Controller) deleteDeployments(ctx context.Context, bundle types.NamespacedName) (int, error) {
+	deployments, err := c.deployments(ctx, bundle)
+	if err != nil {
+		return 0, err
+	}
+	list := slices.Collect(maps.Values(deployments))
+	return len(list), forEach(ctx, len(list), writers, func(i int) error { return c.deleteDeployment(ctx, list[i], removal.SourceDeleted) })
+}
+
+// recordRemoval notes on the report of the member that the hub deletes a deployment, before the hub does so.
+func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeployment) error {
+	namespace := kube.CoreMetadata("Namespace")
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	cluster, is := membernamespace.RecordOf(namespace)
+	if !is || namespace.DeletionTimestamp != nil {
+		return nil
+	}
+	return removal.Record(ctx, c.Client, c.Live, types.NamespacedName{Namespace: d.Namespace, Name: cluster.Name}, client.ObjectKeyFromObject(d), d.UID)
+}
+
+// cleanUp deletes the deployments of a Bundle that was deleted without its finalizer.
+func (c *Controller) cleanUp(ctx context.Context, key types.NamespacedName) error {
+	c.forget(key)
+	deployments, err := c.deployments(ctx, key)
+	if err != nil || len(deployments) == 0 {
+		return err
+	}
+	var bundle fleet.Bundle
+	if err := c.Live.Get(ctx, key, &bundle); !apierrors.IsNotFound(err) {
+		return err // the cache is behind; its event is on the way
+	}
+	if definition, err := c.Kinds.Deleted(ctx, &fleet.Bundle{}); err != nil || definition != "" {
+		return err // its deployments stay until the Bundles can be seen
+	}
+	_, err = c.deleteDeployments(ctx, key)
+	return err
+}
+
+func (c *Controller) forget(key types.NamespacedName) {
+	c.computed.Delete(key)
+	c.bundleWrites.Forget(key)
+	c.contents.setDesired(key, "")
+	c.lost.take(key)
+}
+
+// reportKept says that a Bundle that is being deleted and its deployments are kept, because somebody deletes their whole kind.
+func (c *Controller) reportKept(ctx context.Context, bundle *fleet.Bundle, definition string) error {
+	after := bundle.DeepCopy()
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, c.Clock.Now(),
+		kube.Condition(fleet.ConditionReady, false, servedkinds.ReasonDefinitionDeleted, servedkinds.Kept(definition)))
+	if err := kube.PatchStatus(ctx, c.Client, bundle, after); err != nil || after.ResourceVersion == bundle.ResourceVersion {
+		return err
+	}
+	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
+	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, servedkinds.ReasonDefinitionDeleted, "Remove", "%s", servedkinds.Kept(definition))
+	return nil
+}
+
+// deleteLeftover deletes the deployments on Clusters that a Bundle is not for any more, unless that is because the definition of what says
+// which Clusters it is for was deleted.
+func (c *Controller) deleteLeftover(ctx context.Context, leftover []leftover) error {
+	if len(leftover) == 0 {
+		return nil
+	}
+	definition, err := c.Kinds.Deleted(ctx, &fleet.Cluster{}, &fleet.ClusterGroup{}, &fleet.BundleNamespaceMapping{})
+	if err == nil && definition != "" {
+		err = fmt.Errorf("keeping %d BundleDeployments that no Cluster matches any more: the CustomResourceDefinition %s is gone or being deleted: install the fleet-crd chart", len(leftover), definition)
+	}
+	if err != nil {
+		return err
+	}
+	return forEach(ctx, len(leftover), writers, func(i int) error { return c.deleteDeployment(ctx, leftover[i].deployment, leftover[i].cause) })
+}

@@ -1,0 +1,212 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// optionsFor returns the options of a Cluster with their values filled in.
+func optionsFor(by rules, bundle *fleet.Bundle, matched []int, cluster *fleet.Cluster) (fleet.BundleDeploymentOptions, error) {
+	var over []fleet.BundleDeploymentOptions
+	for _, i := range matched {
+		over = append(over, bundle.Spec.Targets[i].BundleDeploymentOptions)
+	}
+	options, err := mergeOptions(by, bundle.Spec.BundleDeploymentOptions, over...)
+	if err != nil {
+		return options, err
+	}
+	return options, render(by, &options, cluster)
+}
+
+// desiredDeployment returns the deployment of a Bundle on a Cluster, without its options.
+func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentID string) *fleet.BundleDeployment {
+	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: membernamespace.DeliveryNamespace(cluster), Name: bundle.Name, Labels: maps.Clone(bundle.Labels)}}
+	if d.Labels == nil {
+		d.Labels = map[string]string{}
+	}
+	for key, value := range map[string]string{
+		fleet.LabelManaged:          "true",
+		fleet.LabelBundleName:       naming.SafeConcat(bundle.Name),
+		fleet.LabelBundleNamespace:  bundle.Namespace,
+		fleet.LabelCluster:          naming.SafeConcat(cluster.Name),
+		fleet.LabelClusterNamespace: cluster.Namespace,
+		fleet.LabelContentName:      delivery.ContentName(deploymentID),
+	} {
+		d.Labels[key] = value
+	}
+	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // the author's
+	delete(d.Labels, fleet.LabelCreatedByDisplayName)
+	maps.Copy(d.Labels, delivery.EpochLabels(membernamespace.Epoch(cluster)))
+	d.Spec.Paused = bundle.Spec.Paused || cluster.Spec.Paused
+	d.Spec.DependsOn = bundle.Spec.DependsOn
+	d.Spec.DeploymentID, d.Spec.StagedDeploymentID = deploymentID, deploymentID
+	return d
+}
+
+// withOptions puts options into a deployment, and their values into a Secret of its name; there is none if there are no values.
+func withOptions(d *fleet.BundleDeployment, options fleet.BundleDeploymentOptions) *corev1.Secret {
+	var secret *corev1.Secret
+	if hasValues(options) {
+		secret = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, Labels: map[string]string{
+				fleet.LabelManaged: "true", fleet.LabelBundleName: d.Labels[fleet.LabelBundleName], fleet.LabelBundleNamespace: d.Labels[fleet.LabelBundleNamespace],
+			}},
+			Type: fleet.SecretTypeDeployment,
+			Data: map[string][]byte{fleet.KeyValues: options.Helm.Values.Raw, fleet.KeyStagedValues: options.Helm.Values.Raw},
+		}
+		d.Spec.ValuesHash = delivery.ValuesHash(secret.Data)
+	}
+	// An agent of Rancher Fleet takes it for granted that there are options for Helm, and ends when it corrects drift without them.
+	helm := fleet.HelmOptions{}
+	if options.Helm != nil {
+		helm = *options.Helm
+	}
+	helm.Values = nil
+	options.Helm = &helm
+	d.Spec.Options, d.Spec.StagedOptions = options, options
+	d.Spec.CorrectDrift = options.CorrectDrift
+	return secret
+}
+
+func hasValues(options fleet.BundleDeploymentOptions) bool {
+	return options.Helm != nil && options.Helm.Values != nil && len(options.Helm.Values.Raw) > 0
+}
+
+// computed is what was computed of a Bundle and holds until it changes; without it all is computed again.
+type computed struct {
+	uid        types.UID
+	generation int64
+	packed     packed
+	// values are those that are not in the Bundle itself, valuesProblem is why there are none.
+	values        map[string][]byte
+	valuesProblem error
+	// outcomes by the UID of the Cluster.
+	outcomes map[types.UID]outcome
+	// confirmed is the removal that a user has confirmed and that is not done.
+	confirmed confirmed
+	// reported is when the status was last written.
+	reported time.Time
+}
+
+// begin forgets what was computed of the Bundle as it was before.
+func (m *computed) begin(bundle *fleet.Bundle, p packed) {
+	m.uid, m.generation, m.packed = bundle.UID, bundle.Generation, p
+	m.outcomes, m.values, m.valuesProblem, m.confirmed = map[types.UID]outcome{}, nil, nil, confirmed{}
+}
+
+// isOf says whether this was computed of the Bundle as it is now.
+func (m *computed) isOf(bundle *fleet.Bundle) bool {
+	return m.uid == bundle.UID && m.generation == bundle.Generation
+}
+
+// outcome is the deployment ID of a Cluster and what it was computed from.
+type outcome struct {
+	generation          int64
+	labels, annotations map[string]string
+	matched             []int
+	id                  string
+	// digest is that of the options as the agent gets them.
+	digest    string
+	hasValues bool
+	problem   error
+	// former is the outcome by the former rules; nil until formerOutcome computes it.
+	former *outcome
+}
+
+// digestOfOptions is the digest of a deployment with these options as it comes back from the API server.
+func digestOfOptions(options fleet.BundleDeploymentOptions) (string, error) {
+	written := &fleet.BundleDeployment{}
+	withOptions(written, options)
+	text, err := json.Marshal(written.Spec)
+	if err != nil {
+		return "", fmt.Errorf("encoding a deployment: %w", err)
+	}
+	var read fleet.BundleDeploymentSpec
+	if err := json.Unmarshal(text, &read); err != nil {
+		return "", fmt.Errorf("decoding a deployment: %w", err)
+	}
+	return digestOf(read)
+}
+
+// recordAnswer takes over the options as the server stored them, so that its defaults are never taken for somebody's edit.
+func (m *computed) recordAnswer(t target) {
+	if o, known := m.outcomes[t.cluster.UID]; known && t.answered != "" {
+		if t.rules == presentRules {
+			o.digest = t.answered
+		} else if o.former != nil {
+			o.former.digest = t.answered
+		}
+		m.outcomes[t.cluster.UID] = o
+	}
+}
+
+// outcomeFor returns the deployment ID that a Cluster should have, computed anew only if something changed.
+func (m *computed) outcomeFor(bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
+	known, ok := m.outcomes[cluster.UID]
+	if ok && known.generation == cluster.Generation && maps.Equal(known.labels, cluster.Labels) &&
+		maps.Equal(known.annotations, cluster.Annotations) && slices.Equal(known.matched, matched) {
+		return known
+	}
+	o := m.compute(presentRules, bundle, cluster, matched)
+	m.outcomes[cluster.UID] = o
+	return o
+}
+
+// formerOutcome returns the outcome by the former rules, and whether the deployment has exactly that
+// ID: a hub that is upgraded deploys nothing anew.
+func (m *computed) formerOutcome(d *fleet.BundleDeployment, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) (outcome, bool) {
+	o := m.outcomes[cluster.UID]
+	if d == nil || d.Spec.DeploymentID == o.id || delivery.ContentName(d.Spec.DeploymentID) != m.packed.name {
+		return outcome{}, false // the rules concern the options only
+	}
+	if o.former == nil {
+		computed := m.compute(formerRules, bundle, cluster, matched)
+		o.former = &computed
+		m.outcomes[cluster.UID] = o
+	}
+	return *o.former, o.former.problem == nil && o.former.id == d.Spec.DeploymentID
+}
+
+// settle completes a target with its outcome and its deployment; nil if there is none.
+func (m *computed) settle(t *target, bundle *fleet.Bundle, d *fleet.BundleDeployment) {
+	o := m.outcomeFor(bundle, t.cluster, t.matched)
+	if before, runs := m.formerOutcome(d, bundle, t.cluster, t.matched); runs {
+		o, t.rules = before, formerRules
+	}
+	t.hasValues, t.digest, t.problem = o.hasValues, o.digest, o.problem
+	t.desired, t.deployment = desiredDeployment(bundle, t.cluster, o.id), d
+}
+
+func (m *computed) compute(by rules, bundle *fleet.Bundle, cluster *fleet.Cluster, matched []int) outcome {
+	o := outcome{generation: cluster.Generation, labels: cluster.Labels, annotations: cluster.Annotations, matched: matched}
+	options, err := optionsFor(by, bundle, matched, cluster)
+	if err == nil && !m.packed.chart {
+		err = delivery.CheckChartVersion(options.Helm)
+	}
+	identify := delivery.DeploymentID
+	if by == formerRules {
+		identify = delivery.FormerDeploymentID
+	}
+	if err == nil {
+		o.hasValues = hasValues(options)
+		o.id, err = identify(m.packed.name, options)
+	}
+	if err == nil {
+		o.digest, err = digestOfOptions(options)
+	}
+	o.problem = err
+	return o
+}

@@ -1,0 +1,55 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// firstReport is how long the agent of a new deployment has to report before the hub shows that it waits: most are faster, and the write is saved.
+const firstReport = 2 * time.Second
+
+// updateDisplays writes `status.display` of the deployments whose agents have reported another state. The rest of the status is the agents'.
+// It returns how long to wait for agents that have not reported anything.
+func (c *Controller) updateDisplays(ctx context.Context, o observed) (wait time.Duration, err error) {
+	var changed []*fleet.BundleDeployment
+	for _, t := range o.targets {
+		if t.deployment == nil || t.pending > 0 || t.deployment.DeletionTimestamp != nil || rollup.Display(t.deployment) == t.deployment.Status.Display {
+			continue
+		}
+		if age := c.Clock.Since(t.deployment.CreationTimestamp.Time); len(t.deployment.Status.Conditions) == 0 && age < firstReport {
+			wait = firstReport - max(age, 0)
+			continue
+		}
+		changed = append(changed, t.deployment)
+	}
+	return wait, forEach(ctx, len(changed), writers, func(i int) error { return c.patchDisplay(ctx, changed[i]) })
+}
+
+// patchDisplay writes `status.display` of a deployment, whatever its agent writes beside it meanwhile.
+func (c *Controller) patchDisplay(ctx context.Context, d *fleet.BundleDeployment) error {
+	display := rollup.Display(d)
+	text, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": d.UID},
+		"status": map[string]any{
+			"display": map[string]string{"deployed": display.Deployed, "monitored": display.Monitored, "state": display.State},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	shown := &fleet.BundleDeployment{}
+	shown.Namespace, shown.Name = d.Namespace, d.Name
+	if err := c.Client.Status().Patch(ctx, shown, client.RawPatch(types.MergePatchType, text), kube.FieldOwner); err != nil {
+		return unlessLeaving(fmt.Errorf("showing how BundleDeployment %s/%s stands: %w", d.Namespace, d.Name, err))
+	}
+	return nil
+}

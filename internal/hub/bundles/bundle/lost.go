@@ -1,0 +1,126 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// lost are the BundleDeployments that were deleted, but not by the hub, until their Bundle is
+// reconciled.
+type lost struct {
+	mu       sync.Mutex
+	byBundle map[types.NamespacedName][]*fleet.BundleDeployment
+	// own are the UIDs of those that the hub deletes itself.
+	own map[types.UID]bool
+}
+
+// deleting notes that the hub deletes a deployment.
+func (l *lost) deleting(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.own == nil {
+		l.own = map[types.UID]bool{}
+	}
+	l.own[uid] = true
+}
+
+// stays notes that the hub could not delete a deployment.
+func (l *lost) stays(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.own, uid)
+}
+
+// deleted notes a deployment that is gone.
+func (l *lost) deleted(d *fleet.BundleDeployment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.own[d.UID] || bundleOf(d).Namespace == "" {
+		delete(l.own, d.UID)
+		return
+	}
+	if l.byBundle == nil {
+		l.byBundle = map[types.NamespacedName][]*fleet.BundleDeployment{}
+	}
+	l.byBundle[bundleOf(d)] = append(l.byBundle[bundleOf(d)], d)
+}
+
+// take returns what is lost of a Bundle, and forgets it.
+func (l *lost) take(bundle types.NamespacedName) []*fleet.BundleDeployment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.byBundle[bundle]
+	delete(l.byBundle, bundle)
+	return all
+}
+
+// replaceLost creates deployments again that somebody has deleted and that cannot be written as the
+// Bundle wants them at the moment. They say that they are held back: their agents would take the
+// absence of the objects for a removal.
+func (c *Controller) replaceLost(ctx context.Context, o observed) error {
+	key := client.ObjectKeyFromObject(o.bundle)
+	var failures []error
+	for _, d := range c.lost.take(key) {
+		if err := c.replace(ctx, o, d); err != nil {
+			c.lost.deleted(d)
+			failures = append(failures, fmt.Errorf("creating BundleDeployment %s/%s again, which was deleted: %w", d.Namespace, d.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDeployment) error {
+	namespace := kube.CoreMetadata("Namespace")
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	record, is := membernamespace.RecordOf(namespace)
+	if !is {
+		return nil
+	}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, record, &cluster); err != nil || !o.keeps(&cluster, d) {
+		return client.IgnoreNotFound(err)
+	}
+	held := heldBack(d)
+	if err := c.Client.Create(ctx, held, kube.FieldOwner); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return unlessLeaving(err)
+	}
+	c.deploymentWrites.Expect(client.ObjectKeyFromObject(held), held)
+	ctrl.LoggerFrom(ctx).Info("Created a BundleDeployment again, which somebody has deleted", "memberNamespace", d.Namespace, "name", d.Name, "uid", d.UID)
+	return nil
+}
+
+// keeps says whether a Cluster is to keep what a deleted deployment brought, although the Bundle
+// cannot be delivered to the Cluster now.
+func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool {
+	if !deliverable(cluster) || membernamespace.DeliveryNamespace(cluster) != d.Namespace {
+		return false
+	}
+	return !o.valid() || membernamespace.AwaitsApproval(cluster) ||
+		slices.ContainsFunc(o.targets, func(t target) bool { return t.cluster.UID == cluster.UID && t.problem != nil && t.deployment == nil })
+}
+
+// heldBack is a deployment that has its agent deploy nothing and remove nothing.
+func heldBack(d *fleet.BundleDeployment) *fleet.BundleDeployment {
+	held := &fleet.BundleDeployment{}
+	held.Namespace, held.Name, held.Labels = d.Namespace, d.Name, d.Labels
+	held.Spec.Options.Helm = &fleet.HelmOptions{}
+	held.Spec.StagedDeploymentID, held.Spec.Paused, held.Spec.ValuesHash = d.Spec.StagedDeploymentID, d.Spec.Paused, d.Spec.ValuesHash
+	return held
+}

@@ -1,0 +1,321 @@
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// errStale says that the cache lags behind the server; the next event has the Bundle reconciled again.
+var errStale = errors.New("the cache is behind")
+
+func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observed, error) {
+	o := observed{bundle: bundle, brakeSetting: c.brakeSetting(ctx, bundle.Namespace)}
+	forged, err := c.forged(ctx, bundle)
+	if err != nil {
+		return o, err
+	}
+	known, err := c.load(ctx, bundle, forged == nil && bundle.Labels[fleet.LabelAgent] != "")
+	if err != nil {
+		return o, err
+	}
+	if err := c.loadValues(ctx, bundle, known); err != nil {
+		return o, err
+	}
+	bundle = known.withValues(bundle)
+	o.bundle, o.content, o.confirmed = bundle, known.packed, known.confirmed
+	m, err := newMatcher(bundle)
+	if o.problem = errors.Join(err, known.packed.problem, known.valuesProblem, forged); o.problem != nil {
+		return o, c.observeUnmatched(ctx, &o)
+	}
+	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(bundle))
+	if err != nil {
+		return o, err
+	}
+	to, err := c.reach(ctx, bundle)
+	if err != nil {
+		return o, err
+	}
+	clusters, groups, err := c.candidates(ctx, bundle, to.workspaces, m.usesGroups())
+	if err != nil {
+		return o, err
+	}
+	if o.problem = m.unknownGroups(groups); o.problem != nil {
+		return o, c.observeUnmatched(ctx, &o)
+	}
+	all, seen, present := selecting(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
+	for _, cluster := range clusters {
+		namespace := membernamespace.DeliveryNamespace(cluster)
+		present[namespace] = cluster
+		if withheld(bundle, cluster, deployments) {
+			continue
+		}
+		in := groupsOf(cluster, all)
+		matched := m.match(cluster, in)
+		if matched == nil {
+			continue
+		}
+		seen[cluster.UID] = true
+		t := target{cluster: cluster, matched: matched, partition: m.partition(cluster, in)}
+		known.settle(&t, bundle, deployments[namespace])
+		delete(deployments, namespace)
+		if err := c.complete(ctx, &t); err != nil {
+			return o, err
+		}
+		o.targets = append(o.targets, t)
+	}
+	maps.DeleteFunc(known.outcomes, func(uid types.UID, _ outcome) bool { return !seen[uid] })
+	o.findLeftover(to, present, deployments)
+	return o, c.stillLeftover(ctx, &o, m, present)
+}
+
+// stillLeftover takes from the leftover those deployments whose Cluster matches by what the API server has: the cache of Clusters, or of
+// ClusterGroups, may be older than that of Bundles.
+func (c *Controller) stillLeftover(ctx context.Context, o *observed, m matcher, present map[string]*fleet.Cluster) error {
+	groups := map[string][]fleet.ClusterGroup{}
+	var confirmed []leftover
+	for _, one := range o.leftover {
+		if one.cause != removal.NoTarget {
+			confirmed = append(confirmed, one)
+			continue
+		}
+		cluster := present[one.deployment.Namespace]
+		in, listed := groups[cluster.Namespace]
+		if !listed && m.usesGroups() {
+			var list fleet.ClusterGroupList
+			if err := c.Live.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+				return fmt.Errorf("listing the ClusterGroups of %s: %w", cluster.Namespace, err)
+			}
+			if in = list.Items; m.unknownGroups(in) != nil {
+				return errStale
+			}
+			groups[cluster.Namespace] = in
+		}
+		var live fleet.Cluster
+		err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		}
+		if err == nil && m.match(&live, groupsOf(&live, selecting(in))) == nil {
+			confirmed = append(confirmed, one)
+		}
+	}
+	o.leftover = confirmed
+	return nil
+}
+
+// forged refuses a Bundle that has the label of an agent's, and so would be deployed with the agent's own rights, but was not written by the hub.
+func (c *Controller) forged(ctx context.Context, bundle *fleet.Bundle) (problem, err error) {
+	if bundle.Labels[fleet.LabelAgent] == "" {
+		return nil, nil
+	}
+	if is, err := c.IsAgents(ctx, bundle); err != nil || is {
+		return nil, err
+	}
+	return fmt.Errorf("label %s is for what the hub writes to keep an agent up to date, and this is not that: take it off, or name the Bundle otherwise", fleet.LabelAgent), nil
+}
+
+// complete adds to a target what may block its deployment: another Bundle of the name, a write that is pending, values that are lost.
+func (c *Controller) complete(ctx context.Context, t *target) error {
+	key := client.ObjectKeyFromObject(t.desired)
+	if t.deployment == nil {
+		var other fleet.BundleDeployment
+		if err := c.Client.Get(ctx, key, &other); err == nil {
+			t.problem = taken(&other)
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading BundleDeployment %s: %w", key, err)
+		}
+	}
+	var cached []client.Object
+	if t.deployment != nil {
+		cached = []client.Object{t.deployment}
+	}
+	var written client.Object
+	if written, t.pending = c.deploymentWrites.Pending(key, cached...); written != nil {
+		t.deployment = written.(*fleet.BundleDeployment)
+	}
+	if t.hasValues && t.deployment != nil && t.pending == 0 && t.problem == nil {
+		err := c.Client.Get(ctx, key, kube.CoreMetadata("Secret"))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Secret %s: %w", key, err)
+		}
+		t.valuesLost = apierrors.IsNotFound(err)
+		if edit, edited := c.editedSecrets.Load(key); err == nil && edited {
+			if t.valuesLost, err = c.valuesDiffer(ctx, t.deployment); err == nil && !t.valuesLost {
+				c.editedSecrets.CompareAndDelete(key, edit)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// observeUnmatched takes the deployments as they are as targets, because of an invalid Bundle nobody knows which ones there should be.
+func (c *Controller) observeUnmatched(ctx context.Context, o *observed) error {
+	deployments, err := c.deployments(ctx, client.ObjectKeyFromObject(o.bundle))
+	if err != nil {
+		return err
+	}
+	for _, d := range deployments {
+		cluster := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: d.Labels[fleet.LabelClusterNamespace], Name: d.Labels[fleet.LabelCluster]}}
+		o.targets = append(o.targets, target{cluster: cluster, desired: d, deployment: d})
+	}
+	slices.SortFunc(o.targets, func(a, b target) int { return compareClusters(a.cluster, b.cluster) })
+	return nil
+}
+
+// load returns what was computed of the Bundle as it is now. The cache has no resources, so they are read and packed once per change. A Bundle of an
+// agent has none: it names a Content.
+func (c *Controller) load(ctx context.Context, bundle *fleet.Bundle, agents bool) (*computed, error) {
+	key := client.ObjectKeyFromObject(bundle)
+	known := c.computedFor(key)
+	if known.isOf(bundle) && (known.packed.name == "" || c.contents.has(key)) {
+		return known, nil
+	}
+	if agents {
+		return known, c.loadChart(ctx, bundle, known)
+	}
+	var whole fleet.Bundle
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(bundle), &whole); err != nil {
+		return nil, fmt.Errorf("reading the Bundle with its resources: %w", err)
+	}
+	if whole.UID != bundle.UID || whole.Generation != bundle.Generation {
+		return nil, errStale
+	}
+	if why := c.journal.setAside(bundle); why != "" {
+		ctrl.LoggerFrom(ctx).Info("Bundle set aside", "reason", why)
+		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: errors.New(why)})
+		return known, nil
+	}
+	content, problem := pack(whole.Spec.Resources, c.noting(ctx, bundle))
+	if content == nil {
+		known.begin(bundle, packed{chart: hasChart(whole.Spec.Resources), problem: problem})
+		return known, nil
+	}
+	known.begin(bundle, packed{name: content.Name, sum: content.SHA256Sum, chart: hasChart(whole.Spec.Resources), problem: problem})
+	return known, c.contents.ensure(ctx, key, content)
+}
+
+// noting notes in the journal that a Bundle is being checked. A hub that cannot write its journal
+// goes on without.
+func (c *Controller) noting(ctx context.Context, bundle *fleet.Bundle) begin {
+	note := func(err error) {
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Noting which Bundle is being checked")
+		}
+	}
+	return func() (end func()) {
+		ended, err := c.journal.begin(bundle)
+		note(err)
+		return func() { note(ended()) }
+	}
+}
+
+// loadChart does so for the Bundle of an agent. Of an older version of the hub's there is only the Content, as long as something refers to it.
+func (c *Controller) loadChart(ctx context.Context, bundle *fleet.Bundle, known *computed) error {
+	key, name := client.ObjectKeyFromObject(bundle), bundle.Spec.ContentsID
+	content, err := c.AgentChart(name)
+	if err != nil {
+		return err
+	}
+	if content == nil {
+		content = &fleet.Content{}
+		if err := c.Live.Get(ctx, client.ObjectKey{Name: name}, content); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Content %s: %w", name, err)
+		}
+	}
+	if content.Name == "" {
+		gone := fmt.Errorf("the Content %s, a former version of the agent's chart, was deleted: the agent gets the present one when it is its turn", name)
+		known.begin(bundle, packed{chart: true, problem: gone})
+		return nil
+	}
+	known.begin(bundle, packed{name: name, sum: content.SHA256Sum, chart: true})
+	if c.contents.share(key, name) {
+		return nil
+	}
+	return c.contents.ensure(ctx, key, content.DeepCopy())
+}
+
+// deployments returns the deployments of a Bundle by their namespace.
+func (c *Controller) deployments(ctx context.Context, bundle types.NamespacedName) (map[string]*fleet.BundleDeployment, error) {
+	var list fleet.BundleDeploymentList
+	if err := c.Client.List(ctx, &list, client.MatchingFields{indexBundle: bundle.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the BundleDeployments: %w", err)
+	}
+	found := make(map[string]*fleet.BundleDeployment, len(list.Items))
+	for i := range list.Items {
+		found[list.Items[i].Namespace] = &list.Items[i]
+	}
+	return found, nil
+}
+
+// candidates returns the Clusters that a Bundle may be for: its owner if it is an agent's, else those of the workspaces, sorted, and if
+// asked for their ClusterGroups.
+func (c *Controller) candidates(ctx context.Context, bundle *fleet.Bundle, workspaces []string, withGroups bool) ([]*fleet.Cluster, []fleet.ClusterGroup, error) {
+	var clusters []*fleet.Cluster
+	var groups []fleet.ClusterGroup
+	if owner := metav1.GetControllerOf(bundle); owner != nil && clusterOf(bundle) != anyCluster {
+		var cluster fleet.Cluster
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: bundle.Namespace, Name: owner.Name}, &cluster)
+		if err != nil || cluster.UID != owner.UID {
+			return nil, nil, client.IgnoreNotFound(err)
+		}
+		return []*fleet.Cluster{&cluster}, nil, nil
+	}
+	for _, workspace := range workspaces {
+		var list fleet.ClusterList
+		if err := c.Client.List(ctx, &list, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, nil, fmt.Errorf("listing the Clusters of %s: %w", workspace, err)
+		}
+		for i := range list.Items {
+			clusters = append(clusters, &list.Items[i])
+		}
+		if !withGroups {
+			continue
+		}
+		var groupList fleet.ClusterGroupList
+		if err := c.Client.List(ctx, &groupList, client.InNamespace(workspace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, nil, fmt.Errorf("listing the ClusterGroups of %s: %w", workspace, err)
+		}
+		groups = append(groups, groupList.Items...)
+	}
+	slices.SortFunc(clusters, compareClusters)
+	return clusters, groups, nil
+}
+
+func compareClusters(a, b *fleet.Cluster) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// withheld says whether a Cluster gets nothing of a Bundle, and removes from the deployments those that are not deleted one by one: how a Cluster leaves
+// decides whether its deployments stay installed, those of a Cluster that is or was revoked go with the namespace and stay installed, and one that nobody has
+// approved keeps what it has.
+func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[string]*fleet.BundleDeployment) bool {
+	for _, former := range membernamespace.Disused(cluster) {
+		delete(deployments, former.Namespace)
+	}
+	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membernamespace.AwaitsApproval(cluster)) {
+		return false
+	}
+	delete(deployments, membernamespace.OfCluster(cluster).Namespace)
+	return true
+}
+
+// deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is managed by this hub.
+func deliverable(cluster *fleet.Cluster) bool {
+	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membernamespace.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == ""
+}

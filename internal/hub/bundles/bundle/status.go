@@ -1,0 +1,217 @@
+package bundle
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// reportEvery is how often the status of a Bundle is written at most.
+const reportEvery = time.Second
+
+// Reasons of the conditions of a Bundle.
+const (
+	reasonReady          = "Ready"
+	reasonNoTarget       = "NoTarget"
+	reasonInvalid        = "Invalid"
+	reasonError          = "Error" // as Rancher Fleet says of Ready
+	reasonProcessed      = "Processed"
+	reasonSomeInvalid    = "InvalidForSomeClusters"
+	reasonInvalidMapping = "InvalidMapping"
+	reasonUnsupported    = "UnsupportedFields"
+	reasonSupported      = "Supported"
+)
+
+// report writes the status if it changed and is not too soon; it returns how long to wait otherwise.
+func (c *Controller) report(ctx context.Context, o observed, p plan, created int) (time.Duration, error) {
+	now := c.Clock.Now()
+	after := o.bundle.DeepCopy()
+	after.Status = describe(o, p, created, now)
+	known := c.computedFor(client.ObjectKeyFromObject(o.bundle))
+	wait := pendingFor(o.targets)
+	if equality.Semantic.DeepEqual(o.bundle.Status, after.Status) {
+		return wait, nil
+	}
+	if soonest := known.reported.Add(reportEvery); now.Before(soonest) {
+		return soonest.Sub(now), nil
+	}
+	if err := kube.PatchStatus(ctx, c.Client, o.bundle, after); err != nil {
+		return 0, err
+	}
+	known.reported = now
+	c.bundleWrites.Expect(client.ObjectKeyFromObject(after), after)
+	c.recordTransition(ctx, o.bundle.Status, after)
+	return wait, nil
+}
+
+// pendingFor is how long to wait at most for the cache to show what was written.
+func pendingFor(targets []target) (wait time.Duration) {
+	for _, t := range targets {
+		wait = max(wait, t.pending)
+	}
+	return wait
+}
+
+// recordTransition tells of a Bundle that came to make no sense, or does again.
+func (c *Controller) recordTransition(ctx context.Context, before fleet.BundleStatus, bundle *fleet.Bundle) {
+	from, to := kube.FindCondition(before.Conditions, fleet.ConditionProcessed), kube.FindCondition(bundle.Status.Conditions, fleet.ConditionProcessed)
+	if from == nil && to.Status == corev1.ConditionTrue || from != nil && from.Reason == to.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Bundle changed state", "to", to.Reason, "message", to.Message)
+	if to.Status != corev1.ConditionTrue {
+		c.Recorder.Eventf(bundle, nil, corev1.EventTypeWarning, to.Reason, "Process", "%s", to.Message)
+	}
+}
+
+// describe computes the status; it is the only place that sets it.
+func describe(o observed, p plan, created int, now time.Time) fleet.BundleStatus {
+	after := *o.bundle.Status.DeepCopy()
+	after.ObservedGeneration = o.bundle.Generation
+	after.ResourcesSHA256Sum = o.content.sum
+	after.NewlyCreated = created
+	entries := make([]rollup.Entry, len(o.targets))
+	var invalid []rollup.Entry
+	held := o.takeover() != ""
+	for i, t := range o.targets {
+		entries[i] = t.entry(o.bundle.Namespace, p.release[i] && o.problem == nil)
+		if held && t.changes() {
+			entries[i].Message = "this hub would deploy another version than the one before it, and waits for a user to confirm that"
+		}
+		if t.problem != nil || t.failure != nil {
+			invalid = append(invalid, entries[i])
+		}
+	}
+	after.Summary = rollup.Summarize(entries)
+	after.Display.ReadyClusters = rollup.Ready(after.Summary)
+	after.Display.State = string(rollup.Worst(after.Summary))
+	if o.waits() != "" {
+		after.Display.State = string(fleet.StatePending)
+	}
+	after.MaxUnavailable, after.MaxUnavailablePartitions = p.maxUnavailable, p.maxUnavailablePartitions
+	after.Unavailable, after.UnavailablePartitions = p.unavailable, p.unavailablePartitions
+	after.MaxNew = maxNewOf(o.bundle)
+	after.PartitionStatus = describePartitions(p, entries)
+
+	for _, condition := range []fleet.Condition{
+		ready(o, after.Summary), processed(o, invalid), supported(o.bundle),
+	} {
+		after.Conditions = kube.SetCondition(after.Conditions, now, condition)
+	}
+	return after
+}
+
+// maxPartitions is how many partitions a status lists: those that are not ready come first.
+const maxPartitions = 100
+
+func describePartitions(p plan, entries []rollup.Entry) []fleet.PartitionStatus {
+	var partitions, ready []fleet.PartitionStatus
+	for _, w := range p.partitions {
+		var of []rollup.Entry
+		for _, m := range w.members {
+			of = append(of, entries[m])
+		}
+		summary := rollup.Summarize(of)
+		summary.NonReadyResources = nil // they are in the summary of the whole
+		status := fleet.PartitionStatus{Name: w.name, Count: len(w.members), MaxUnavailable: w.maxUnavailable, Unavailable: w.unavailable, Summary: summary}
+		if len(p.partitions) > maxPartitions && summary.Ready == summary.DesiredReady {
+			ready = append(ready, status)
+		} else {
+			partitions = append(partitions, status)
+		}
+	}
+	partitions = append(partitions, ready...)
+	return partitions[:min(len(partitions), maxPartitions)]
+}
+
+// waits is the reason for which something about the Bundle waits for a user to confirm it; "" if
+// nothing does.
+func (o observed) waits() string {
+	switch {
+	case o.problem != nil:
+		return ""
+	case o.takeover() != "":
+		return removal.ReasonTakeover
+	case o.brake() != "":
+		return removal.ReasonHeld
+	}
+	return ""
+}
+
+func ready(o observed, summary fleet.BundleSummary) fleet.Condition {
+	switch reason := o.waits(); {
+	case o.problem != nil:
+		return kube.Condition(fleet.ConditionReady, false, reasonError, o.problem.Error())
+	case reason != "":
+		return kube.Condition(fleet.ConditionReady, false, reason, "it waits for a user to confirm what the condition Processed says")
+	case len(o.targets) == 0 && len(o.bundle.Spec.Targets) == 0:
+		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "it has no targets and is deployed nowhere")
+	case len(o.targets) == 0:
+		return kube.Condition(fleet.ConditionReady, true, reasonNoTarget, "its targets match no Cluster")
+	case summary.Ready < summary.DesiredReady:
+		return kube.Condition(fleet.ConditionReady, false, string(rollup.Worst(summary)), rollup.Explain("Cluster", summary))
+	}
+	return kube.Condition(fleet.ConditionReady, true, reasonReady, "")
+}
+
+func processed(o observed, invalid []rollup.Entry) fleet.Condition {
+	switch {
+	case o.problem != nil:
+		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalid, o.problem.Error()+"; what is deployed stays as it is")
+	case o.takeover() != "":
+		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonTakeover, o.takeover())
+	case o.brake() != "":
+		return kube.Condition(fleet.ConditionProcessed, false, removal.ReasonHeld, o.brake())
+	case o.mappingProblem != nil:
+		return kube.Condition(fleet.ConditionProcessed, false, reasonInvalidMapping, o.mappingProblem.Error()+"; targets that do not depend on it go on")
+	case len(invalid) > 0:
+		return kube.Condition(fleet.ConditionProcessed, false, reasonSomeInvalid, rollup.Explain("Cluster", rollup.Summarize(invalid)))
+	}
+	return kube.Condition(fleet.ConditionProcessed, true, reasonProcessed, "")
+}
+
+func supported(bundle *fleet.Bundle) fleet.Condition {
+	refused, ignored := unsupported(bundle)
+	var said []string
+	if len(refused) > 0 {
+		said = append(said, "deploys nothing that sets "+strings.Join(refused, ", "))
+	}
+	if len(ignored) > 0 {
+		said = append(said, "goes on without "+strings.Join(ignored, ", "))
+	}
+	if len(said) > 0 {
+		return kube.Condition(fleet.ConditionSupported, false, reasonUnsupported, "Muster does not implement all fields yet: it "+strings.Join(said, ", and "))
+	}
+	return kube.Condition(fleet.ConditionSupported, true, reasonSupported, "")
+}
+
+// unsupported names the fields that are set and not implemented: those that agents refuse, and those that have no effect.
+func unsupported(bundle *fleet.Bundle) (refused, ignored []string) {
+	note := func(set bool, to *[]string, field string) {
+		if field = "spec." + field; set && !slices.Contains(*to, field) {
+			*to = append(*to, field)
+		}
+	}
+	note(bundle.Spec.ContentsID != "" && bundle.Labels[fleet.LabelAgent] == "", &ignored, "contentsId")
+	note(bundle.Spec.HelmOpOptions != nil, &ignored, "helmOpOptions")
+	options := func(prefix string, o fleet.BundleDeploymentOptions) {
+		note(len(o.DownstreamResources) > 0, &refused, prefix+"downstreamResources")
+		note(len(o.Overwrites) > 0, &refused, prefix+"overwrites")
+	}
+	options("", bundle.Spec.BundleDeploymentOptions)
+	for _, t := range bundle.Spec.Targets {
+		options("targets[].", t.BundleDeploymentOptions)
+	}
+	return refused, ignored
+}

@@ -1,0 +1,64 @@
+package bundle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// takeover says what this hub would change or remove of a Bundle that another hub has delivered,
+// whose rules may differ; "" if there is nothing to confirm. Until a user confirms it, or changes the
+// Bundle, everything stays. This is so only when this hub sees the Bundle for the first time.
+func (o observed) takeover() string {
+	before := kube.FindCondition(o.bundle.Status.Conditions, fleet.ConditionProcessed)
+	if before != nil && (before.Reason != removal.ReasonTakeover || o.bundle.Status.ObservedGeneration != o.bundle.Generation) || !o.valid() ||
+		o.bundle.Labels[fleet.LabelAgent] != "" { // agents are replaced in waves of their own
+		return ""
+	}
+	changed, token := o.takes()
+	if token == "" || o.bundle.Annotations[fleet.AnnotationConfirmRemoval] == token {
+		return ""
+	}
+	var gone, would []string
+	for _, one := range o.leftover {
+		labels := one.deployment.Labels
+		gone = append(gone, nameFrom(o.bundle.Namespace, labels[fleet.LabelClusterNamespace], labels[fleet.LabelCluster]))
+	}
+	for what, names := range map[string][]string{"get another version": changed, "lose it": gone} {
+		if slices.Sort(names); len(names) > 0 {
+			would = append(would, fmt.Sprintf("%d would %s: %s", len(names), what, kube.JoinNames(names[:min(maxLosers, len(names))], len(names))))
+		}
+	}
+	slices.Sort(would)
+	return fmt.Sprintf("another hub has deployed it, and by the rules of this one, of the Clusters that have it, %s; what is deployed stays as it is; to have that done, kubectl annotate "+
+		"--overwrite -n %s bundle.fleet.cattle.io %s %s=%s", strings.Join(would, "; "), o.bundle.Namespace, o.bundle.Name, fleet.AnnotationConfirmRemoval, token)
+}
+
+// takes returns which Clusters a take-over changes, and the value that confirms it; "" if it changes and removes nothing.
+func (o observed) takes() (changed []string, token string) {
+	var all []string
+	for _, t := range o.targets {
+		if t.changes() {
+			changed = append(changed, nameFrom(o.bundle.Namespace, t.cluster.Namespace, t.cluster.Name))
+			all = append(all, string(t.deployment.UID)+" "+t.desired.Spec.DeploymentID)
+		}
+	}
+	for _, one := range o.leftover {
+		all = append(all, string(one.deployment.UID))
+	}
+	if len(all) == 0 {
+		return nil, ""
+	}
+	slices.Sort(all)
+	return changed, naming.Digest([]byte(strings.Join(all, "\n")))[:8]
+}
+
+// changes says whether a target would get another version than it has.
+func (t target) changes() bool {
+	return t.problem == nil && t.deployment != nil && t.deployment.Spec.DeploymentID != "" && !t.current()
+}

@@ -1,0 +1,165 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/templates"
+	"github.com/muster-fleet/muster/internal/yamlcheck"
+)
+
+// rules select how the hub makes the options of a Cluster from its Bundle.
+type rules bool
+
+const (
+	// presentRules are the rules of Rancher Fleet.
+	presentRules rules = false
+	// formerRules are the rules of earlier versions of the hub: a template gives a string, and a
+	// target appends to lists in values by their keys. A deployment that an earlier version wrote
+	// stays until its Bundle or Cluster changes.
+	formerRules rules = true
+)
+
+// render fills in the labels and templates of the Helm values in a Cluster's options, and puts
+// templateValues in their place.
+func render(by rules, options *fleet.BundleDeploymentOptions, cluster *fleet.Cluster) error {
+	if options.Helm == nil {
+		return nil
+	}
+	if by == presentRules {
+		if err := fillLabels(options.Helm, cluster.Labels); err != nil {
+			return err
+		}
+	}
+	if options.Helm.DisablePreProcess {
+		return nil
+	}
+	if options.Helm.Values == nil && len(options.Helm.TemplateValues) == 0 {
+		return nil
+	}
+	values := map[string]any{}
+	if options.Helm.Values != nil && len(options.Helm.Values.Raw) > 0 {
+		var err error
+		if values, err = decodeObject(options.Helm.Values.Raw); err != nil {
+			return fmt.Errorf("helm.values: %w", err)
+		}
+	}
+	data, err := templateData(cluster)
+	if err != nil {
+		return err
+	}
+	if err := templates.With(func(filler *templates.Filler) error {
+		return fillAll(by, filler, values, options.Helm.TemplateValues, data)
+	}); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return fmt.Errorf("encoding the values: %w", err)
+	}
+	options.Helm.Values, options.Helm.TemplateValues = &runtime.RawExtension{Raw: raw}, nil
+	return nil
+}
+
+// fillAll fills the templates in values and puts those that are templates as a whole into them.
+func fillAll(by rules, filler *templates.Filler, values map[string]any, whole map[string]string, data map[string]any) error {
+	fill := func(path, text string) (any, error) {
+		filled, err := filler.Fill(text, data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if by == formerRules || filled == text {
+			return filled, nil
+		}
+		return typed(text, filled), nil
+	}
+	if _, err := mapStrings("helm.values", values, fill); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(whole)) {
+		path := "helm.templateValues." + key
+		text, err := filler.Fill(whole[key], data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := yamlcheck.Check([]byte(text)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			return fmt.Errorf("%s: the result is not YAML: %w", path, err)
+		}
+		if by == presentRules {
+			values[key] = value
+			continue
+		}
+		mergeMaps(values, map[string]any{key: value}, appendsFormerly)
+	}
+	return nil
+}
+
+func templateData(cluster *fleet.Cluster) (map[string]any, error) {
+	values := map[string]any{}
+	if v := cluster.Spec.TemplateValues; v != nil && len(v.Raw) > 0 {
+		var err error
+		if values, err = decodeObject(v.Raw); err != nil {
+			return nil, fmt.Errorf("templateValues of Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		}
+	}
+	return map[string]any{
+		"ClusterName": cluster.Name, "ClusterNamespace": cluster.Namespace, "ClusterValues": values,
+		"ClusterLabels": anyMap(cluster.Labels), "ClusterAnnotations": anyMap(cluster.Annotations),
+	}, nil
+}
+
+// anyMap lets a template fail on a key that is missing and not only on a nil map.
+func anyMap(m map[string]string) map[string]any {
+	result := make(map[string]any, len(m))
+	for key, value := range m {
+		result[key] = value
+	}
+	return result
+}
+
+// mapStrings replaces each string at and below a value.
+func mapStrings(path string, value any, replace func(path, text string) (any, error)) (any, error) {
+	var err error
+	switch value := value.(type) {
+	case string:
+		return replace(path, value)
+	case []any:
+		for i := range value {
+			if value[i], err = mapStrings(fmt.Sprintf("%s[%d]", path, i), value[i], replace); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if value[key], err = mapStrings(path+"."+key, value[key], replace); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return value, nil
+}
+
+// decodeObject decodes a JSON object and keeps numbers as they are written.
+func decodeObject(text []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	object := map[string]any{}
+	if err := decoder.Decode(&object); err != nil {
+		return nil, err
+	}
+	if object == nil {
+		object = map[string]any{}
+	}
+	return object, nil
+}

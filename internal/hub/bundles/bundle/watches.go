@@ -1,0 +1,259 @@
+package bundle
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// bundleOf is the key of the Bundle of a BundleDeployment or of the Secret with its values; all three have one name.
+func bundleOf(o client.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetLabels()[fleet.LabelBundleNamespace], Name: o.GetName()}
+}
+
+func enqueueBundleOf(q controller.Queue, o client.Object) { enqueueBundleAfter(q, o, 0) }
+
+func enqueueBundleAfter(q controller.Queue, o client.Object, wait time.Duration) {
+	if key := bundleOf(o); key.Namespace != "" {
+		q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
+	}
+}
+
+func enqueue(q controller.Queue, requests []reconcile.Request) {
+	for _, request := range requests {
+		q.Add(request)
+	}
+}
+
+// list fills a list from the cache. Where that fails the error is logged, because an event has nobody to return it to.
+func (c *Controller) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
+	if err := c.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing what an event may concern")
+	}
+}
+
+// onDeployment enqueues the Bundle of a BundleDeployment. A deployment that is gone may have stood in the way of another Bundle of its name.
+func (c *Controller) onDeployment(ctx context.Context, before, after *fleet.BundleDeployment, q controller.Queue) {
+	if refusesValues(after) && !refusesValues(before) {
+		c.editedSecrets.Store(client.ObjectKeyFromObject(after), "refused") // they may have been edited while no hub ran
+	}
+	switch {
+	case after == nil:
+		c.deploymentWrites.Forget(client.ObjectKeyFromObject(before))
+		c.lost.deleted(before)
+		enqueueBundleOf(q, before)
+		var bundles fleet.BundleList
+		c.list(ctx, &bundles, client.MatchingFields{indexName: before.Name})
+		enqueue(q, requestsFor(bundles.Items))
+	case before == nil:
+		enqueueBundleAfter(q, after, gather)
+	case !rollup.OnlyShown(before, after):
+		enqueueBundleAfter(q, after, gather)
+		if bundleOf(before) != bundleOf(after) {
+			enqueueBundleOf(q, before)
+		}
+	}
+}
+
+// onSecret enqueues the Bundle whose values were deleted, or changed by somebody else.
+func (c *Controller) onSecret(_ context.Context, before, after client.Object, q controller.Queue) {
+	switch {
+	case after == nil:
+		key := client.ObjectKeyFromObject(before)
+		c.secretWrites.Forget(key)
+		c.editedSecrets.Delete(key)
+		enqueueBundleOf(q, before)
+	case before != nil && before.GetResourceVersion() != after.GetResourceVersion():
+		key := client.ObjectKeyFromObject(after)
+		if written, _ := c.secretWrites.Pending(key); written != nil && written.GetResourceVersion() == after.GetResourceVersion() {
+			return
+		}
+		c.editedSecrets.Store(key, after.GetResourceVersion())
+		enqueueBundleOf(q, after)
+	}
+}
+
+// onContent enqueues the Bundles whose Content is gone.
+func (c *Controller) onContent(_ context.Context, before, after client.Object, q controller.Queue) {
+	if after != nil {
+		return
+	}
+	for _, key := range c.contents.lost(before.GetName()) {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// onCluster enqueues the Bundles that a Cluster gets, or has.
+func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
+	switch {
+	case after == nil:
+		enqueue(q, c.ofCluster(ctx, before))
+	case before == nil:
+		enqueue(q, c.ofCluster(ctx, after))
+	case relevant(before, after):
+		enqueue(q, c.ofCluster(ctx, after))
+		if !maps.Equal(before.Labels, after.Labels) { // the status of a Bundle may name the Cluster, without a deployment
+			enqueue(q, c.ofCluster(ctx, before))
+		}
+	}
+}
+
+// relevant says whether something changed about a Cluster that a Bundle depends on or shows. Most changes are beats and counts.
+func relevant(before, after *fleet.Cluster) bool {
+	return before.Generation != after.Generation || membernamespace.DeliveryNamespace(before) != membernamespace.DeliveryNamespace(after) ||
+		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
+		lostMessage(before) != lostMessage(after) || membernamespace.AwaitsApproval(before) != membernamespace.AwaitsApproval(after)
+}
+
+// ofCluster returns requests for the Bundles that are for a Cluster, or have a deployment there. An agent's Bundle is found by its owner:
+// there are as many as Clusters, so that matching each with each would take minutes when a hub starts.
+func (c *Controller) ofCluster(ctx context.Context, cluster *fleet.Cluster) []reconcile.Request {
+	var own fleet.BundleList
+	c.list(ctx, &own, client.InNamespace(cluster.Namespace), client.MatchingFields{indexCluster: string(cluster.UID)})
+	var groups fleet.ClusterGroupList
+	c.list(ctx, &groups, client.InNamespace(cluster.Namespace))
+	requests, in := requestsFor(own.Items), groupsOf(cluster, selecting(groups.Items))
+	for _, bundle := range c.bundlesFor(ctx, cluster.Namespace) {
+		m, err := newMatcher(&bundle)
+		if key := client.ObjectKeyFromObject(&bundle); (err == nil && m.match(cluster, in) != nil) || c.deployedOn(ctx, cluster, key) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
+	return requests
+}
+
+func requestsFor(bundles []fleet.Bundle) []reconcile.Request {
+	requests := make([]reconcile.Request, len(bundles))
+	for i := range bundles {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&bundles[i])
+	}
+	return requests
+}
+
+func (c *Controller) deployedOn(ctx context.Context, cluster *fleet.Cluster, bundle types.NamespacedName) bool {
+	var d fleet.BundleDeployment
+	key := types.NamespacedName{Namespace: membernamespace.DeliveryNamespace(cluster), Name: bundle.Name}
+	return c.Client.Get(ctx, key, &d, client.UnsafeDisableDeepCopy) == nil && bundleOf(&d) == bundle
+}
+
+// bundlesFor returns the Bundles that may target any Cluster of a workspace: its own, and those that a mapping lets in.
+func (c *Controller) bundlesFor(ctx context.Context, workspace string) []fleet.Bundle {
+	var own fleet.BundleList
+	c.list(ctx, &own, client.InNamespace(workspace), client.MatchingFields{indexCluster: anyCluster})
+	found, seen := own.Items, map[types.UID]bool{}
+	var mappings fleet.BundleNamespaceMappingList
+	c.list(ctx, &mappings)
+	namespace := kube.CoreMetadata("Namespace")
+	if len(mappings.Items) == 0 || c.foreign.Get(ctx, types.NamespacedName{Name: workspace}, namespace) != nil {
+		return found
+	}
+	for i := range mappings.Items {
+		mapping := &mappings.Items[i]
+		if mapping.Namespace == workspace || !opens(c.Config.Current().Mappings, mapping, namespace) {
+			continue
+		}
+		for _, other := range c.selectedBundles(ctx, mapping) {
+			if !seen[other.UID] {
+				seen[other.UID] = true
+				found = append(found, other)
+			}
+		}
+	}
+	return found
+}
+
+// selectedBundles are those that a mapping is for.
+func (c *Controller) selectedBundles(ctx context.Context, mapping *fleet.BundleNamespaceMapping) []fleet.Bundle {
+	var list fleet.BundleList
+	c.list(ctx, &list, client.InNamespace(mapping.Namespace), client.MatchingFields{indexCluster: anyCluster},
+		client.MatchingLabelsSelector{Selector: bundleSelector(mapping)})
+	return list.Items
+}
+
+// ofGroup returns requests for the Bundles to which ClusterGroups of a workspace matter.
+func (c *Controller) ofGroup(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	for _, bundle := range c.bundlesFor(ctx, o.GetNamespace()) {
+		if m, err := newMatcher(&bundle); err == nil && m.usesGroups() {
+			requests = append(requests, controller.Requests(&bundle)...)
+		}
+	}
+	return requests
+}
+
+// ofMapping returns requests for the Bundles that a mapping is for.
+func (c *Controller) ofMapping(ctx context.Context, o client.Object) []reconcile.Request {
+	return requestsFor(c.selectedBundles(ctx, o.(*fleet.BundleNamespaceMapping)))
+}
+
+// onMemberNamespace enqueues the Bundles of a Cluster whose member namespace is new.
+func (c *Controller) onMemberNamespace(ctx context.Context, before, after client.Object, q controller.Queue) {
+	if before != nil {
+		return
+	}
+	var cluster fleet.Cluster
+	if key, ok := membernamespace.RecordOf(after); ok && c.Client.Get(ctx, key, &cluster) == nil {
+		enqueue(q, c.ofCluster(ctx, &cluster))
+	}
+}
+
+// onSettings returns requests for the Bundles of all mappings, and for those that are held back:
+// the settings may have changed for them.
+func (c *Controller) onSettings(ctx context.Context, _ client.Object) []reconcile.Request {
+	requests := c.heldBack(ctx)
+	var mappings fleet.BundleNamespaceMappingList
+	c.list(ctx, &mappings)
+	for i := range mappings.Items {
+		requests = append(requests, c.ofMapping(ctx, &mappings.Items[i])...)
+	}
+	return requests
+}
+
+// heldBack returns requests for the Bundles that wait for a user to confirm a removal.
+func (c *Controller) heldBack(ctx context.Context, options ...client.ListOption) (requests []reconcile.Request) {
+	var bundles fleet.BundleList
+	c.list(ctx, &bundles, options...)
+	for i := range bundles.Items {
+		if kube.ReasonOf(bundles.Items[i].Status.Conditions, fleet.ConditionProcessed) == removal.ReasonHeld {
+			requests = append(requests, controller.Requests(&bundles.Items[i])...)
+		}
+	}
+	return requests
+}
+
+// onWorkspace enqueues the Bundles of the mappings that open a namespace as it is now and did not
+// before, or the reverse, and those that are held back in a namespace whose share of removals is
+// another one now.
+func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
+	if after != nil && before != nil && before.Annotations[fleet.AnnotationRemovalBrake] != after.Annotations[fleet.AnnotationRemovalBrake] {
+		enqueue(q, c.heldBack(ctx, client.InNamespace(after.Name)))
+	}
+	if after == nil || before != nil && !mattersToMappings(before, after) {
+		return
+	}
+	var mappings fleet.BundleNamespaceMappingList
+	c.list(ctx, &mappings)
+	settings := c.Config.Current().Mappings
+	for i := range mappings.Items {
+		mapping := &mappings.Items[i]
+		changed := opens(settings, mapping, before) != opens(settings, mapping, after) || selects(mapping, before) != selects(mapping, after)
+		if before != nil && invalid(mapping) != nil { // what is deployed by it stays as long as the namespace consents
+			changed = mayOpen(settings, mapping.Namespace, before) != mayOpen(settings, mapping.Namespace, after)
+		}
+		if changed {
+			enqueue(q, c.ofMapping(ctx, mapping))
+		}
+	}
+}

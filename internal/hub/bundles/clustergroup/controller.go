@@ -1,0 +1,182 @@
+// Package clustergroup counts in the status of a ClusterGroup the Clusters that it selects.
+//
+// Only this package writes the status of ClusterGroups. Its invariant: a group of thousands costs one List from the cache and at most one write a
+// second, however many of its Clusters change.
+package clustergroup
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	// coalesce is how long changes of Clusters are gathered before a group is reconciled.
+	coalesce = time.Second
+	// maxNamed is how many Clusters that are not ready are listed, and maxShown how many of them fit into a column.
+	maxNamed, maxShown = 10, 3
+)
+
+// Reasons of the conditions of a ClusterGroup.
+const (
+	reasonReady       = "Ready"
+	reasonNotReady    = "ClustersNotReady"
+	reasonCounted     = "Counted"
+	reasonBadSelector = "InvalidSelector"
+)
+
+// Controller reconciles ClusterGroups.
+type Controller struct {
+	controller.Deps
+}
+
+// New returns a controller that reads everything from the cache.
+func New(deps controller.Deps) *Controller { return &Controller{deps} }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("clustergroup").
+		For(&fleet.ClusterGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&fleet.Cluster{}, controller.On(c.onCluster)).
+		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+// relevant returns whether something changed that a group counts or selects by.
+func relevant(before, after *fleet.Cluster) bool {
+	return !maps.Equal(before.Labels, after.Labels) || readiness(before) != readiness(after) ||
+		!equality.Semantic.DeepEqual(before.Status.Summary, after.Status.Summary) || before.Status.ResourceCounts != after.Status.ResourceCounts
+}
+
+// onCluster reconciles, in a moment, the groups that select a Cluster as it was or as it is.
+func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
+	clusters := slices.DeleteFunc([]*fleet.Cluster{before, after}, func(cluster *fleet.Cluster) bool { return cluster == nil })
+	if len(clusters) == 2 && !relevant(before, after) {
+		return
+	}
+	var groups fleet.ClusterGroupList
+	if err := c.Client.List(ctx, &groups, client.InNamespace(clusters[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the ClusterGroups of a Cluster", "cluster", client.ObjectKeyFromObject(clusters[0]))
+	}
+	for i := range groups.Items {
+		selector, err := metav1.LabelSelectorAsSelector(groups.Items[i].Spec.Selector)
+		if err == nil && slices.ContainsFunc(clusters, func(cluster *fleet.Cluster) bool { return selector.Matches(labels.Set(cluster.Labels)) }) {
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&groups.Items[i])}, coalesce)
+		}
+	}
+}
+
+// Reconcile counts the Clusters of a group.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var group fleet.ClusterGroup
+	if err := c.Client.Get(ctx, request.NamespacedName, &group); err != nil || group.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	selector, invalid := metav1.LabelSelectorAsSelector(group.Spec.Selector) // without one, the group is empty
+	var clusters fleet.ClusterList
+	if invalid == nil {
+		err := c.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("listing the Clusters: %w", err)
+		}
+	}
+	after := group.DeepCopy()
+	after.Status = describe(group.Status, clusters.Items, invalid, c.Clock.Now())
+	return ctrl.Result{}, kube.PatchStatus(ctx, c.Client, &group, after)
+}
+
+// describe computes the status. No other function sets fields of it.
+func describe(before fleet.ClusterGroupStatus, clusters []fleet.Cluster, invalid error, now time.Time) fleet.ClusterGroupStatus {
+	after := fleet.ClusterGroupStatus{ClusterCount: len(clusters), Conditions: slices.Clone(before.Conditions)}
+	slices.SortFunc(clusters, func(a, b fleet.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	for i := range clusters {
+		cluster := &clusters[i]
+		rollup.Add(&after.Summary, qualified(cluster))
+		rollup.AddCounts(&after.ResourceCounts, cluster.Status.ResourceCounts)
+		if isReady(cluster) {
+			continue
+		}
+		if after.NonReadyClusterCount++; len(after.NonReadyClusters) < maxNamed {
+			after.NonReadyClusters = append(after.NonReadyClusters, cluster.Name)
+		}
+	}
+	after.Display = fleet.ClusterGroupDisplay{
+		ReadyClusters: readyClusters(after), ReadyBundles: rollup.Ready(after.Summary), State: string(rollup.Worst(after.Summary)),
+	}
+	processed, ready := kube.Condition(fleet.ConditionProcessed, true, reasonCounted, ""), kube.Condition(fleet.ConditionReady, true, reasonReady, "")
+	switch {
+	case invalid != nil:
+		processed = kube.Condition(fleet.ConditionProcessed, false, reasonBadSelector, "spec.selector: "+invalid.Error())
+		ready = kube.Condition(fleet.ConditionReady, false, reasonBadSelector, "spec.selector: "+invalid.Error())
+	case after.NonReadyClusterCount > 0:
+		ready = kube.Condition(fleet.ConditionReady, false, reasonNotReady, explain(after, clusters))
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
+	after.Conditions = kube.SetCondition(after.Conditions, now, ready)
+	return after
+}
+
+// qualified is the summary of a Cluster, in which the names of its Bundles are prefixed with its own.
+func qualified(cluster *fleet.Cluster) fleet.BundleSummary {
+	summary := *cluster.Status.Summary.DeepCopy()
+	for i := range summary.NonReadyResources {
+		summary.NonReadyResources[i].Name = cluster.Name + "/" + summary.NonReadyResources[i].Name
+	}
+	return summary
+}
+
+// readyClusters is `ready/total`, followed by the first Clusters that are not ready.
+func readyClusters(status fleet.ClusterGroupStatus) string {
+	text := fmt.Sprintf("%d/%d", status.ClusterCount-status.NonReadyClusterCount, status.ClusterCount)
+	names := strings.Join(status.NonReadyClusters[:min(len(status.NonReadyClusters), maxShown)], " ")
+	if status.NonReadyClusterCount > maxShown {
+		names += "…"
+	}
+	if names != "" {
+		text += " (" + names + ")"
+	}
+	return text
+}
+
+// explain gives the reason of the first Clusters that are not ready.
+func explain(status fleet.ClusterGroupStatus, clusters []fleet.Cluster) string {
+	var parts []string
+	for i := range clusters {
+		if isReady(&clusters[i]) || len(parts) == maxShown {
+			continue
+		}
+		part := clusters[i].Name
+		if message := readiness(&clusters[i]).Message; message != "" {
+			part += ": " + message
+		}
+		parts = append(parts, part)
+	}
+	return "not ready: " + kube.JoinTexts(parts, status.NonReadyClusterCount)
+}
+
+func isReady(cluster *fleet.Cluster) bool { return readiness(cluster).Status == corev1.ConditionTrue }
+
+// readiness is the Ready condition, if there is one.
+func readiness(cluster *fleet.Cluster) fleet.Condition {
+	if ready := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady); ready != nil {
+		return *ready
+	}
+	return fleet.Condition{}
+}

@@ -1,0 +1,274 @@
+package contentaccess
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/testkube"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
+
+// rig has a controller that nothing wakes, on a control plane without a hub, and counts what it writes.
+type rig struct {
+	client.Client
+	t      *testing.T
+	writes atomic.Int64
+	*Controller
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{Client: testkube.Start(t, "contentaccess").Client(t), t: t}
+	r.restart()
+	r.check(r.DeleteAllOf(context.Background(), &rbacv1.ClusterRoleBinding{}, client.MatchingLabels{"fleet.cattle.io/managed": "true"}))
+	return r
+}
+
+// restart forgets all that the process knows.
+func (r *rig) restart() { r.Controller = New(controller.Deps{Client: r, Live: r}) }
+
+func (r *rig) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	r.writes.Add(1)
+	return r.Client.Create(ctx, object, options...)
+}
+
+func (r *rig) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	r.writes.Add(1)
+	return r.Client.Update(ctx, object, options...)
+}
+
+func (r *rig) check(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// namespaces makes so many namespaces whose accounts share a binding.
+func (r *rig) namespaces(count int) (name string, made []*corev1.Namespace) {
+	for i := 0; len(made) < count; i++ {
+		namespace := fmt.Sprintf("%s-%d", strings.ToLower(r.t.Name()), i)
+		if name == "" {
+			name = BindingOf(namespace)
+		}
+		if BindingOf(namespace) == name {
+			made = append(made, r.namespace(namespace))
+		}
+	}
+	return name, made
+}
+
+func (r *rig) namespace(name string) *corev1.Namespace {
+	r.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	r.check(r.Client.Create(context.Background(), namespace))
+	return namespace
+}
+
+// remove deletes a namespace and waits until it is gone.
+func (r *rig) remove(namespace *corev1.Namespace) {
+	r.t.Helper()
+	r.check(r.Client.Delete(context.Background(), namespace))
+	testkube.Eventually(r.t, namespace.Name+" is gone", func() error {
+		err := r.Get(context.Background(), types.NamespacedName{Name: namespace.Name}, &corev1.Namespace{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there: %w", err)
+	})
+}
+
+func (r *rig) grant(namespace *corev1.Namespace) error {
+	return r.Grant(context.Background(), namespace.Name, namespace.UID)
+}
+
+func (r *rig) bound(name string) *rbacv1.ClusterRoleBinding {
+	r.t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{}
+	r.check(r.Get(context.Background(), types.NamespacedName{Name: name}, binding))
+	return binding
+}
+
+// binds compares the binding with what it should be, whatever the order of the namespaces.
+func (r *rig) binds(name, when string, bound ...*corev1.Namespace) {
+	r.t.Helper()
+	want := namespaces{}
+	for _, namespace := range bound {
+		want[namespace.Name] = namespace.UID
+	}
+	if diff := cmp.Diff(want.accounts(), r.bound(name).Subjects); diff != "" {
+		r.t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+func (r *rig) reconcile(name string) {
+	r.t.Helper()
+	_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+	r.check(err)
+}
+
+func TestManyMembersOfOneBindingCostOneWrite(t *testing.T) {
+	r := newRig(t)
+	name, namespaces := r.namespaces(20)
+	b := r.bindings[name]
+	b.writing.Lock() // as if another write were under way
+	var granting sync.WaitGroup
+	for _, namespace := range namespaces {
+		granting.Go(func() {
+			if err := r.grant(namespace); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	testkube.Eventually(t, "all wait", func() error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.waiting) < len(namespaces) {
+			return fmt.Errorf("%d wait", len(b.waiting))
+		}
+		return nil
+	})
+	b.writing.Unlock()
+	granting.Wait()
+	if writes := r.writes.Load(); writes != 1 {
+		t.Errorf("it took %d writes", writes)
+	}
+	r.binds(name, "all are bound", namespaces...)
+	for _, namespace := range namespaces {
+		r.check(r.grant(namespace))
+	}
+	r.restart()
+	for _, namespace := range namespaces {
+		r.check(r.grant(namespace))
+	}
+	if writes := r.writes.Load(); writes != 1 {
+		t.Errorf("to grant what is granted took %d writes", writes-1)
+	}
+}
+
+func TestWhatSomebodyElseWritesIsSetBack(t *testing.T) {
+	r := newRig(t)
+	name, namespaces := r.namespaces(3)
+	for _, namespace := range namespaces[:2] {
+		r.check(r.grant(namespace))
+	}
+	edit := func(subjects ...rbacv1.Subject) {
+		binding := r.bound(name)
+		binding.Subjects = subjects
+		r.check(r.Client.Update(context.Background(), binding))
+	}
+	edit(kube.AccountSubject("kube-system", "default"))
+	r.reconcile(name)
+	r.binds(name, "after an edit", namespaces[:2]...)
+	r.check(r.Client.Delete(context.Background(), r.bound(name)))
+	r.reconcile(name)
+	r.binds(name, "after its deletion", namespaces[:2]...)
+
+	edit()
+	if err := r.grant(namespaces[2]); !apierrors.IsConflict(err) {
+		t.Errorf("a binding that was edited and not read since: %v", err)
+	}
+	r.check(r.grant(namespaces[2]))
+	r.binds(name, "with one that joins after an edit", namespaces...)
+
+	edit(append(r.bound(name).Subjects, kube.AccountSubject("kube-system", "agent"), kube.AccountSubject(namespaces[0].Name, "default"))...)
+	r.restart()
+	r.reconcile(name)
+	r.binds(name, "after an edit while no hub ran", namespaces...)
+}
+
+func TestAMemberWhoseNamespaceIsGoneIsNotBoundAnyMore(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(4)
+	for _, namespace := range members {
+		r.check(r.grant(namespace))
+	}
+	r.remove(members[3])
+	r.reconcile(name)
+	r.binds(name, "one left", members[:3]...)
+	r.remove(members[2])
+	r.restart()
+	r.reconcile(name)
+	r.binds(name, "one left while no hub ran", members[:2]...)
+
+	r.remove(members[1])
+	r.namespace(members[1].Name)
+	r.reconcile(name)
+	r.binds(name, "somebody made the namespace of one anew", members[0])
+	r.remove(members[0])
+	r.namespace(members[0].Name)
+	r.restart()
+	r.reconcile(name)
+	if err := r.Get(context.Background(), types.NamespacedName{Name: name}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding of nobody, after somebody made the namespace of the last one anew while no hub ran: %v", err)
+	}
+}
+
+func TestAMemberWhoseNamespaceIsMadeAnewIsBoundAgain(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(1)
+	r.check(r.grant(members[0]))
+	r.remove(members[0])
+	anew := r.namespace(members[0].Name)
+	r.check(r.grant(anew))
+	r.reconcile(name)
+	r.binds(name, "with the other namespace", anew)
+	r.restart()
+	r.reconcile(name)
+	r.binds(name, "by the next hub", anew)
+}
+
+func TestAnAccountStaysOnlyForANamespaceThatTheBindingTells(t *testing.T) {
+	r := newRig(t)
+	name, members := r.namespaces(2)
+	for what, note := range map[string]string{
+		"nothing": "", "no JSON": "{", "no UID": `{"%s":"%s","%s":""}`, "another UID": `{"%s":"%s","%s":"1"}`,
+	} {
+		for _, namespace := range members {
+			r.check(r.grant(namespace))
+		}
+		binding := r.bound(name)
+		var told []*corev1.Namespace
+		if strings.Contains(note, "%") {
+			note, told = fmt.Sprintf(note, members[0].Name, members[0].UID, members[1].Name), members[:1]
+		}
+		binding.Annotations[annotationNamespaces] = note
+		r.check(r.Client.Update(context.Background(), binding))
+		r.restart()
+		r.reconcile(name)
+		if told != nil {
+			r.binds(name, what, told...)
+		} else if err := r.Get(context.Background(), types.NamespacedName{Name: name}, &rbacv1.ClusterRoleBinding{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestABindingOfSomebodyElseIsLeftAlone(t *testing.T) {
+	r := newRig(t)
+	name, namespaces := r.namespaces(1)
+	theirs := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	r.check(r.Client.Create(context.Background(), theirs))
+	t.Cleanup(func() { r.check(r.Client.Delete(context.Background(), theirs)) })
+	if err := r.grant(namespaces[0]); !kube.IsTaken(err) || !strings.Contains(err.Error(), name) {
+		t.Errorf("the error is %v", err)
+	}
+	r.reconcile(name)
+	r.binds(name, "it is as it was")
+}

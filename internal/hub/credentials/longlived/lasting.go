@@ -1,0 +1,136 @@
+// Package longlived issues the tokens that nobody renews: those of Rancher Fleet agents, and those of ClusterRegistrationTokens without a TTL.
+//
+// It owns the Secrets that such tokens end with. The API server issues a token that is bound to an empty Secret; where it grants too short a life,
+// kube-controller-manager fills a Secret of another type with one, a few in a second for all that ask. Its invariant: a lasting token is one of just the
+// account that was given, and ends when that account or its Secret is deleted.
+package longlived
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+const (
+	// life is the longest that the TokenRequest API takes, 136 years.
+	life = math.MaxUint32 * time.Second
+	// enough is the shortest life of a token that counts as lasting.
+	enough = 10 * 365 * 24 * time.Hour
+	// retryAfter is how long the API server is not asked again after it has granted less than enough.
+	retryAfter = time.Hour
+)
+
+// Issuer issues the tokens.
+type Issuer struct {
+	controller.Deps
+
+	mu sync.Mutex
+	// limited is when the API server last granted less than enough; zero if never.
+	limited time.Time
+}
+
+// New returns an Issuer.
+func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
+
+// Secrets returns the two that a lasting token of an account may end with, of which one is there: the empty one that it is bound to, and the one that
+// kube-controller-manager fills. The metadata is that of both but for the name.
+func Secrets(account string, meta metav1.ObjectMeta) (bound, filled *corev1.Secret) {
+	bound = &corev1.Secret{ObjectMeta: *meta.DeepCopy(), Type: fleet.SecretTypeLastingToken}
+	bound.Name = naming.LastingToken(account)
+	filled = &corev1.Secret{ObjectMeta: *meta.DeepCopy(), Type: corev1.SecretTypeServiceAccountToken}
+	filled.Name = naming.ServiceAccountToken(account)
+	metav1.SetMetaDataAnnotation(&filled.ObjectMeta, corev1.ServiceAccountNameKey, account)
+	return bound, filled
+}
+
+// Token returns a lasting token of an account. It is "" until kube-controller-manager has filled the Secret that is returned then.
+func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount, meta metav1.ObjectMeta) (token string, awaited *corev1.Secret, err error) {
+	bound, filled := Secrets(account.Name, meta)
+	asked, err := i.asked(ctx, account, filled)
+	if err != nil {
+		return "", nil, err
+	}
+	if asked {
+		return i.read(ctx, account, filled)
+	}
+	if token, err := i.request(ctx, account, bound); err != nil || token != "" {
+		return token, nil, err
+	}
+	return "", filled, kube.Ensure(ctx, i.Client, filled)
+}
+
+// asked returns whether kube-controller-manager was asked to fill the Secret for just this account: by this hub, or by one of an earlier version.
+func (i *Issuer) asked(ctx context.Context, account *corev1.ServiceAccount, filled *corev1.Secret) (bool, error) {
+	have := kube.CoreMetadata("Secret")
+	if err := i.Client.Get(ctx, client.ObjectKeyFromObject(filled), have); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	of, said := have.Annotations[corev1.ServiceAccountUIDKey]
+	return !said || of == string(account.UID), nil // else it is of the account before, and Kubernetes deletes it
+}
+
+// read returns the token in a Secret that kube-controller-manager fills.
+func (i *Issuer) read(ctx context.Context, account *corev1.ServiceAccount, filled *corev1.Secret) (string, *corev1.Secret, error) {
+	var secret corev1.Secret
+	if err := i.Live.Get(ctx, client.ObjectKeyFromObject(filled), &secret); err != nil {
+		return "", nil, fmt.Errorf("reading Secret %s/%s: %w", filled.Namespace, filled.Name, err)
+	}
+	if secret.Annotations[corev1.ServiceAccountUIDKey] != string(account.UID) {
+		return "", &secret, nil
+	}
+	return string(secret.Data[corev1.ServiceAccountTokenKey]), &secret, nil
+}
+
+// request returns a token that is bound to a Secret, or "" if the API server grants none that lasts.
+func (i *Issuer) request(ctx context.Context, account *corev1.ServiceAccount, bound *corev1.Secret) (string, error) {
+	if i.isLimited() {
+		return "", nil
+	}
+	if err := kube.Ensure(ctx, i.Client, bound); err != nil {
+		return "", err
+	}
+	token, err := kube.RequestBoundToken(ctx, i.Client.SubResource("token"), account, bound, life)
+	if err != nil {
+		return "", err
+	}
+	claims, err := credential.ReadClaims(token)
+	if err != nil {
+		return "", err
+	}
+	if claims.AccountUID != string(account.UID) {
+		return "", fmt.Errorf("requesting a token for ServiceAccount %s/%s: the account was replaced meanwhile", account.Namespace, account.Name)
+	}
+	if claims.Expires.IsZero() || claims.Life() >= enough {
+		return token, nil
+	}
+	i.limit(ctx, claims.Life())
+	return "", kube.Delete(ctx, i.Client, bound) // and with it the token that is too short
+}
+
+func (i *Issuer) isLimited() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return !i.limited.IsZero() && i.Clock.Since(i.limited) < retryAfter
+}
+
+func (i *Issuer) limit(ctx context.Context, granted time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.limited.IsZero() {
+		ctrl.LoggerFrom(ctx).Info("The API server grants tokens no life that lasts: kube-controller-manager issues those that nobody renews", "granted", granted)
+	}
+	i.limited = i.Clock.Now()
+}

@@ -1,0 +1,151 @@
+// Package renewal renews the credentials of members whose agents have a key, of either kind of record, and notices credentials that are in use again.
+//
+// A new credential is issued every day, sealed to the agent's key, for the spec of the report, which the controller of the record writes. A counter tells
+// the credentials of an account apart:
+//
+//	          due                       the report names it                 the status shows that
+//	in use ─────────► issued, sealed ─────────────────────► in use, newest ───────────────────────► withdrawn from the report
+//	                                                          │
+//	                                 the report names an older one for a while
+//	                                                          ▼
+//	                                                        Cloned   until an annotation accepts the older one, or the agent registers anew
+//
+// While the agent of a MemberCluster is silent, the hub replaces the sealed credential in the
+// report twice in its life, so that the agent finds one that works when it comes back.
+//
+// Its invariant: only the pinned key opens what is issued, and only for the account that the member has.
+package renewal
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Renewer renews the credentials of the members of one kind of record.
+type Renewer struct {
+	deps controller.Deps
+	// reconnect returns a token with which the agent of a member may come back.
+	reconnect Reconnect
+	// Began returns when this hub began to reconcile.
+	Began func() time.Time
+	// superseded is since when a report names a credential that a newer one had replaced.
+	superseded sync.Map
+}
+
+// Reconnect returns a token with which the agent of a member may come back once its credential has
+// run out; "" if there is none.
+type Reconnect func(ctx context.Context, s *State) string
+
+// New returns a Renewer.
+func New(deps controller.Deps, reconnect Reconnect) *Renewer {
+	return &Renewer{deps: deps, reconnect: reconnect, Began: sync.OnceValue(deps.Clock.Now)}
+}
+
+// Observe finds whether the report has named an older credential for so long that no agent which was just replaced can have written it.
+func (r *Renewer) Observe(ctx context.Context, s *State) error {
+	now := r.deps.Clock.Now()
+	if !s.namesOlder() {
+		r.Forget(s.Namespace)
+		return nil
+	}
+	since, _ := r.superseded.LoadOrStore(s.Namespace, now)
+	if until := since.(time.Time).Add(supersededFor); now.Before(until) {
+		s.settleAt = until
+		return nil
+	}
+	if s.shown().Superseded != nil {
+		return nil
+	}
+	// After a restore of the hub's cluster the cached record and the cached report may be of different times for a while.
+	live, err := r.live(ctx, *s)
+	if err != nil {
+		return err
+	}
+	if s.superseded = live.namesOlder(); !s.superseded {
+		r.Forget(s.Namespace)
+		s.settleAt = now.Add(supersededFor)
+	}
+	return nil
+}
+
+// live returns the state with the record and the report as the API server has them. A report is never older than the record that was read before it.
+func (r *Renewer) live(ctx context.Context, s State) (State, error) {
+	before, err := s.ReadCredential(ctx, r.deps.Live)
+	if err != nil {
+		return s, err
+	}
+	s.Before = before
+	s.Report, err = s.ReadReport(ctx, r.deps.Live)
+	return s, err
+}
+
+// Forget drops what is known of a member that leaves or is revoked.
+func (r *Renewer) Forget(namespace string) { r.superseded.Delete(namespace) }
+
+// Issue returns the credential for the report: a new one if that is due, without the sealed token once the record shows that the agent uses it. If that
+// fails it is the one that is there.
+func (r *Renewer) Issue(ctx context.Context, s *State) *clusterv1beta1.IssuedCredential {
+	next, err := r.issue(ctx, s)
+	if s.Failure = err; err != nil {
+		return s.issued()
+	}
+	after := *s
+	if s.Report != nil {
+		report := *s.Report
+		report.Spec.Credential = next
+		after.Report = &report
+	}
+	s.renewAt = after.renewalDue(r.deps.Config.Current().AgentTokenLifetime, r.Began())
+	return next
+}
+
+func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCredential, error) {
+	current, life, now := s.issued(), r.deps.Config.Current().AgentTokenLifetime, r.deps.Clock.Now()
+	due := s.renewalDue(life, r.Began())
+	if due.IsZero() || now.Before(due) {
+		if current != nil && len(current.Sealed) > 0 && s.shown().Sequence >= current.Sequence {
+			withdrawn := *current
+			withdrawn.Sealed = nil
+			return &withdrawn, nil
+		}
+		return current, nil
+	}
+	token, err := kube.RequestToken(ctx, r.deps.Client.SubResource("token"), s.Account(), life)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := credential.ReadClaims(token)
+	if err != nil {
+		return nil, err
+	}
+	if claims.AccountUID != string(s.AccountUID) {
+		return nil, fmt.Errorf("renewing the credential of %s: the account was replaced meanwhile", s.Namespace)
+	}
+	next := &clusterv1beta1.IssuedCredential{
+		AccountUID: claims.AccountUID, Sequence: s.Credential().Sequence + 1, After: s.Credential().Sequence,
+		Issued: metav1.NewTime(now.Truncate(time.Second)), Expires: metav1.NewTime(claims.Expires),
+	}
+	if current != nil {
+		next.Sequence = max(next.Sequence, current.Sequence+1)
+	}
+	tokens := credential.Tokens{Token: token}
+	if s.Acting { // a silent member has a token to come back with, which its silence does not prolong
+		tokens.Reconnect = r.reconnect(ctx, s)
+	}
+	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, tokens)
+	if err != nil {
+		return nil, fmt.Errorf("renewing the credential of %s: %w", s.Namespace, err)
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Credential renewed", "sequence", next.Sequence, "expires", claims.Expires)
+	return next, nil
+}

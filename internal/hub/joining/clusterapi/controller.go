@@ -1,0 +1,127 @@
+// Package clusterapi registers the clusters that Cluster API makes: in a workspace that asks for it by a label, the kubeconfig Secret
+// of Cluster API's convention becomes a Cluster that is imported with it.
+//
+// The package creates Clusters and writes nothing else; the Secret is only read, by the importer. Its invariant: a Cluster that exists is
+// never changed. No deletion of a Cluster is remembered, for which the hub would have to write to what is not its own: a label on the Secret keeps a
+// cluster out.
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Keys of Cluster API's contract.
+const (
+	// LabelClusterName is on everything that belongs to a cluster of Cluster API.
+	LabelClusterName = "cluster.x-k8s.io/cluster-name"
+	group            = "cluster.x-k8s.io"
+	secretSuffix     = "-kubeconfig"
+)
+
+// Controller reconciles kubeconfig Secrets.
+type Controller struct {
+	controller.Deps
+	// cache has the metadata of the Secrets with LabelClusterName and of the namespaces that ask for registration, and nothing else.
+	cache cache.Cache
+}
+
+// New returns a controller.
+func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
+
+// Register adds the controller to the manager, with a cache of its own: the manager's holds only what the hub made.
+func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
+	named, err := labels.NewRequirement(LabelClusterName, selection.Exists, nil)
+	if err != nil {
+		return err
+	}
+	c.cache, err = controller.NewCache(ctx, mgr, "Cluster API's kubeconfigs", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Secret"):    {Label: labels.NewSelector().Add(*named)},
+		kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelClusterAPI: "true"})},
+	})
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("clusterapi").
+		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Secret"), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{})).
+		WatchesRawSource(source.Kind(c.cache, kube.CoreMetadata("Namespace"), handler.TypedEnqueueRequestsFromMapFunc(c.secretsIn))).
+		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+func (c *Controller) secretsIn(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
+	var secrets metav1.PartialObjectMetadataList
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	return controller.All(c.cache, &secrets, client.InNamespace(namespace.Name))(ctx, namespace)
+}
+
+// Reconcile registers the cluster that a kubeconfig is for.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	secret := kube.CoreMetadata("Secret")
+	if err := c.cache.Get(ctx, request.NamespacedName, secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	name := secret.Labels[LabelClusterName]
+	if name == "" || secret.Name != name+secretSuffix || secret.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // another Secret of that cluster, such as its CA
+	}
+	if secret.Labels[fleet.LabelClusterAPI] == "false" {
+		return ctrl.Result{}, nil
+	}
+	if err := c.cache.Get(ctx, types.NamespacedName{Name: secret.Namespace}, kube.CoreMetadata("Namespace")); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var existing fleet.Cluster
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: secret.Namespace, Name: name}, &existing)
+	if err == nil {
+		c.explain(&existing, secret.Name)
+		return ctrl.Result{}, nil
+	} else if !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, fmt.Errorf("reading Cluster %s/%s: %w", secret.Namespace, name, err)
+	}
+	if err := c.Client.Create(ctx, desired(secret, name), kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{}, fmt.Errorf("creating Cluster %s/%s: %w", secret.Namespace, name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster registered from Cluster API", "cluster", name, "secret", secret.Name)
+	return ctrl.Result{}, nil
+}
+
+// explain writes an Event about a Cluster that stands in the way.
+func (c *Controller) explain(existing *fleet.Cluster, secret string) {
+	if existing.Spec.KubeConfigSecret != secret {
+		c.Recorder.Eventf(existing, nil, corev1.EventTypeWarning, "NotFromClusterAPI", "Register",
+			"Secret %s of Cluster API is for a cluster of this name, and this Cluster does not use it: set spec.kubeConfigSecret to %s, or rename one of the two", secret, secret)
+	}
+}
+
+// desired is the Cluster for a kubeconfig. Its owner is the cluster of Cluster API that owns the Secret, if any.
+func desired(secret *metav1.PartialObjectMetadata, name string) *fleet.Cluster {
+	cluster := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: name, Labels: map[string]string{LabelClusterName: name}},
+		Spec:       fleet.ClusterSpec{KubeConfigSecret: secret.Name},
+	}
+	for _, owner := range secret.OwnerReferences {
+		version, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err == nil && version.Group == group && owner.Kind == "Cluster" && owner.Name == name {
+			cluster.OwnerReferences = []metav1.OwnerReference{{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}}
+		}
+	}
+	return cluster
+}

@@ -1,0 +1,138 @@
+package importer
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// outcome is the result of an attempt that met no problem.
+type outcome struct {
+	// waiting: the import token is missing, or the Cluster or its Secret has changed during the attempt; an event wakes the Cluster.
+	waiting bool
+	handed  fleet.ImportStatus
+	url, ca string
+	// note is a warning about an import that worked.
+	note string
+	// keepsCondition leaves the condition Imported as it is.
+	keepsCondition bool
+}
+
+// attempt imports the cluster: it connects, checks what the kubeconfig may do and which cluster it is, and installs the agent.
+func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o observed, why need) (outcome, error) {
+	from, err := c.read(ctx, cluster)
+	if err != nil {
+		return outcome{}, err
+	}
+	out := outcome{url: from.url, ca: from.ca}
+	if from.insecure {
+		out.note = "the certificate of " + from.server + " is not verified, because the kubeconfig says insecure-skip-tls-verify: whoever is in between can read the registration token"
+	}
+	if why == needSecret && from.hash == o.last.SecretHash {
+		out.handed = *o.last
+		out.handed.SecretVersion = from.version
+		return out, nil
+	}
+	bootstrap, err := c.token(ctx, cluster)
+	if err != nil || bootstrap == nil {
+		return outcome{waiting: true}, err
+	}
+	bootstrap.APIServerURL, bootstrap.APIServerCA = from.url, from.ca
+	values := c.values(cluster)
+	now := c.Clock.Now().Truncate(time.Second)
+	values.Bootstrap, values.Internal.Generation = bootstrap, agentchart.Generation(now)
+	objects, err := agentchart.Render(values)
+	if err != nil {
+		return outcome{}, badInput(reasonInvalidSettings, "the agent cannot be installed with these settings: %s", kube.Clip(err.Error(), maxMessage))
+	}
+	pull, err := c.pullSecrets(ctx, cluster, values)
+	if err != nil {
+		return outcome{}, err
+	}
+	// The pull secrets follow the namespace, which comes first.
+	objects = append(objects[:1:1], append(pull, objects[1:]...)...)
+	d, err := c.connect(from.kubeconfig)
+	if err != nil {
+		return outcome{}, badInput(reasonInvalidKubeconfig, "Secret %s: %s", from.key, err)
+	}
+	defer d.close()
+	id, err := c.preflight(ctx, d, cluster, objects)
+	if err != nil {
+		return outcome{}, err
+	}
+	out.handed = fleet.ImportStatus{
+		Time: metav1.NewTime(now), ClusterID: id, Namespace: values.Namespace(),
+		SecretVersion: from.version, SecretHash: from.hash, SettingsHash: values.Hash(),
+		APIServerURL: from.override.url, APIServerCA: from.override.ca,
+	}
+	if current, err := c.stillThere(ctx, cluster); err != nil || !current {
+		c.tracker.unclaim(client.ObjectKeyFromObject(cluster))
+		return outcome{waiting: true}, err
+	}
+	if why == needSecret && o.upToDate(cluster, out) {
+		return out, nil
+	}
+	if err := c.install(ctx, installation{d, cluster, o, values, objects, id, from.url}); err != nil {
+		return outcome{}, err
+	}
+	current, err := c.sameSecret(ctx, from)
+	out.waiting = !current
+	return out, err
+}
+
+// upToDate says that a new kubeconfig leads to the same cluster, whose agent is well and needs nothing new.
+func (o observed) upToDate(cluster *fleet.Cluster, out outcome) bool {
+	return o.agent == membernamespace.AgentOnline && o.last.ClusterID == out.handed.ClusterID &&
+		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == credential.CAHash([]byte(out.ca))
+}
+
+// preflight returns the ID of the cluster, or why it cannot be imported. Nothing is changed there.
+func (c *Controller) preflight(ctx context.Context, d *downstream, cluster *fleet.Cluster, objects []*unstructured.Unstructured) (string, error) {
+	if err := d.probe(ctx); err != nil {
+		return "", d.explain("asking for its version", err)
+	}
+	missing, err := d.missingRights(ctx, objects)
+	if err != nil {
+		return "", d.explain("asking what the kubeconfig may do", err)
+	}
+	if len(missing) > 0 {
+		return "", setback(reasonRightsMissing, "the user of the kubeconfig may not: %s", strings.Join(missing, "; "))
+	}
+	id, err := d.clusterID(ctx)
+	if err != nil {
+		return "", d.explain("reading namespace kube-system", err)
+	}
+	d.known = true
+	return id, c.admit(ctx, d, cluster, id)
+}
+
+// stillThere says whether the Cluster still exists: the agent of a deleted one would be left behind.
+func (c *Controller) stillThere(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
+	var current fleet.Cluster
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &current)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && current.UID == cluster.UID && current.DeletionTimestamp == nil, err
+}
+
+// sameSecret says whether the Secret is still the one that was read; if not, the import is repeated.
+func (c *Controller) sameSecret(ctx context.Context, from origin) (bool, error) {
+	secret := kube.CoreMetadata("Secret")
+	err := c.Live.Get(ctx, from.key, secret)
+	if apierrors.IsNotFound(err) {
+		return true, nil // deleted after use
+	}
+	return err == nil && secret.ResourceVersion == from.version, err
+}

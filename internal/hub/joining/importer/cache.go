@@ -1,0 +1,53 @@
+package importer
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// notKubeconfigs are the types of Secrets that are many and never a kubeconfig.
+var notKubeconfigs = []string{
+	"helm.sh/release.v1", "helm.sh/release.v2", string(corev1.SecretTypeServiceAccountToken), string(corev1.SecretTypeTLS),
+	string(corev1.SecretTypeDockerConfigJson), fleet.SecretTypeValues, fleet.SecretTypeCredential, fleet.SecretTypeLastingToken, "fleet.cattle.io/bundle-deployment/v1alpha1",
+}
+
+// NewSecretCache returns a cache of all Secrets that may be kubeconfigs, by which a changed one is noticed. Users' Secrets carry no label of ours, so
+// those of all namespaces are watched, but only name and version are kept: about 540 bytes each.
+func NewSecretCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	others := make([]fields.Selector, 0, len(notKubeconfigs))
+	for _, kind := range notKubeconfigs {
+		others = append(others, fields.OneTermNotEqualSelector("type", kind))
+	}
+	return controller.NewCache(ctx, mgr, "the Secrets that may be kubeconfigs", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Secret"): {Field: fields.AndSelectors(others...), Transform: controller.OnlyIdentity},
+	})
+}
+
+// secretKeys indexes a Cluster by its kubeconfig Secret.
+func secretKeys(cluster *fleet.Cluster) []string {
+	if cluster.Spec.KubeConfigSecret == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: secretNamespace(cluster), Name: cluster.Spec.KubeConfigSecret}.String()}
+}
+
+// clusterIDs indexes a Cluster by the UID of the cluster's namespace kube-system, which an import has found or an agent has sent as its client ID. Neither is
+// a proof: an agent of Rancher Fleet may write the status, and the holder of a token any client ID.
+func clusterIDs(cluster *fleet.Cluster) []string {
+	ids := []string{membernamespace.ClientID(cluster)}
+	if cluster.Spec.KubeConfigSecret != "" && cluster.Status.Import != nil {
+		ids = append(ids, cluster.Status.Import.ClusterID)
+	}
+	return ids
+}

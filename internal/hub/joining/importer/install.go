@@ -1,0 +1,238 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// installation is the last part of an attempt: the agent is installed on a cluster that passed the preflight.
+type installation struct {
+	*downstream
+	cluster  *fleet.Cluster
+	observed observed
+	values   agentchart.Values
+	objects  []*unstructured.Unstructured
+	id, url  string
+}
+
+// installedAgent is an agent that was on the cluster before: the record that it works for, its hub's server, and the UID of the
+// account that its credential is of.
+type installedAgent struct {
+	record  types.NamespacedName
+	server  string
+	account types.UID
+}
+
+// install applies the agent's chart, after what is there of an earlier agent is gone.
+func (c *Controller) install(ctx context.Context, i installation) error {
+	if err := c.replaceForeign(ctx, i); err != nil {
+		return err
+	}
+	if last := i.observed.last; last != nil && last.ClusterID == i.id {
+		if err := i.cleanUp(ctx, last.Namespace); err != nil {
+			return err
+		}
+	}
+	if err := i.apply(ctx, i.objects); err != nil {
+		return i.explain("installing the agent", err)
+	}
+	return nil
+}
+
+// installedAgent reads the agent's own Secret, of whose credential nothing is kept; nil if there is none.
+func (d *downstream) installedAgent(ctx context.Context, namespace string) (*installedAgent, error) {
+	if !isNamespace(namespace) {
+		return nil, errNoNamespace
+	}
+	var secret corev1.Secret
+	err := d.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.AgentSecret}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &installedAgent{record: types.NamespacedName{Namespace: string(secret.Data["clusterNamespace"]), Name: string(secret.Data["clusterName"])}}
+	token := string(secret.Data["token"])
+	if config, err := clientcmd.Load(secret.Data["kubeconfig"]); err == nil {
+		for _, cluster := range config.Clusters {
+			found.server = strings.TrimSuffix(cluster.Server, "/")
+		}
+		for _, user := range config.AuthInfos {
+			token = cmp.Or(token, user.Token)
+		}
+	}
+	if claims, err := credential.ReadClaims(token); err == nil {
+		found.account = types.UID(claims.AccountUID)
+	}
+	return found, nil
+}
+
+// actsFor reports whether an agent acts for a Cluster of this hub, and not for one of that name on another hub. An agent of this
+// hub has the credential of the account that the Cluster has now, or uses an address of this hub.
+func (c *Controller) actsFor(ctx context.Context, found *installedAgent, other *fleet.Cluster, addresses ...string) (bool, error) {
+	if found.record != client.ObjectKeyFromObject(other) {
+		return false, nil
+	}
+	if found.server != "" && slices.ContainsFunc(append(addresses, other.Status.APIServerURL), func(address string) bool {
+		return strings.TrimSuffix(address, "/") == found.server
+	}) {
+		return true, nil
+	}
+	account, err := membernamespace.OfCluster(other).ReadAccount(ctx, c.Client)
+	return err == nil && account.UID != "" && account.UID == found.account, err
+}
+
+// replaceForeign uninstalls an agent that works for another hub, or at the address that the hub had before: it would go on calling there. An
+// agent of another record of this hub is the user's to remove.
+func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
+	found, err := i.installedAgent(ctx, i.values.Namespace())
+	if err != nil {
+		return i.explain("looking for an agent that is there already", err)
+	}
+	if found == nil {
+		return nil
+	}
+	own := found.record == client.ObjectKeyFromObject(i.cluster)
+	if own && (found.server == i.url || i.observed.agent == membernamespace.AgentOnline) {
+		return nil
+	}
+	if !own {
+		var other fleet.Cluster
+		err := c.Client.Get(ctx, found.record, &other)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && other.DeletionTimestamp == nil {
+			imported := other.Status.Import != nil && other.Status.Import.ClusterID == i.id
+			if acts, err := c.actsFor(ctx, found, &other, i.url); err != nil {
+				return err
+			} else if acts || imported {
+				c.tracker.unclaim(client.ObjectKeyFromObject(i.cluster))
+				return takenBy(found.record)
+			}
+		}
+	}
+	return i.uninstall(ctx, found)
+}
+
+// uninstall deletes a running agent, and in a later attempt its credential, which the agent would write again as long as it runs.
+func (i installation) uninstall(ctx context.Context, found *installedAgent) error {
+	namespace := i.values.Namespace()
+	deployment := kube.Metadata(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	err := i.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "fleet-agent"}, deployment)
+	if err == nil {
+		if err = i.remove(ctx, deployment, metav1.DeletePropagationForeground); err == nil {
+			return setback(reasonAgentEnding, "the agent in namespace %s works for Cluster %s at %s: it is ended first", namespace, found.record, found.server)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		err = i.remove(ctx, agentSecret(namespace), metav1.DeletePropagationBackground)
+	}
+	if err != nil {
+		return i.explain("removing the agent before", err)
+	}
+	return nil
+}
+
+func agentSecret(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naming.AgentSecret}}
+}
+
+// cleanUp deletes what the last manifest has and the new one has not: all that is namespaced, if the agent moves to another namespace (which stays,
+// because others may use it), else the PriorityClass and the PodDisruptionBudget that the Cluster asks for no more.
+func (i installation) cleanUp(ctx context.Context, namespace string) error {
+	if namespace == "" || namespace == i.values.Namespace() {
+		return i.cleanUpScheduling(ctx)
+	}
+	old := i.values
+	old.Internal.SystemNamespace = namespace
+	manifest, err := agentchart.Render(old)
+	if err != nil {
+		return err
+	}
+	objects := make([]client.Object, 0, len(manifest)+1)
+	for _, object := range manifest {
+		if object.GetNamespace() != "" {
+			objects = append(objects, object)
+		}
+	}
+	for _, object := range append(objects, agentSecret(namespace)) {
+		if err := i.remove(ctx, object, metav1.DeletePropagationBackground); err != nil {
+			return i.explain("removing the agent from namespace "+namespace, fmt.Errorf("removing %s: %w", kube.Describe(i.Scheme(), object), err))
+		}
+	}
+	return nil
+}
+
+func (i installation) cleanUpScheduling(ctx context.Context) error {
+	if i.cluster.Status.AgentSchedulingCustomizationHash == "" {
+		return nil
+	}
+	for _, gvk := range []struct{ group, kind, namespace, name string }{
+		{"scheduling.k8s.io", "PriorityClass", "", "fleet-agent-priority-class"},
+		{"policy", "PodDisruptionBudget", i.values.Namespace(), "fleet-agent-pod-disruption-budget"},
+	} {
+		if slices.ContainsFunc(i.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == gvk.kind }) {
+			continue
+		}
+		object := kube.Metadata(schema.GroupVersionKind{Group: gvk.group, Version: "v1", Kind: gvk.kind})
+		object.Namespace, object.Name = gvk.namespace, gvk.name
+		if err := i.remove(ctx, object, metav1.DeletePropagationBackground); err != nil {
+			return i.explain("removing "+gvk.kind+" "+gvk.name, err)
+		}
+	}
+	return nil
+}
+
+// pullSecrets are copies of the hub's pull secrets, for a Cluster that does not name its own.
+func (c *Controller) pullSecrets(ctx context.Context, cluster *fleet.Cluster, values agentchart.Values) ([]*unstructured.Unstructured, error) {
+	if cluster.Spec.AgentPullSecrets != nil {
+		return nil, nil
+	}
+	var copies []*unstructured.Unstructured
+	for _, name := range c.Config.Current().Agent.PullSecrets {
+		key := types.NamespacedName{Namespace: c.SystemNamespace, Name: name}
+		var secret corev1.Secret
+		if err := c.Live.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
+			return nil, setback(reasonPullSecretMissing, "Secret %s, which global.imagePullSecrets of the fleet chart names, does not exist", key)
+		} else if err != nil {
+			return nil, err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: values.Namespace(), Name: name},
+			Type:       secret.Type, Data: secret.Data,
+		})
+		if err != nil {
+			return nil, err
+		}
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		copies = append(copies, &unstructured.Unstructured{Object: content})
+	}
+	return copies, nil
+}
+
+func takenBy(other types.NamespacedName) *problem {
+	return setback(reasonAlreadyRegistered, "the kubeconfig leads to a cluster that is registered as Cluster %s: delete one of the two", other)
+}

@@ -1,0 +1,70 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// observe gathers what the hub knows without a call downstream.
+func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observed, error) {
+	values := c.values(record)
+	o := observed{
+		generation: record.Spec.RedeployAgentGeneration, deployed: record.Status.AgentDeployedGeneration, last: record.Status.Import,
+		settings: values.Hash(), agent: agentOf(record.Status), jitter: kube.Jitter(record.UID), history: c.tracker.history(record),
+	}
+	var err error
+	if o.delivered, o.managed, err = agentbundle.Delivered(ctx, c.Client, record); err != nil {
+		return observed{}, fmt.Errorf("reading the Bundle of the agent: %w", err)
+	}
+	o.elsewhere = o.last != nil && o.last.Namespace != values.Namespace()
+	secret := kube.CoreMetadata("Secret")
+	key := types.NamespacedName{Namespace: secretNamespace(record), Name: record.Spec.KubeConfigSecret}
+	if err := c.Secrets.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
+		return observed{}, fmt.Errorf("looking up Secret %s: %w", key, err)
+	}
+	o.secretVersion = secret.ResourceVersion
+	o.secretNewer = o.last != nil && secretChanged(o.secretVersion, o.last.SecretVersion)
+	hub := c.Config.Current()
+	o.input = naming.Digest(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
+	switch {
+	case o.agent == membernamespace.AgentOnline:
+		if !o.history.unwell.IsZero() {
+			o.history.unwell, o.history.heals, o.history.diagnoses = time.Time{}, 0, 0
+		}
+	case o.history.unwell.IsZero():
+		o.history.unwell = c.Clock.Now()
+	}
+	return o, nil
+}
+
+// secretChanged reports whether the kubeconfig Secret may have changed since an import used it. The version of a Secret that was
+// restored into a new etcd may be lower than that. So may the version in a cache that lags, which costs one read of the Secret: the
+// import compares what the Secret holds, and ends if it holds what was used.
+func secretChanged(seen, used string) bool { return seen != "" && seen != used }
+
+// values are the values of the agent's chart for a Cluster.
+func (c *Controller) values(record *fleet.Cluster) agentchart.Values {
+	return agentchart.Of(record, membernamespace.ClientID(record), c.Config.Current().Agent, c.SystemNamespace)
+}
+
+// agentOf is the state of the agent as far as an import can change it: absent, lost, revoked, or online for everything else.
+func agentOf(status fleet.ClusterStatus) membernamespace.AgentState {
+	switch state := membernamespace.ClusterStatus(&status, nil).Agent; state {
+	case membernamespace.AgentLost, membernamespace.AgentRevoked:
+		return state
+	case membernamespace.AgentUnknown, membernamespace.AgentAwaited, membernamespace.AgentAbsent:
+		return membernamespace.AgentAbsent
+	}
+	return membernamespace.AgentOnline
+}

@@ -1,0 +1,127 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// quietWait is up to how long a wait for the start of a re-import is not worth a status write.
+const quietWait = 2 * time.Second
+
+// Each describe function changes a copy of the status that was read, and returns it.
+
+func setImported(status *fleet.ClusterStatus, ok bool, reason, message string, now time.Time) {
+	status.Conditions = kube.SetCondition(status.Conditions, now, kube.Condition(fleet.ConditionImported, ok, reason, message))
+}
+
+// describeProblem is the status of a Cluster that cannot be imported. outdated: the agent has earlier settings.
+func describeProblem(status fleet.ClusterStatus, outdated bool, p *problem, next, now time.Time) fleet.ClusterStatus {
+	message := p.message + "; tried again when the Cluster, the Secret or the hub's settings change"
+	if !p.input {
+		message = fmt.Sprintf("%s; next try at %s", p.message, next.UTC().Format(time.RFC3339))
+	}
+	setImported(&status, false, p.reason, message, now)
+	status.AgentConfigChanged = outdated
+	return status
+}
+
+// describeScheduled is the status of a Cluster whose re-import starts later.
+func describeScheduled(status fleet.ClusterStatus, why need, start, now time.Time) fleet.ClusterStatus {
+	if why != needHealing && start.Sub(now) >= quietWait {
+		setImported(&status, true, reasonImported, "what the agent is installed with has changed: it is installed again at "+start.UTC().Format(time.RFC3339), now)
+		status.AgentConfigChanged = true
+	}
+	return status
+}
+
+// describeQueued is the status of a Cluster that waits for a connection of its workspace. A condition that is there stays.
+func describeQueued(status fleet.ClusterStatus, now time.Time) fleet.ClusterStatus {
+	if kube.FindCondition(status.Conditions, fleet.ConditionImported) == nil {
+		setImported(&status, false, reasonQueued,
+			fmt.Sprintf("the hub connects to %d clusters of this workspace at once; it is its turn when one of them is done", perWorkspace), now)
+	}
+	return status
+}
+
+// describeIdle is the status of a Cluster that needs no import, such as one whose agent came back by itself.
+func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, o observed, now time.Time) fleet.ClusterStatus {
+	if o.bundled() && o.last != nil && o.settings != o.last.SettingsHash {
+		if o.delivered != o.settings {
+			status.AgentConfigChanged = true
+			return status
+		}
+		status.Import.SettingsHash = o.settings
+		describeSettings(&status, spec, settings)
+	}
+	imported := kube.FindCondition(status.Conditions, fleet.ConditionImported)
+	if o.last != nil && o.agent == membernamespace.AgentOnline && imported != nil && (imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
+		setImported(&status, true, reasonImported, "", now)
+		status.AgentConfigChanged = false
+	}
+	return status
+}
+
+// describeImported is the status after an import.
+func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent, out outcome, now time.Time) fleet.ClusterStatus {
+	if !out.keepsCondition {
+		setImported(&status, true, reasonImported, out.note, now)
+	}
+	status.Import, status.AgentDeployedGeneration = &out.handed, &spec.RedeployAgentGeneration
+	status.AgentMigrated, status.AgentNamespaceMigrated, status.CattleNamespaceMigrated = true, true, true
+	describeSettings(&status, spec, settings)
+	return status
+}
+
+// describeCause is the status of a Cluster whose agent does not join, unless it has joined since the diagnosis.
+func describeCause(status fleet.ClusterStatus, cause *problem, now time.Time) fleet.ClusterStatus {
+	if agentOf(status) != membernamespace.AgentOnline {
+		setImported(&status, false, cause.reason, "the agent is installed and has not joined: "+cause.message, now)
+	}
+	return status
+}
+
+// describeSettings sets the hashes of the settings that the agent has.
+func describeSettings(status *fleet.ClusterStatus, spec fleet.ClusterSpec, settings settings.Agent) {
+	status.AgentConfigChanged = false
+	status.GarbageCollectionInterval = &metav1.Duration{Duration: settings.GarbageCollectionInterval}
+	status.AgentEnvVarsHash = hashOfField(spec.AgentEnvVars)
+	status.AgentAffinityHash = hashOfField(spec.AgentAffinity)
+	status.AgentResourcesHash = hashOfField(spec.AgentResources)
+	status.AgentTolerationsHash = hashOfField(spec.AgentTolerations)
+	status.AgentSchedulingCustomizationHash = hashOfField(schedulingOf(spec))
+	status.AgentPrivateRepoURL = spec.PrivateRepoURL
+	status.AgentHostNetwork = spec.HostNetwork != nil && *spec.HostNetwork
+}
+
+// schedulingOf is the scheduling that a Cluster asks for; a customization that sets nothing asks for none.
+func schedulingOf(spec fleet.ClusterSpec) *fleet.AgentSchedulingCustomization {
+	if custom := spec.AgentSchedulingCustomization; custom != nil && *custom != (fleet.AgentSchedulingCustomization{}) {
+		return custom
+	}
+	return nil
+}
+
+// hashOfField is the digest of a field of the spec as upstream makes it; empty if the field is.
+func hashOfField(field any) string {
+	if value := reflect.ValueOf(field); value.IsNil() || (value.Kind() == reflect.Slice && value.Len() == 0) {
+		return ""
+	}
+	text, err := json.Marshal(field)
+	if err != nil {
+		panic(err) // plain data: a mistake in this program
+	}
+	sum := sha256.Sum224(text)
+	return hex.EncodeToString(sum[:])
+}

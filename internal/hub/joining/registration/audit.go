@@ -1,0 +1,116 @@
+package registration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Admission policies of the chart without which nobody knows who wrote an annotation.
+const (
+	policyRequester = "muster-registration-token"
+	policyApprover  = "muster-registration-approval"
+)
+
+// An entry is written before the step that makes its fact irrevocable is remembered: a hub that is killed in between repeats the step, and writes the same
+// entry, which is there already.
+
+// fact is what is the same in all entries about a request.
+func (c *Controller) fact(r *fleet.ClusterRegistration, o observation, reason muster.AuditReason, id ...string) audit.Fact {
+	object := muster.AuditObject{Kind: "Cluster", Namespace: r.Namespace, Name: o.newName}
+	if o.match != nil {
+		object.Name, object.UID = o.match.Name, o.match.UID
+	}
+	return audit.Fact{Namespace: r.Namespace, ID: append([]string{string(r.UID)}, id...), Spec: muster.AuditEntrySpec{
+		Reason: reason, Object: object, Request: &muster.AuditObject{Kind: "ClusterRegistration", Namespace: r.Namespace, Name: r.Name, UID: r.UID},
+		Token: o.tokenName, ClientID: r.Spec.ClientID, Key: o.key,
+	}}
+}
+
+// requester is who made a request, if the policy has had a say in that: it looks at the accounts of the workspace only.
+func requester(r *fleet.ClusterRegistration) string {
+	user := r.Annotations[fleet.AnnotationRequester]
+	if !strings.HasPrefix(user, "system:serviceaccount:"+r.Namespace+":") {
+		return ""
+	}
+	return user
+}
+
+// auditGrant writes that a request is granted, when its credential is issued and nobody can read that yet.
+func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
+	fact := c.fact(r, o, muster.AuditGranted)
+	fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted: its agent (%s) is Cluster %s/%s", r.Name, kindOf(o), r.Namespace, o.match.Name)
+	if o.returns() {
+		fact.Spec.Reason = muster.AuditRenewalGap
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s was granted without a token that is good: it is signed with the key of Cluster %s/%s, whose credential has run out", r.Name, r.Namespace, o.match.Name)
+	}
+	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
+	return c.Audit.Write(ctx, fact)
+}
+
+func kindOf(o observation) membernamespace.AgentKind {
+	if o.native {
+		return membernamespace.Native
+	}
+	return membernamespace.Legacy
+}
+
+// auditDisplacement writes whose identity is about to end, before anything shows that it was another's: the key that is pinned to the Cluster is replaced
+// next, and then the account.
+func (c *Controller) auditDisplacement(ctx context.Context, r *fleet.ClusterRegistration, o observation) error {
+	if holder := o.matches[0].holder; holder != holderAlive && holder != holderLost {
+		return nil
+	}
+	var account corev1.ServiceAccount
+	key := types.NamespacedName{Namespace: membernamespace.OfCluster(o.match).Namespace, Name: naming.MemberServiceAccount}
+	if err := c.Live.Get(ctx, key, &account); apierrors.IsNotFound(err) || err == nil && membernamespace.IssuedFor(&account, r) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading ServiceAccount %s: %w", key, err)
+	}
+	if err := c.mayReplace(ctx, r, &account); err != nil {
+		return err
+	}
+	before := account.Annotations[fleet.AnnotationRegistration]
+	fact := c.fact(r, o, muster.AuditDisplaced, string(account.UID))
+	fact.Spec.Displaced = &muster.DisplacedIdentity{
+		AccountUID: account.UID, Request: before, RequestUID: membernamespace.IssuedForUID(&account), Key: o.match.Annotations[fleet.AnnotationAgentKey],
+	}
+	fact.Spec.Message = fmt.Sprintf("the agent (%s) of ClusterRegistration %s takes Cluster %s/%s over from that of ClusterRegistration %s, whose credentials end",
+		kindOf(o), r.Name, r.Namespace, o.match.Name, before)
+	c.Audit.Attribute(ctx, &fact, policyRequester, requester(r), "asked")
+	return c.Audit.Write(ctx, fact)
+}
+
+// auditVerdict writes that somebody has approved or denied a request, until the status of the request remembers that.
+func (c *Controller) auditVerdict(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) error {
+	var fact audit.Fact
+	needed, _ := o.approvalNeeded()
+	switch {
+	case needed != "" && o.isApproved(needed) && (d.action == grant || !covers(o.approvedFor, needed)):
+		if covers(o.approvedFor, needed) { // the status says that this was written, which the status alone does not prove
+			needed = o.approvedFor
+		}
+		fact = c.fact(r, o, muster.AuditApproved, needed, strconv.FormatInt(r.Generation, 10))
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited for approval (%s), was approved", r.Name, needed)
+	case d.state == fleet.RegistrationDenied && d.reason == fleet.ReasonNotApproved && o.reason != fleet.ReasonNotApproved:
+		fact = c.fact(r, o, muster.AuditDenied)
+		fact.Spec.Message = fmt.Sprintf("ClusterRegistration %s, which waited (%s), was denied", r.Name, cmp.Or(o.reason, "unseen"))
+	default:
+		return nil
+	}
+	c.Audit.Attribute(ctx, &fact, policyApprover, r.Annotations[fleet.AnnotationApprovedBy], "decided")
+	return c.Audit.Write(ctx, fact)
+}

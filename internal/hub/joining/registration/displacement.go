@@ -1,0 +1,63 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+)
+
+const (
+	reasonHolderAlive = "HolderAlive"
+	reasonHolderLost  = "HolderLost"
+)
+
+// holder is the agent that a Cluster belongs to, as far as a request is concerned. A pinned key is the holder's also while there is no identity: that is deleted
+// before the same agent gets another one, or was deleted by somebody.
+type holder string
+
+const (
+	// noHolder: the Cluster has no identity, and no other key is pinned to it; or it has that of this very request.
+	noHolder holder = ""
+	// sameHolder: the request is signed with the key that is pinned to the Cluster, which has an identity.
+	sameHolder  holder = "Same"
+	holderAlive holder = "Alive"
+	// holderLost: the Cluster is another agent's, which is lost, has left, or has no identity any more.
+	holderLost holder = "Lost"
+)
+
+// displaces returns why a request for a Cluster has to be approved, because it would take the place of another agent; "" if it need not. A token that
+// was made for the Cluster is an approval. That the holder is silent is none, unless the hub's settings say so.
+func (o observed) displaces(c clusterView) (reason, why string) {
+	switch {
+	case c.holder == noHolder || c.holder == sameHolder || o.displacement == settings.DisplaceAny,
+		o.limits.cluster == c.name, o.limits.clientID != "" && o.limits.clientID == o.clientID:
+		return "", ""
+	case c.holder == holderAlive:
+		return reasonHolderAlive, fmt.Sprintf("Cluster %s/%s has an agent that is alive, and this request is not proved to be of the same cluster", o.workspace, c.name)
+	case o.displacement == settings.DisplaceLost:
+		return "", ""
+	}
+	return reasonHolderLost, fmt.Sprintf("Cluster %s/%s has an agent that was lost or has left, and this request is not proved to be of the same cluster", o.workspace, c.name)
+}
+
+// observeHolder finds which agent has the identity of a Cluster.
+func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistration, cluster *fleet.Cluster, key string) (holder, error) {
+	account, err := membernamespace.OfCluster(cluster).ReadAccount(ctx, c.Client)
+	pinned, isPinned := cluster.Annotations[fleet.AnnotationAgentKey] // empty: the Cluster was given to an agent without a key
+	switch {
+	case err != nil:
+		return noHolder, err
+	case membernamespace.IssuedFor(account, r), account.UID == "" && (!isPinned || pinned == key):
+		return noHolder, nil
+	case key != "" && key == pinned:
+		return sameHolder, nil
+	}
+	switch membernamespace.ClusterStatus(&cluster.Status, nil).Agent {
+	case membernamespace.AgentLost, membernamespace.AgentLeft, membernamespace.AgentRevoked:
+		return holderLost, nil
+	}
+	return holderAlive, nil
+}

@@ -1,0 +1,236 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// createCluster makes the Cluster that the request asks for. The Cluster's events wake the request again.
+func (c *Controller) createCluster(ctx context.Context, r *fleet.ClusterRegistration, o observation, name string) error {
+	annotations, err := o.record().Store(map[string]string{fleet.AnnotationCreatedByToken: tokenOf(r).token})
+	if err != nil {
+		return err
+	}
+	if o.key != "" {
+		annotations[fleet.AnnotationAgentKey] = o.key
+	}
+	if used := useOf(r); used != "" {
+		annotations[fleet.AnnotationAgentKeyUsed] = used
+	}
+	cluster := &fleet.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace, Labels: o.grantedLabels(), Annotations: annotations, Finalizers: []string{fleet.FinalizerCluster}},
+		Spec:       fleet.ClusterSpec{ClientID: r.Spec.ClientID},
+	}
+	if err := c.Client.Create(ctx, cluster, kube.FieldOwner); apierrors.IsAlreadyExists(err) {
+		return nil // the cache will show it in a moment
+	} else if err != nil {
+		c.tracker.release(client.ObjectKeyFromObject(cluster))
+		return fmt.Errorf("creating Cluster %s/%s: %w", r.Namespace, name, err)
+	}
+	if len(o.dropped) > 0 {
+		c.Recorder.Eventf(cluster, r, corev1.EventTypeWarning, "LabelsDropped", "Register",
+			"the agent asked for labels that it may not set: %s", strings.Join(o.dropped, "; "))
+	}
+	return nil
+}
+
+// grant issues the credential and answers, and returns what to report. All writes can be repeated.
+func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o observation, d decision) (said decision, sealed []byte, err error) {
+	done, err := c.beginGrant(ctx, r, o)
+	if err != nil {
+		return d, nil, err
+	}
+	defer done()
+	if err := c.auditDisplacement(ctx, r, o); err != nil {
+		return d, nil, err
+	}
+	if err := c.remember(ctx, r, &o); err != nil {
+		return d, nil, err
+	}
+	if !o.returns() { // else the labels of the token before stay
+		if err := c.stamp(ctx, &o); err != nil {
+			return d, nil, err
+		}
+	}
+	identity := membernamespace.Identity{Member: membernamespace.OfCluster(o.match), Kind: membernamespace.Legacy, Registration: r.Name, RegistrationUID: r.UID}
+	if o.native {
+		identity.Kind, identity.RenewsItself = membernamespace.Native, o.key == ""
+	}
+	mayReplace := func(account *corev1.ServiceAccount) error { return c.mayReplace(ctx, r, account) }
+	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
+	if err != nil {
+		return d, nil, err
+	}
+	c.tracker.given(client.ObjectKeyFromObject(o.match), account.UID, c.lastSeen(o.match, identity.Kind))
+	var legacyToken string
+	if !o.native {
+		if kept, err := c.agentDeployment(ctx, identity.Namespace); err != nil || kept != "" {
+			return awaitRemoval(o.observed, kept), nil, err
+		}
+		var secret *corev1.Secret
+		if legacyToken, secret, err = identity.LastingToken(ctx, c.Lasting, account); err != nil {
+			return d, nil, err
+		}
+		if legacyToken == "" { // the Secret wakes the request
+			return awaitToken(o.observed, client.ObjectKeyFromObject(secret), secret.CreationTimestamp.Time, c.Clock.Now()), nil, nil
+		}
+	}
+	answer := credential.Answer{
+		Token:               legacyToken,
+		DeploymentNamespace: identity.Namespace,
+		ClusterNamespace:    r.Namespace,
+		ClusterName:         o.match.Name,
+		SystemNamespace:     c.SystemNamespace,
+	}
+	if o.native {
+		sealed, err = c.seal(ctx, r, account, answer)
+	} else {
+		err = kube.Ensure(ctx, c.Client, c.legacyAnswer(r, o.tokenAccount, answer)...)
+	}
+	if err == nil {
+		err = c.auditGrant(ctx, r, o)
+	}
+	return d, sealed, err
+}
+
+// beginGrant has one request at a time get the identity of a Cluster, until done is called. A request that was observed while the Cluster had no identity,
+// because the one before was just being replaced, gets nothing by that, and its key is not pinned.
+func (c *Controller) beginGrant(ctx context.Context, r *fleet.ClusterRegistration, o observation) (done func(), err error) {
+	key := client.ObjectKeyFromObject(o.match)
+	if _, busy := c.tracker.granting.LoadOrStore(key, true); busy {
+		return nil, fmt.Errorf("the identity of Cluster %s is being issued to another request", key)
+	}
+	done = func() { c.tracker.granting.Delete(key) }
+	if o.matches[0].holder != noHolder {
+		return done, nil
+	}
+	account, err := membernamespace.OfCluster(o.match).ReadAccount(ctx, c.Live)
+	if err == nil && account.UID != "" && !membernamespace.IssuedFor(account, r) {
+		err = fmt.Errorf("the identity of Cluster %s was issued to another request a moment ago", key)
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// mayReplace refuses to replace the identity of a newer request, of which the cache did not know when this one was observed.
+func (c *Controller) mayReplace(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount) error {
+	var holder fleet.ClusterRegistration
+	key := types.NamespacedName{Namespace: account.Annotations[fleet.AnnotationRegistrationNamespace], Name: account.Annotations[fleet.AnnotationRegistration]}
+	if err := c.Live.Get(ctx, key, &holder); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading ClusterRegistration %s, whose identity is there: %w", key, err)
+	}
+	if c.newer(&holder, r) {
+		return fmt.Errorf("ClusterRegistration %s of the same client ID is newer and has the identity", key)
+	}
+	return nil
+}
+
+// agentDeployment returns the name of the BundleDeployment of a Muster agent in a member namespace, or "". An agent of Rancher Fleet would deploy it, and
+// so replace itself by the other one.
+func (c *Controller) agentDeployment(ctx context.Context, namespace string) (string, error) {
+	var list fleet.BundleDeploymentList
+	if err := c.Live.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{fleet.LabelAgent}, client.Limit(1)); err != nil && !kube.NotServed(err) {
+		return "", fmt.Errorf("listing the BundleDeployments of %s: %w", namespace, err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	return list.Items[0].Name, nil
+}
+
+// seal issues a credential that expires and encrypts it to the agent's key.
+func (c *Controller) seal(ctx context.Context, r *fleet.ClusterRegistration, account *corev1.ServiceAccount, answer credential.Answer) ([]byte, error) {
+	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, c.Config.Current().AgentTokenLifetime)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := credential.ReadClaims(token)
+	if err != nil {
+		return nil, err
+	}
+	if claims.AccountUID != string(account.UID) {
+		return nil, fmt.Errorf("issuing the credential of %s/%s: the account was replaced meanwhile", account.Namespace, account.Name)
+	}
+	answer.Token, answer.Expires, answer.Reconnect = token, claims.Expires, c.Reconnect(ctx, r.Namespace)
+	return credential.Seal(r.Spec.AnswerKey, string(r.UID), answer)
+}
+
+// reconcileGranted keeps a granted request as long as it is the newest of its Cluster. The answer is withdrawn when a beat proves that the agent has it.
+func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegistration) (ctrl.Result, error) {
+	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Status.ClusterName}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, key, &cluster); apierrors.IsNotFound(err) {
+		return ctrl.Result{}, c.remove(ctx, r)
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	if membernamespace.Revoked(&cluster) {
+		return ctrl.Result{}, c.revokeGranted(ctx, r)
+	}
+	var list fleet.ClusterRegistrationList
+	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexCluster: r.Status.ClusterName}); err != nil {
+		return ctrl.Result{}, err
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if !other.Status.Granted || other.UID == r.UID {
+			continue
+		}
+		if c.newer(other, r) {
+			return ctrl.Result{}, c.remove(ctx, r)
+		}
+		if err := c.remove(ctx, other); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	left := answerLeft(r, c.Clock.Now())
+	// Without its answer the request is one of which a hub that was killed had not yet deleted the right to read it.
+	begun := len(r.Spec.AnswerKey) > 0 && len(r.Status.Answer) == 0
+	if !c.tracker.proved(key) && !begun && left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return ctrl.Result{}, c.withdrawAnswer(ctx, r)
+}
+
+// lastSeen is the newest heartbeat of a Cluster: what the hub has seen, or for agents that say so themselves, what they have written.
+func (c *Controller) lastSeen(cluster *fleet.Cluster, kind membernamespace.AgentKind) time.Time {
+	if kind == membernamespace.Legacy {
+		return cluster.Status.Agent.LastSeen.Time
+	}
+	return c.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace).LastBeat
+}
+
+// answerLeft is how long the answer to a granted request is still kept for an agent that does not beat. It counts from the grant, because a request may have
+// waited for days, and not from a time that is still to come, as a clock that was wrong has left it.
+func answerLeft(r *fleet.ClusterRegistration, now time.Time) time.Duration {
+	granted := ptr.Deref(r.Status.GrantedAt, r.CreationTimestamp)
+	return min(granted.Add(answerLife).Sub(now), answerLife)
+}
+
+// revokeGranted withdraws the answer to a granted request for a Cluster that was revoked, and denies the request.
+func (c *Controller) revokeGranted(ctx context.Context, r *fleet.ClusterRegistration) error {
+	if err := c.withdrawAnswer(ctx, r); err != nil {
+		return err
+	}
+	return c.report(ctx, r, observation{}, revoked(r.Namespace, r.Status.ClusterName), nil)
+}

@@ -1,0 +1,171 @@
+package registration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	// maxLabels bounds the labels that a request may bring, each of which is looked up.
+	maxLabels = 64
+	// maxDropped bounds how many dropped labels are listed, maxDroppedText the text of each.
+	maxDropped     = 16
+	maxDroppedText = 256
+)
+
+// labelRule says which labels a request may bring.
+type labelRule struct {
+	// ignored: this hub takes no labels from agents.
+	ignored bool
+	// token is the request's, as workspace/name, and allowed its spec.allowedLabelKeys.
+	token   string
+	allowed []string
+	// stamps are the labels that it stamps itself; stamped are the keys that tokens of the workspace stamp, each with the name of such a token.
+	stamps, stamped map[string]string
+	// exists: there is a Cluster already, which has these labels.
+	exists bool
+	labels map[string]string
+}
+
+// acceptLabels returns the labels that an agent may give its Cluster, and those that were dropped, each with the reason.
+func acceptLabels(asked map[string]string, rule labelRule) (accepted map[string]string, dropped []string) {
+	accepted = map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(asked)) {
+		if key == fleet.LabelCreatedByAgentPod { // names the Pod that asked; another one each time
+			if !rule.ignored {
+				accepted[key] = asked[key]
+			}
+			continue
+		}
+		why := rule.refuses(key, asked[key])
+		if why == "" {
+			accepted[key] = asked[key]
+			continue
+		}
+		dropped = append(dropped, kube.Clip(key+": "+why, maxDroppedText))
+	}
+	if more := len(dropped) - maxDropped; more > 0 {
+		dropped = append(dropped[:maxDropped], fmt.Sprintf("and %d more", more))
+	}
+	return accepted, dropped
+}
+
+// refuses says why an agent may not set a label, or "".
+func (l labelRule) refuses(key, value string) string {
+	switch {
+	case has(l.stamps, key, value), l.exists && has(l.labels, key, value):
+		return "" // the Cluster has the label anyway
+	case l.ignored:
+		return "this hub takes no labels from agents (ignoreClusterRegistrationLabels)"
+	case membernamespace.ReservedLabel(key) || strings.HasPrefix(key, fleet.LabelPrefixStamped):
+		return "has a reserved prefix, under which only admins set labels"
+	case l.stamped[key] != "":
+		return fmt.Sprintf("is stamped by ClusterRegistrationToken %s, so that no request may bring it", l.stamped[key])
+	case !allows(l.allowed, key):
+		return fmt.Sprintf("is not among spec.allowedLabelKeys of ClusterRegistrationToken %s", l.token)
+	case l.exists:
+		return "the Cluster was there before, and keeps its labels: an admin can label it"
+	}
+	return ""
+}
+
+func has(labels map[string]string, key, value string) bool {
+	is, set := labels[key]
+	return set && is == value
+}
+
+// allows says whether a list of keys has a key, or a prefix of it. An empty list allows all.
+func allows(keys []string, key string) bool {
+	return len(keys) == 0 || slices.ContainsFunc(keys, func(allowed string) bool {
+		prefix, all := strings.CutSuffix(allowed, "*")
+		return key == allowed || all && strings.HasSuffix(prefix, "/") && strings.HasPrefix(key, prefix)
+	})
+}
+
+// observeLabels finds which labels of the request the Cluster gets, and which its token stamps.
+func (c *Controller) observeLabels(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	rule := labelRule{ignored: c.Config.Current().IgnoreClusterRegistrationLabels, token: r.Namespace + "/" + o.tokenName, stamped: map[string]string{}}
+	if token := o.registrationToken; token != nil {
+		o.stamps = token.Spec.Labels
+		rule.allowed, rule.stamps = token.Spec.AllowedLabelKeys, o.stamps
+		if o.tokenProblem = cmp.Or(o.tokenProblem, membernamespace.StampProblem(token.Spec)); o.tokenProblem != "" {
+			return nil
+		}
+	}
+	if o.match != nil && o.match.Spec.KubeConfigSecret != "" {
+		return nil // the import has given the agent the labels of the Cluster
+	}
+	if o.match != nil {
+		rule.exists, rule.labels = true, o.match.Labels
+	}
+	if n := len(r.Spec.ClusterLabels); n > maxLabels {
+		o.labelProblem = fmt.Sprintf("the request has %d labels, at most %d are allowed", n, maxLabels)
+		return nil
+	}
+	for key := range r.Spec.ClusterLabels {
+		var tokens fleet.ClusterRegistrationTokenList
+		if err := c.Client.List(ctx, &tokens, client.InNamespace(r.Namespace), client.MatchingFields{indexStampedKey: key}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the tokens that stamp label %s: %w", key, err)
+		}
+		if len(tokens.Items) > 0 {
+			rule.stamped[key] = tokens.Items[0].Namespace + "/" + tokens.Items[0].Name
+		}
+	}
+	o.labels, o.dropped = acceptLabels(r.Spec.ClusterLabels, rule)
+	o.labelProblem = membernamespace.LabelProblem(o.labels)
+	return nil
+}
+
+// record is the annotation with which the hub remembers the labels.
+func (o observation) record() membernamespace.LabelRecord {
+	record := membernamespace.LabelRecord{Stamped: o.stamps, Dropped: o.dropped}
+	if len(o.stamps) > 0 {
+		record.Token = o.tokenName
+	}
+	return record
+}
+
+// stamp replaces the labels of the token before by those of the token of the request, and pins the key of its agent to the Cluster. The credential is issued after that, so that no agent acts as a
+// Cluster with the labels of a token that it does not have.
+func (c *Controller) stamp(ctx context.Context, o *observation) error {
+	before, after := o.match, o.match.DeepCopy()
+	recorded, wanted := membernamespace.ReadLabelRecord(before), o.record()
+	if !equality.Semantic.DeepEqual(recorded.Stamped, wanted.Stamped) || recorded.Token != wanted.Token {
+		after.Labels = recorded.Restamp(before.Labels, o.stamps)
+	}
+	if !equality.Semantic.DeepEqual(recorded, wanted) {
+		var err error
+		if after.Annotations, err = wanted.Store(after.Annotations); err != nil {
+			return err
+		}
+	}
+	// An empty annotation keeps the report of the agent before from pinning its key again.
+	if o.key != "" || before.Annotations[fleet.AnnotationAgentKey] != "" {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, fleet.AnnotationAgentKey, o.key)
+	}
+	if equality.Semantic.DeepEqual(before.ObjectMeta, after.ObjectMeta) {
+		return nil
+	}
+	if err := kube.Patch(ctx, c.Client, before, after); err != nil {
+		return fmt.Errorf("labelling Cluster %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	o.match = after
+	return nil
+}
+
+// stampedKeys indexes tokens by the keys of the labels that they stamp.
+func stampedKeys(o client.Object) []string {
+	return slices.Collect(maps.Keys(o.(*fleet.ClusterRegistrationToken).Spec.Labels))
+}

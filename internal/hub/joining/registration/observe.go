@@ -1,0 +1,238 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// observation is what was observed, and what actions need besides.
+type observation struct {
+	observed
+	// match is the one Cluster with the request's client ID, if there is exactly one.
+	match *fleet.Cluster
+	// tokenAccount is the ServiceAccount in the workspace that made the request; "" if unknown.
+	tokenAccount string
+	// registrationToken is the token behind it; nil if unknown.
+	registrationToken *fleet.ClusterRegistrationToken
+	// labels are those of the request that the Cluster gets, stamps those that the token puts on it, dropped those that it does not get, with the reason.
+	labels, stamps map[string]string
+	dropped        []string
+	// requester is the user that made the request; "" if that is not known for certain.
+	requester string
+	// key is the fingerprint of the agent's key; "" if it has none. Until the signature is verified
+	// the request only claims the key.
+	key string
+}
+
+// observe gathers what a decision depends on, except for what takes signatures: see verify.
+func (c *Controller) observe(ctx context.Context, r *fleet.ClusterRegistration) (observation, error) {
+	settings := c.Config.Current().Registration
+	o := observation{observed: observed{
+		displacement: settings.Displacement,
+		workspace:    r.Namespace,
+		name:         r.Name,
+		reason:       r.Status.Reason,
+		cluster:      r.Status.ClusterName,
+		message:      r.Status.Message,
+		approved:     r.Annotations[fleet.AnnotationApproved],
+		created:      r.CreationTimestamp.Time,
+		life:         settings.RequestLifetime,
+		clientID:     r.Spec.ClientID,
+		native:       len(r.Spec.AnswerKey) > 0,
+		newName:      naming.Cluster(r.Spec.ClientID),
+	}}
+	if o.native && !credential.ValidAnswerKey(r.Spec.AnswerKey) {
+		o.keyProblem = "spec.answerKey is not an X25519 public key of 32 bytes"
+	}
+	if r.Status.ApprovedGeneration == r.Generation {
+		o.approvedFor = r.Status.ApprovedReason // for the request as it was then
+	}
+	o.key = claimedKey(r)
+	if err := c.observeToken(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	if err := c.observeAttribution(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	if o.clientID == "" { // matches nothing
+		return o, nil
+	}
+	if err := c.observeClusters(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	o.hubCAProblem = c.hubCAProblem(r, o.match)
+	if err := c.observeLabels(ctx, r, &o); err != nil {
+		return observation{}, err
+	}
+	c.observeExpression(r, &o)
+	return o, nil
+}
+
+// observeToken finds the token by its name in the request, else by the account that the request names.
+func (c *Controller) observeToken(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	o.token = tokenUnnamed
+	var token fleet.ClusterRegistrationToken
+	if name := r.Labels[fleet.LabelRegistrationToken]; name != "" {
+		o.tokenName = name
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: name}, &token)
+		if apierrors.IsNotFound(err) {
+			o.token = tokenMissing
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if r.CreationTimestamp.Before(&token.CreationTimestamp) { // made with an earlier one of that name
+			o.token = tokenMissing
+			return nil
+		}
+	} else {
+		if o.reconnecting = rejoin.IsAccount(r.Annotations[fleet.AnnotationRequester], r.Namespace); o.reconnecting {
+			o.tokenAccount = accountOf(r)
+			return nil
+		}
+		var list fleet.ClusterRegistrationTokenList
+		if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexTokenOwner: accountOf(r)}); err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return c.observeUnnamed(ctx, r, o)
+		}
+		token = list.Items[0]
+		o.tokenName = token.Name
+	}
+	o.registrationToken = &token
+	o.token, o.tokenAccount = tokenValid, naming.TokenServiceAccount(token.Name, string(token.UID))
+	if o.limits = limitsOf(&token); o.limits.cluster != "" {
+		o.newName = o.limits.cluster
+	}
+	ttl := ptr.Deref(token.Spec.TTL, metav1.Duration{}).Duration
+	switch {
+	case ttl > 0 && !c.Clock.Now().Before(token.CreationTimestamp.Add(ttl)):
+		o.token = tokenExpired
+	case c.Config.Current().Unknown:
+		o.tokenProblem = settings.MissingProblem(c.SystemNamespace)
+	case ttl <= 0 && c.Config.Current().RegistrationTokenTTLRequired:
+		o.tokenProblem = "this hub does not accept tokens without an end: set spec.ttl, for example 240h"
+	}
+	return nil
+}
+
+// observeUnnamed looks what is known of a request whose token is unknown: the account that made it may be that of a token which was deleted.
+func (c *Controller) observeUnnamed(ctx context.Context, r *fleet.ClusterRegistration, o *observation) (err error) {
+	account := accountOf(r)
+	if requester := r.Annotations[fleet.AnnotationRequester]; requester != "" && account != requester {
+		have := kube.CoreMetadata("ServiceAccount")
+		err := client.IgnoreNotFound(c.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: account}, have))
+		if err != nil {
+			return fmt.Errorf("reading ServiceAccount %s/%s, which made the request: %w", r.Namespace, account, err)
+		}
+		if have.UID == "" || have.Labels[fleet.LabelManaged] == "true" {
+			o.token, o.tokenName = tokenMissing, account
+			return nil
+		}
+	}
+	o.limitedTokens, err = c.limitedTokens(ctx, r.Namespace)
+	return err
+}
+
+// newer compares requests of which the hub may have reported nothing yet, too.
+func (c *Controller) newer(a, b *fleet.ClusterRegistration) bool {
+	known := func(r fleet.ClusterRegistration) *fleet.ClusterRegistration {
+		r.Status.FirstSeenVersion = c.tracker.firstSeenAt(&r)
+		return &r
+	}
+	return newer(known(*a), known(*b))
+}
+
+// newer says whether a was created after b. Creation times have a resolution of a second, in which an agent can restart, so requests of one second are
+// compared by spec.requestedAt, which agents of Rancher Fleet do not write, and by the order in which the API server has made them known. Nothing that
+// changes may count, or each of two requests would supersede the other. An agent that lies about that time wins one second, in which any holder of its
+// token may send another request.
+func newer(a, b *fleet.ClusterRegistration) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return b.CreationTimestamp.Before(&a.CreationTimestamp)
+	}
+	if at, bt := a.Spec.RequestedAt, b.Spec.RequestedAt; at != nil && bt != nil && !at.Equal(bt) {
+		return bt.Before(at)
+	}
+	if order, err := resourceversion.CompareResourceVersion(a.Status.FirstSeenVersion, b.Status.FirstSeenVersion); err == nil && order != 0 {
+		return order > 0
+	}
+	return a.UID > b.UID // granted by a hub that did not record it
+}
+
+func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegistration, o *observation) error {
+	var list fleet.ClusterList
+	if err := c.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingFields{indexClientID: r.Spec.ClientID}); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		cluster := &list.Items[i]
+		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: membernamespace.Registrable(cluster),
+			revoked: membernamespace.Revoked(cluster)}
+		member := membernamespace.OfCluster(cluster)
+		state, namespace, err := member.ObserveNamespace(ctx, c.Client)
+		if err == nil && state == membernamespace.NamespaceAbsent { // or somebody else's, which the cache does not have
+			state, namespace, err = member.ObserveNamespace(ctx, c.Live)
+		}
+		if err != nil {
+			return err
+		}
+		if state == membernamespace.NamespaceTaken {
+			view.taken = member.Taken(namespace)
+		}
+		view.namespace, view.memberNamespace, view.reconnect = state, member.Namespace, ptr.Deref(cluster.Spec.Reconnect, true)
+		key := o.key
+		switch freshnessOf(r, cluster.Annotations[fleet.AnnotationAgentKeyUsed]) {
+		case untimed:
+			key = "" // a copy of a request of an older agent may be of any time, and proves nothing
+		case replay:
+			view.replayed = true
+		case fresh:
+		}
+		view.ownKey = key != "" && cluster.Annotations[fleet.AnnotationAgentKey] == key
+		if view.holder, err = c.observeHolder(ctx, r, cluster, key); err != nil {
+			return err
+		}
+		o.matches = append(o.matches, view)
+	}
+	if len(list.Items) == 1 {
+		o.match = &list.Items[0]
+	}
+	if len(list.Items) > 0 {
+		return nil
+	}
+	var other fleet.Cluster
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: o.newName}, &other)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Cluster %s/%s: %w", r.Namespace, o.newName, err)
+	}
+	o.newNameTaken = err == nil
+	return nil
+}
+
+// accountOf is the ServiceAccount of the workspace that a request names as its own.
+func accountOf(r *fleet.ClusterRegistration) string {
+	return strings.TrimPrefix(r.Annotations[fleet.AnnotationRequester], "system:serviceaccount:"+r.Namespace+":")
+}
+
+// tokenAccountOf indexes tokens by the ServiceAccount behind them.
+func tokenAccountOf(o client.Object) []string {
+	return []string{naming.TokenServiceAccount(o.GetName(), string(o.GetUID()))}
+}

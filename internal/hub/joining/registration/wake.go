@@ -1,0 +1,176 @@
+package registration
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// onRequest counts requests.
+func (c *Controller) onRequest(_ context.Context, before, after *fleet.ClusterRegistration, _ controller.Queue) {
+	if after == nil {
+		c.tracker.forgetRequest(client.ObjectKeyFromObject(before))
+		c.tracker.firstSeen.Delete(before.UID)
+		c.tracker.signatures.Delete(before.UID)
+		return
+	}
+	c.tracker.trackRequest(after)
+}
+
+// onCluster wakes the requests that wait for a Cluster, the granted one whose agent has just beaten, and those that wait for room for new Clusters.
+func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster, q controller.Queue) {
+	cluster, gone, beaten, revoked := after, after == nil, false, false
+	switch {
+	case gone:
+		cluster = before
+		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
+	case before != nil && before.UID != after.UID: // it was made anew while the hub could not watch
+		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
+	case before != nil:
+		revoked = membernamespace.Revoked(after) && !membernamespace.Revoked(before)
+		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
+	}
+	if beaten {
+		c.tracker.beaten(client.ObjectKeyFromObject(cluster), after.Status.Agent.LastSeen.Time)
+	}
+	if from, room := c.tracker.trackCluster(cluster, gone); room {
+		c.wakeQueued(from, q)
+	}
+	if all := beaten || gone || revoked; all || before == nil || awaitedOf(before).differs(awaitedOf(after)) {
+		c.wakeCluster(ctx, cluster, all, q)
+	}
+	if before != nil && membernamespace.ClientID(before) != membernamespace.ClientID(cluster) {
+		c.wakeCluster(ctx, before, false, q)
+	}
+}
+
+// awaited is what a request that is not granted depends on of a Cluster. What is delivered there
+// changes the status of a Cluster every second, and concerns no request.
+type awaited struct {
+	uid        types.UID
+	generation int64
+	deleting   bool
+	namespace  string
+	agent      membernamespace.AgentState
+	// labels and annotations: the expressions of tokens read the former, the latter have the key.
+	labels, annotations map[string]string
+}
+
+func awaitedOf(cluster *fleet.Cluster) awaited {
+	return awaited{
+		uid: cluster.UID, generation: cluster.Generation, deleting: cluster.DeletionTimestamp != nil, namespace: cluster.Status.Namespace,
+		agent: membernamespace.ClusterStatus(&cluster.Status, nil).Agent, labels: cluster.Labels, annotations: cluster.Annotations,
+	}
+}
+
+func (a awaited) differs(b awaited) bool {
+	return a.uid != b.uid || a.generation != b.generation || a.deleting != b.deleting || a.namespace != b.namespace || a.agent != b.agent ||
+		!maps.Equal(a.labels, b.labels) || !maps.Equal(a.annotations, b.annotations)
+}
+
+// onToken wakes the requests that were made with a token and are not granted, when the token is changed or gone.
+func (c *Controller) onToken(ctx context.Context, before, after *fleet.ClusterRegistrationToken, q controller.Queue) {
+	if before != nil && (after == nil || before.Generation != after.Generation) {
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexToken: before.Name})
+		c.wake(ctx, q, false, client.InNamespace(before.Namespace), client.MatchingFields{indexAccount: naming.TokenServiceAccount(before.Name, string(before.UID))})
+	}
+}
+
+// onDeployment wakes the requests that wait for the BundleDeployment of the agent before to be gone.
+func (c *Controller) onDeployment(ctx context.Context, deleted, _ *fleet.BundleDeployment, q controller.Queue) {
+	if deleted.Labels[fleet.LabelAgent] == "" {
+		return
+	}
+	namespace := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: deleted.Namespace}, namespace); err == nil { // else the member has left
+		c.wakeRecordOf(ctx, namespace, q)
+	}
+}
+
+// onMember wakes the requests that wait for the namespace of a member or the token of its account, and the request whose answer an object is.
+func (c *Controller) onMember(ctx context.Context, before, after client.Object, q controller.Queue) {
+	o := after
+	if after == nil {
+		o = before
+	}
+	if !wakeRequestOf(o, q) {
+		c.wakeRecordOf(ctx, o, q)
+	}
+}
+
+// onRight wakes the request whose answer a Role or RoleBinding lets an agent read. A hub that died before it
+// wrote the answer has left nothing else that leads to a request which is gone.
+func (c *Controller) onRight(_ context.Context, before, after client.Object, q controller.Queue) {
+	if before == nil {
+		wakeRequestOf(after, q)
+	}
+}
+
+// wakeRequestOf wakes the request that an object belongs to the answer of, and returns false if there is none.
+func wakeRequestOf(o client.Object, q controller.Queue) bool {
+	namespace, name, ok := strings.Cut(o.GetAnnotations()[annotationRequest], "/")
+	if ok {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return ok
+}
+
+// onSettings wakes queued requests for which other settings have room, and those that waited for the first settings.
+func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
+	if c.Config.Current().Unknown {
+		c.awaitsSettings.Store(true)
+	} else if c.awaitsSettings.Swap(false) {
+		c.wake(ctx, q, false)
+	}
+	for _, from := range c.tracker.queues() {
+		c.wakeQueued(from, q)
+	}
+}
+
+func (c *Controller) wakeQueued(from origin, q controller.Queue) {
+	for _, key := range c.tracker.next(from, c.Config.Current().Registration.MaxNewClustersPerToken) {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// wakeRecordOf wakes the requests for the Cluster that an object was made for, if that still exists.
+func (c *Controller) wakeRecordOf(ctx context.Context, o client.Object, q controller.Queue) {
+	key, ok := membernamespace.RecordOf(o)
+	if !ok {
+		return
+	}
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, key, &cluster); err == nil {
+		c.wakeCluster(ctx, &cluster, false, q)
+	}
+}
+
+func (c *Controller) wakeCluster(ctx context.Context, cluster *fleet.Cluster, granted bool, q controller.Queue) {
+	c.wake(ctx, q, granted, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membernamespace.ClientID(cluster)})
+}
+
+// wake enqueues the listed requests that are not granted, or all of them.
+func (c *Controller) wake(ctx context.Context, q controller.Queue, granted bool, options ...client.ListOption) {
+	var list fleet.ClusterRegistrationList
+	if err := c.Client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the requests that an event concerns")
+		return
+	}
+	for i := range list.Items {
+		if r := &list.Items[i]; granted || !r.Status.Granted {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Controller deletes entries that are too old or too many. A request is the name of a namespace.
+type Controller struct {
+	controller.Deps
+}
+
+// New returns a controller.
+func New(deps controller.Deps) *Controller { return &Controller{deps} }
+
+// Register adds the controller to the manager, whose API server has to serve the kind.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("audit").
+		Watches(&v1alpha1.AuditEntry{}, controller.On(onEntry)).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), controller.On(c.onSettings))).
+		Complete(c)
+}
+
+// gather is how long a namespace with a new entry waits for more, so that a crowd that joins costs one look a second at all entries.
+const gather = time.Second
+
+// onEntry wakes the namespace of an entry that is new. One that is gone only makes room.
+func onEntry(_ context.Context, before, after *v1alpha1.AuditEntry, q controller.Queue) {
+	if before == nil {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: after.Namespace}}, gather)
+	}
+}
+
+// onSettings wakes every namespace that has entries, because each of them has other limits now.
+func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
+	var list v1alpha1.AuditEntryList
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the AuditEntries, for which there are other settings")
+		return
+	}
+	for i := range list.Items {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Namespace}})
+	}
+}
+
+// Reconcile deletes what is too old or too many in one namespace.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if c.Config.Current().Unknown {
+		return ctrl.Result{}, nil // the settings wake it, which may keep more
+	}
+	var list v1alpha1.AuditEntryList
+	if err := c.Client.List(ctx, &list, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the AuditEntries of %s: %w", request.Name, err)
+	}
+	entries := make([]*v1alpha1.AuditEntry, len(list.Items))
+	for i := range list.Items {
+		entries[i] = &list.Items[i]
+	}
+	now := c.Clock.Now()
+	remove, next := expired(entries, c.Config.Current().Audit, now)
+	for _, entry := range remove {
+		// The cache may show for a moment what is deleted already.
+		if err := kube.DeleteByUID(ctx, c.Client, entry); err != nil && !kube.NotServed(err) {
+			return ctrl.Result{}, err
+		}
+	}
+	if next.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return kube.At(next, now), nil
+}
+
+// Slim drops from an entry what deleting it does not need, before the cache keeps it.
+func Slim(entry *v1alpha1.AuditEntry) {
+	entry.Labels, entry.Annotations = nil, nil
+	entry.Spec = v1alpha1.AuditEntrySpec{Time: entry.Spec.Time, Reason: entry.Spec.Reason, Token: entry.Spec.Token}
+}

@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// reconciliation is one reconcile of a Cluster. It implements record.Reconciliation.
+type reconciliation struct {
+	*Controller
+	cluster *fleet.Cluster
+	o       observed
+}
+
+// Observe lets the tracker know the member before it is asked about it.
+func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed) (err error) {
+	status := &r.cluster.Status
+	r.o = observed{
+		Observed: member, before: *status, managed: r.cluster.Spec.KubeConfigSecret != "", labels: membernamespace.ReadLabelRecord(r.cluster),
+		recorded: membernamespace.ClusterStatus(status, nil).Agent,
+	}
+	o := &r.o
+	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membernamespace.AgentLost, status.Agent.LastSeen.Time
+	r.KeepAddress(&o.Observed)
+	if err := r.rollUp(ctx, o); err != nil {
+		return err
+	}
+	if err := r.observeApproval(ctx); err != nil {
+		return err
+	}
+	if o.Foreign {
+		return nil
+	}
+	if o.account, err = r.readAccount(ctx, o.Member); err != nil {
+		return err
+	}
+	if o.agent = acting(o.account, status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
+		since, _ := r.missing.LoadOrStore(o.Namespace, r.Clock.Now())
+		if o.missing = since.(time.Time); o.Deleted.IsZero() {
+			o.Report = nil // else it may be the agent's answer, after which its access was ended
+		}
+		return nil
+	}
+	r.missing.Delete(o.Namespace)
+	period := r.Config.Current().AgentCheckinInterval
+	switch {
+	case o.Report == nil:
+	case o.agent == membernamespace.Legacy:
+		o.dropped, o.Report = o.Report, nil
+	default:
+		if period = o.Report.HeartbeatPeriod(); o.account.shared {
+			period = max(period, sharedPeriod)
+		}
+	}
+	if !o.RecordedBeat.IsZero() || o.agent == membernamespace.Native {
+		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
+	}
+	o.Liveness = r.Liveness.Observe(o.Namespace)
+	r.observeRival(o)
+	return r.observeCredential(ctx)
+}
+
+// Stay also deletes the Cluster if it has expired.
+func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
+	if r.o.Revoked {
+		r.Forget(r.o.Namespace)
+		return r.o.RevokedResult(), r.Report(ctx, lifecycle.Departure{})
+	}
+	if err := r.pinKey(ctx, r.cluster, &r.o); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.prepare(ctx, &r.o); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.inheritApproval(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if left := r.o.unsettled(r.Clock.Now()); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if err := r.Report(ctx, lifecycle.Departure{}); err != nil {
+		return ctrl.Result{}, err
+	}
+	expires, err := r.expire(ctx, r.cluster, r.o)
+	err = errors.Join(err, r.o.credential.Failure) // which is tried again, and which the record need not wait for
+	if wait := r.o.wait(r.Clock.Now()); err != nil || wait > 0 || expires.IsZero() {
+		return ctrl.Result{RequeueAfter: wait}, err
+	}
+	return kube.At(expires, r.Clock.Now()), nil
+}
+
+// prepare creates the member namespace or restores what is in it, and asks the agent for what the settings say.
+func (c *Controller) prepare(ctx context.Context, o *observed) error {
+	if o.NamespaceState != membernamespace.NamespaceOurs || o.agent == "" {
+		return c.PrepareNamespace(ctx, &o.Observed)
+	}
+	if err := c.handOver(ctx, o); err != nil {
+		return err
+	}
+	if err := c.restore(ctx, o, o.asks(c.Liveness.Period(0), o.Hub)); err != nil {
+		return err
+	}
+	if err := errors.Join(c.dropReport(ctx, o.dropped), c.endSelfRenewal(ctx, o)); err != nil || o.Report == nil {
+		return err
+	}
+	asked := o.asks(c.Liveness.Period(o.Report.HeartbeatPeriod()), c.AddressToAsk(&o.Observed))
+	asked.Credential = c.renewer.Issue(ctx, &o.credential)
+	return membernamespace.Ask(ctx, c.Client, o.Report, asked)
+}
+
+// restore creates again what was deleted of a member's rights, report or Lease, and sets back which rights somebody has edited.
+func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
+	objects := o.identity().Objects(asked)
+	if err := c.Restore(ctx, objects...); err != nil {
+		return err
+	}
+	if o.bundles.DesiredReady > 0 {
+		if err := c.GrantContents(ctx, o.Namespace, o.NamespaceUID); err != nil {
+			return err
+		}
+	}
+	return c.restoreEdited(ctx, o.Member, objects)
+}
+
+// asks is what the hub asks of the agent of a Cluster that stays in the fleet. The agent may leave by itself, to register elsewhere, and has to know
+// then whether to delete what was delivered.
+func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
+	asked := membernamespace.Join(period, hub)
+	asked.Warning = o.credential.Warning()
+	if o.LeavePolicy == clusterv1beta1.LeaveDelete {
+		asked.LeavePolicy = clusterv1beta1.LeaveDelete
+	}
+	return asked
+}
+
+func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departure) error {
+	after := r.cluster.DeepCopy()
+	after.Status = describe(r.o, departure, r.Clock.Now())
+	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
+		return err
+	}
+	r.announce(ctx, after, r.o.before.Conditions)
+	r.AnnounceVersion(after, "AgentVersionChanged", "the agent", r.o.before.Agent.Version, after.Status.Agent.Version)
+	r.AnnounceVersion(after, lifecycle.KubernetesVersionChanged, "Kubernetes", r.o.before.Agent.KubernetesVersion, after.Status.Agent.KubernetesVersion)
+	r.AnnounceMove(ctx, after, r.o.Observed, kube.ReasonOf(r.o.before.Conditions, fleet.ConditionHubConfigured))
+	return nil
+}
+
+// announce logs a new state and writes Events about it and about problems, after the status was written.
+func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before []fleet.Condition) {
+	for kind, action := range map[string]string{fleet.ConditionSupported: "Judge", fleet.ConditionCloned: "Judge", clusterv1beta1.ConditionPruned: "Prune"} {
+		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
+			c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, problem.Reason, action, "%s", problem.Message)
+		}
+	}
+	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
+	if membernamespace.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before, fleet.ConditionDeliveryApproved) {
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, approved.Reason, "Approve", "%s", approved.Message)
+	}
+	from, ready := kube.ReasonOf(before, fleet.ConditionReady), kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
+	to := ready.Reason
+	if from == to {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
+	switch {
+	case to == membernamespace.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
+	case to == membernamespace.ReasonAgentLost || to == membernamespace.ReasonIdentityMissing || to == membernamespace.ReasonNamespaceTaken ||
+		to == membernamespace.ReasonRevoked || to == membernamespace.ReasonRevoking || to == membernamespace.ReasonAgentTooOld:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
+	case to == membernamespace.ReasonAgentLeft:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)
+	case to == reasonLeaving:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
+	case from == membernamespace.ReasonAgentLost:
+		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
+	}
+}

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// approval says whether something may be delivered to a Cluster.
+type approval string
+
+const (
+	// approvalUnneeded: the workspace does not ask for it.
+	approvalUnneeded approval = ""
+	// approvalGiven: somebody has approved the Cluster.
+	approvalGiven approval = "Approved"
+	// approvalInherited: something was delivered before the workspace asked, and goes on; the hub records that as an approval.
+	approvalInherited approval = "Inherited"
+	approvalAwaited   approval = membernamespace.ReasonApprovalRequired
+)
+
+// decideApproval decides by what was delivered, and not by any time, whether a Cluster was there before its workspace asked for approval.
+func decideApproval(required bool, annotation string, delivered bool) approval {
+	switch {
+	case !required:
+		return approvalUnneeded
+	case annotation == "true":
+		return approvalGiven
+	case annotation == "" && delivered:
+		return approvalInherited
+	}
+	return approvalAwaited
+}
+
+// newWorkspaceCache returns a cache of the metadata of the workspaces that approve their members.
+func newWorkspaceCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	return controller.NewCache(ctx, mgr, "the workspaces that approve their members", map[client.Object]cache.ByObject{
+		kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelApproveMembers: "true"})},
+	})
+}
+
+// onWorkspace reconciles the Clusters of a workspace that begins or ceases to approve its members.
+func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
+	if before != nil && after != nil {
+		return
+	}
+	workspace := after
+	if workspace == nil {
+		workspace = before
+	}
+	for _, request := range controller.All(c.Client, &fleet.ClusterList{}, client.InNamespace(workspace.Name))(ctx, workspace) {
+		q.Add(request)
+	}
+}
+
+// observeApproval finds out whether something may be delivered to the Cluster.
+func (r *reconciliation) observeApproval(ctx context.Context) error {
+	err := r.workspaces.Get(ctx, types.NamespacedName{Name: r.o.Workspace}, kube.CoreMetadata("Namespace"))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading workspace %s: %w", r.o.Workspace, err)
+	}
+	annotation, delivered := r.cluster.Annotations[fleet.AnnotationApproved], r.o.delivered
+	if err == nil && annotation == "" && !delivered {
+		var works placement.WorkList
+		if err := r.Client.List(ctx, &works, client.InNamespace(r.o.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the Works of %s: %w", r.o.Namespace, err)
+		}
+		delivered = len(works.Items) > 0
+	}
+	r.o.approval = decideApproval(!apierrors.IsNotFound(err), annotation, delivered)
+	return nil
+}
+
+// inheritApproval records that a Cluster to which something is delivered goes on getting more.
+func (r *reconciliation) inheritApproval(ctx context.Context) error {
+	if r.o.approval != approvalInherited {
+		return nil
+	}
+	before := r.cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&r.cluster.ObjectMeta, fleet.AnnotationApproved, "true")
+	if err := kube.Patch(ctx, r.Client, before, r.cluster); err != nil {
+		return fmt.Errorf("approving Cluster %s/%s, to which something is delivered: %w", r.cluster.Namespace, r.cluster.Name, err)
+	}
+	return nil
+}
+
+// awaitsApproval is what a Cluster that nobody has approved says.
+func (o observed) awaitsApproval() string {
+	return fmt.Sprintf("nothing is delivered before somebody approves this Cluster, as label %s of workspace %s asks: kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s %s=true",
+		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, fleet.AnnotationApproved)
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// observeCredential gathers what decides on the credential of the agent.
+func (r *reconciliation) observeCredential(ctx context.Context) error {
+	o, annotations := &r.o, r.cluster.Annotations
+	o.credential = renewal.State{
+		Member: o.Member, AccountUID: o.account.uid, Created: o.account.created, Kind: o.account.issuedTo,
+		Acting: o.takesCredentials(), Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential],
+		Report: o.Report, Before: (*clusterv1beta1.CredentialStatus)(o.before.Credential),
+	}
+	return r.renewer.Observe(ctx, &o.credential)
+}
+
+// takesCredentials says whether an agent of Muster's is alive, with an account that was issued to one.
+func (o observed) takesCredentials() bool {
+	return o.agent == membernamespace.Native && o.account.issuedTo == membernamespace.Native && o.Liveness.State == liveness.Online
+}
+
+// endSelfRenewal takes the right to request tokens from an agent whose credential the hub renews.
+func (c *Controller) endSelfRenewal(ctx context.Context, o *observed) error {
+	if o.credential.Key == "" {
+		return nil
+	}
+	binding := o.SelfRenewal()
+	have := kube.MetadataOf(c.Client.Scheme())(binding)
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(binding), have); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return kube.DeleteByUID(ctx, c.Client, have)
+}
+
+// describeCredential shows what is known of the credential, and whether two agents use credentials of one Cluster.
+func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
+	if o.account.uid == "" || !o.Seen() {
+		dropRival(after)
+		return
+	}
+	after.Credential = ptr.To(fleet.CredentialStatus(o.credential.Credential()))
+	if why := o.credential.Cloned(); why != "" {
+		after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, renewal.ReasonSuperseded, why))
+		return
+	}
+	describeRival(after, o, now)
+}

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// expiry is when a Cluster without heartbeats is deleted; zero unless the hub created it for a request and nobody uses it.
+func expiry(cluster *fleet.Cluster, o observed, life time.Duration) time.Time {
+	_, made := cluster.Annotations[fleet.AnnotationCreatedByToken]
+	if !made || life <= 0 || o.Seen() || o.managed || cluster.Generation > 1 {
+		return time.Time{}
+	}
+	return cluster.CreationTimestamp.Add(life)
+}
+
+// untouched returns whether only the hub has written to a Cluster, apart from agents that write its status.
+func untouched(cluster *fleet.Cluster) bool {
+	for _, entry := range cluster.ManagedFields {
+		if entry.Subresource == "" && entry.Manager != string(kube.FieldOwner) {
+			return false
+		}
+	}
+	return len(cluster.ManagedFields) > 0
+}
+
+// expire deletes a Cluster that the hub created for a request if no agent has sent a heartbeat in time. The result is when that time ends, or zero if
+// there is nothing to wait for.
+func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o observed) (time.Time, error) {
+	settings := c.Config.Current()
+	if settings.Unknown {
+		return time.Time{}, nil
+	}
+	life := settings.Registration.NewClusterLifetime
+	end := expiry(cluster, o, life)
+	if end.IsZero() || c.Clock.Now().Before(end) {
+		return end, nil
+	}
+	// The cache may be behind an admin or an agent.
+	var live fleet.Cluster
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live); err != nil {
+		return time.Time{}, client.IgnoreNotFound(err)
+	}
+	if live.UID != cluster.UID || live.DeletionTimestamp != nil || !live.Status.Agent.LastSeen.IsZero() || !untouched(&live) {
+		return time.Time{}, nil
+	}
+	if beaten, err := c.leaseRenewed(ctx, membernamespace.OfCluster(&live)); err != nil || beaten {
+		return time.Time{}, err
+	}
+	err := c.Client.Delete(ctx, &live, client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return time.Time{}, nil // somebody wrote, and that event reconciles this Cluster again
+	} else if err != nil {
+		return time.Time{}, fmt.Errorf("deleting Cluster %s/%s, which has never beaten: %w", live.Namespace, live.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Cluster deleted, because it was made for a registration request and no agent has ever sent a heartbeat", "created", live.CreationTimestamp.UTC(), "lifetime", life)
+	c.Recorder.Eventf(&live, nil, corev1.EventTypeNormal, "NeverJoined", "Delete",
+		"made for a registration request, and no agent has sent a heartbeat in %s (registration.newClusterLifetime)", life)
+	return time.Time{}, nil
+}
+
+// leaseRenewed returns whether an agent of Muster has ever renewed the Lease, also while the hub did not run.
+func (c *Controller) leaseRenewed(ctx context.Context, member membernamespace.Member) (bool, error) {
+	var lease coordinationv1.Lease
+	err := c.Live.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: naming.HeartbeatLease}, &lease)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Lease %s/%s: %w", member.Namespace, naming.HeartbeatLease, err)
+	}
+	return err == nil && lease.Spec.RenewTime != nil, nil
+}

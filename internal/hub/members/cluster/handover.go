@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// When an agent of Muster takes the place of a Rancher Fleet agent, or the other way round, the new agent may take over the credential, which proves
+// that the cluster is the same. Which of the two agents acts is decided by where heartbeats are seen:
+//
+//	          status.agent.account is the account's UID, or the Lease is renewed
+//	legacy ◄────────────────────────────────────────────────────────────────────► native
+//	          status.agent.lastSeen is written without an account
+
+// sharedPeriod is the shortest period of an agent in whose place one of Rancher Fleet may come, which waits for up to 30 s until it leads, and for
+// 15 s before its first heartbeat.
+const sharedPeriod = 30 * time.Second
+
+// account is what the ServiceAccount of a member says about who acts with it.
+type account struct {
+	uid     types.UID
+	created time.Time
+	// issuedTo is the kind of agent to which the account was issued, recorded the kind that the hub has recorded as acting.
+	issuedTo, recorded membernamespace.AgentKind
+	// shared: an agent of Muster has taken over the credential of a Rancher Fleet agent.
+	shared bool
+}
+
+// acting returns which kind of agent acts for a Cluster, by what it wrote and where it beats.
+func acting(a account, agent fleet.AgentStatus, beats liveness.Source) membernamespace.AgentKind {
+	switch {
+	case a.issuedTo != membernamespace.Legacy:
+		return a.issuedTo
+	case a.uid != "" && agent.Account == string(a.uid):
+		return membernamespace.Native
+	case !a.shared:
+		return membernamespace.Legacy
+	case beats == liveness.InLease:
+		return membernamespace.Native
+	case beats == "" && agent.LastSeen.IsZero():
+		return a.recorded
+	}
+	return membernamespace.Legacy
+}
+
+// readAccount reads the member's ServiceAccount; the result is zero if there is none.
+func (c *Controller) readAccount(ctx context.Context, member membernamespace.Member) (account, error) {
+	metadata, err := member.ReadAccount(ctx, c.Client)
+	if err != nil {
+		return account{}, err
+	}
+	return account{
+		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membernamespace.IssuedTo(metadata), recorded: membernamespace.KindOf(metadata), shared: membernamespace.Shared(metadata),
+	}, nil
+}
+
+// isLegacyBeat returns whether a Rancher Fleet agent wrote status.agent.
+func isLegacyBeat(a account, agent fleet.AgentStatus) bool {
+	return a.issuedTo == membernamespace.Legacy && agent.Account != string(a.uid) && !agent.LastSeen.IsZero()
+}
+
+// handOver gives another kind of agent its rights, and then records that this kind acts.
+func (c *Controller) handOver(ctx context.Context, o *observed) error {
+	if o.account.issuedTo != membernamespace.Legacy || o.account.recorded == o.agent {
+		return nil
+	}
+	o.account.shared = true
+	if err := c.restore(ctx, o, o.asks(c.Liveness.Period(0), o.Hub)); err != nil {
+		return err
+	}
+	account := o.Account()
+	account.UID = o.account.uid
+	err := membernamespace.HandOver(ctx, c.Client, account, o.agent)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the account was replaced, and that event reconciles this Cluster again
+	}
+	if err == nil {
+		ctrl.LoggerFrom(ctx).Info("Another agent acts with the credential of the member", "from", o.account.recorded, "to", o.agent)
+	}
+	return err
+}
+
+// identity is that of the member's agent.
+func (o observed) identity() membernamespace.Identity {
+	return membernamespace.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membernamespace.Native && o.credential.Key == ""}
+}
+
+// dropReport empties the report of an agent of Muster after a Rancher Fleet agent, which does not report, has taken its place.
+func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
+	if report == nil || equality.Semantic.DeepEqual(report.Status, clusterv1beta1.InternalMemberClusterStatus{}) {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":null}`, report.UID)
+	err := c.Client.Status().Patch(ctx, report.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("emptying the report of %s/%s: %w", report.Namespace, report.Name, err)
+	}
+	return nil
+}
+
+// pinKey makes the key that an agent reports the one that holds the Cluster, if the agent has registered without one: with an earlier version, or as an
+// agent of Rancher Fleet. An annotation that is there stays, also an empty one: somebody has approved an agent without a key then.
+func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o *observed) error {
+	_, pinned := cluster.Annotations[fleet.AnnotationAgentKey]
+	if pinned || o.agent != membernamespace.Native || o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
+		return nil
+	}
+	o.credential.Key = credential.Fingerprint(o.Report.Status.AgentKey)
+	before := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, fleet.AnnotationAgentKey, o.credential.Key)
+	if err := kube.Patch(ctx, c.Client, before, cluster); err != nil {
+		return fmt.Errorf("pinning the key of the agent to Cluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// The life of a Cluster, as its Ready condition tells it:
+//
+//	           agent joins        silence
+//	WaitCheckIn ─────────► Ready ◄───────► AgentLost
+//	    │ ▲                │   ▲
+//	    ▼ │                ▼   │
+//	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
+//
+// While an annotation revokes a Cluster that stays, it is Revoked, whatever else it may be.
+// An agent that has registered elsewhere says so last: AgentLeft stands in the place of AgentLost, until one registers again.
+// Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
+// While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
+const (
+	reasonReady   = "Ready"
+	reasonLeaving = clusterv1beta1.ReasonLeaving
+)
+
+// settle is how long the first heartbeat of a native agent waits for the first report, so that one write shows both.
+const settle = 2 * time.Second
+
+// replacing is how long an identity may be missing before the status says so: a registration deletes it before it creates another one.
+const replacing = time.Second
+
+// observed is what decides on the status and the next step of a Cluster.
+type observed struct {
+	lifecycle.Observed
+	// agent is the kind of agent that acts; "" if there is no account.
+	agent   membernamespace.AgentKind
+	account account
+	// missing is since when there is no account; zero if there is one.
+	missing time.Time
+	// dropped is the report of an agent of Muster in whose place one of Rancher Fleet acts.
+	dropped *clusterv1beta1.InternalMemberCluster
+	// elsewhere is the value of the label by which another manager has the Cluster; "" if none has.
+	elsewhere string
+	// managed: the hub itself installs the agent, and the condition Imported says how that goes.
+	managed bool
+	// labels are those that the agent asked for and those that its token stamped.
+	labels membernamespace.LabelRecord
+	// bundles is the summary of the Bundles on the Cluster, and resources counts what they deployed.
+	bundles   fleet.BundleSummary
+	resources fleet.ResourceCounts
+	// repositories are the GitRepos that Bundles on the Cluster say they come from, and whether all of these are ready.
+	repositories map[types.NamespacedName]bool
+	// delivered: there are BundleDeployments but for the agent's own.
+	delivered bool
+	// approval says whether something may be delivered.
+	approval approval
+	// credential is what decides on the credential of the agent.
+	credential renewal.State
+	// rival is an agent that waits for the one that beats.
+	rival  lifecycle.Rival
+	before fleet.ClusterStatus
+	// recorded is the agent's state by the status before.
+	recorded membernamespace.AgentState
+}
+
+// result is what the Ready condition says.
+type result struct {
+	ready           bool
+	reason, message string
+}
+
+// unsettled is how long the status may wait for the first report after a first heartbeat, or for the identity that replaces a missing one.
+func (o observed) unsettled(now time.Time) time.Duration {
+	if o.NamespaceState == membernamespace.NamespaceOurs && !o.missing.IsZero() && o.Seen() && o.recorded != membernamespace.AgentRevoked {
+		return max(0, o.missing.Add(replacing).Sub(now))
+	}
+	reported := o.Report != nil && o.Report.Status.AgentVersion != ""
+	if o.agent != membernamespace.Native || reported || !o.RecordedBeat.IsZero() || o.Liveness.OnlineSince.IsZero() {
+		return 0
+	}
+	return max(0, o.Liveness.OnlineSince.Add(settle).Sub(now))
+}
+
+// wait is after how long a Cluster is reconciled without an event; zero if only events can change anything.
+func (o observed) wait(now time.Time) time.Duration {
+	wait := o.credential.Wait(o.waitForMember(now), now)
+	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
+		wait = left
+	}
+	return wait
+}
+
+func (o observed) waitForMember(now time.Time) time.Duration {
+	switch {
+	case o.WaitToMove > 0:
+		return o.WaitToMove
+	case o.NamespaceState == membernamespace.NamespaceTaken:
+		return foreignNamespaceRetry
+	case o.agent == membernamespace.Native && o.Liveness.State == liveness.Online:
+		return o.RefreshIn(now)
+	}
+	return 0
+}
+
+// readiness is what the Ready condition says. Only what a person should look at has a message.
+func readiness(o observed) result {
+	reason, message := o.NamespaceProblem()
+	switch {
+	case o.Revoked && o.AccessLeft != "":
+		return result{reason: membernamespace.ReasonRevoking, message: membernamespace.Revoking(o.AccessLeft)}
+	case o.Revoked:
+		return result{reason: membernamespace.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
+			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
+			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
+	case o.elsewhere != "":
+		return managedElsewhere(o)
+	case reason != "":
+		return result{reason: reason, message: message}
+	case o.agent == "" && o.Seen() && o.managed:
+		return result{reason: membernamespace.ReasonIdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
+	case o.agent == "" && o.Seen():
+		return result{reason: membernamespace.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
+	case !o.Seen():
+		return awaited(o)
+	case o.left() != "":
+		return result{reason: membernamespace.ReasonAgentLeft, message: "the agent has left: " + o.left() +
+			"; delete this Cluster, or give the cluster a registration token of this workspace"}
+	case o.Lost():
+		return result{reason: membernamespace.ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
+	case o.agent == membernamespace.Native && o.Unnamed(o.Report):
+		return result{reason: membernamespace.ReasonAgentTooOld, message: o.tooOld()}
+	case o.bundles.Ready < o.bundles.DesiredReady:
+		return result{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
+	}
+	if problem := o.importProblem(); problem != "" {
+		return result{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: " + problem}
+	}
+	if _, left := lifecycle.NotPruned(o.Report); left != "" {
+		return result{ready: true, reason: reasonReady, message: "everything is deployed, but something that should be gone is not removed: " + left}
+	}
+	if o.approval == approvalAwaited {
+		return result{ready: true, reason: reasonReady, message: and("the agent is well, and "+o.awaitsApproval(), cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering()))}
+	}
+	return result{ready: true, reason: reasonReady, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}
+}
+
+// afterRevocation is what has to follow when a revocation is taken back.
+func (o observed) afterRevocation() string {
+	if o.elsewhere != "" {
+		return "(another manager then has it)"
+	}
+	if o.managed {
+		return "(the hub then installs the agent again)"
+	}
+	return "and give the cluster a new registration token"
+}
+
+// left is the message of an agent that has left without being asked to, or "".
+func (o observed) left() string {
+	joined := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionFalse || joined.Reason != clusterv1beta1.ReasonInternalMemberClusterLeft {
+		return ""
+	}
+	return kube.Clip(joined.Message, maxShown)
+}
+
+// tooOld is the message about an agent that does not know the name of its member namespace. It cannot be
+// updated by its Bundle either.
+func (o observed) tooOld() string {
+	return fmt.Sprintf("the agent, of version %s, does not know namespaces with a name like %s, and deploys nothing of what is delivered there: upgrade it with helm; "+
+		"or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows", kube.Clip(o.Report.Status.AgentVersion, maxShown), o.Namespace)
+}
+
+// registering is the message of an agent that is about to register elsewhere, or "".
+func (o observed) registering() string {
+	joined := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Reason != clusterv1beta1.ReasonRegistering {
+		return ""
+	}
+	return "the agent is well; " + kube.Clip(joined.Message, maxShown)
+}
+
+// maxShown bounds the messages of a member.
+const maxShown = 512
+
+func (o observed) lostSince() string {
+	return fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
+}
+
+// awaited is the readiness of a Cluster whose agent has never sent a heartbeat.
+func awaited(o observed) result {
+	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
+	switch {
+	case !o.managed:
+		return result{reason: membernamespace.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
+	case imported == nil:
+		return result{reason: membernamespace.ReasonWaitCheckIn, message: "the hub is installing the agent"}
+	case imported.Status != corev1.ConditionTrue:
+		return result{reason: imported.Reason, message: imported.Message}
+	}
+	return result{reason: membernamespace.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
+}
+
+// importProblem is why the hub cannot install the agent, or "".
+func (o observed) importProblem() string {
+	if imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported); o.managed && imported != nil && imported.Status != corev1.ConditionTrue {
+		return imported.Message
+	}
+	return ""
+}
+
+// and joins two sentences, of which the second may be missing.
+func and(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "; " + second
+}
+
+// lastSeen is the heartbeat to show: the recorded one, unless the hub knows a newer one that is worth a write.
+func lastSeen(o observed) time.Time {
+	newest := o.LastSeen()
+	switch {
+	case o.agent == membernamespace.Legacy:
+	case o.RecordedBeat.IsZero(), o.RecordedLost, o.Liveness.State == liveness.Lost, newest.Sub(o.RecordedBeat) >= o.Refresh:
+		return newest
+	}
+	return o.RecordedBeat
+}

@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// conditionProcessed says whether the member namespace exists.
+const conditionProcessed = "Processed"
+
+// maxLabelsText bounds the message about labels.
+const maxLabelsText = 2048
+
+// stateWaitCheckIn is what upstream tools look for in status.display.state.
+const stateWaitCheckIn = "WaitCheckIn"
+
+// describe computes the status. No other function sets the fields that this package owns.
+func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.ClusterStatus {
+	after := *o.before.DeepCopy()
+	switch { // what is delivered to a Cluster that was revoked waits for an agent to be registered again
+	case o.Revoked:
+		after.Namespace = ""
+	case o.NamespaceState == membernamespace.NamespaceOurs && (o.Epoch == 0 || o.agent != ""):
+		after.Namespace = o.Namespace
+	}
+	said := readiness(o)
+	processed := kube.Condition(conditionProcessed, o.NamespaceState == membernamespace.NamespaceOurs, "NamespaceReady", "")
+	if o.NamespaceState != membernamespace.NamespaceOurs {
+		processed.Reason, processed.Message = said.reason, said.message
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, processed)
+	if !o.Deleted.IsZero() {
+		shown := cmp.Or(kube.FindCondition(after.Conditions, fleet.ConditionReady), &fleet.Condition{})
+		said = result{reason: reasonLeaving, message: departure.MessageAfter(shown.Message)}
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionReady, said.ready, said.reason, said.message))
+	for _, condition := range o.Conditions() {
+		switch {
+		case condition.Type == fleet.ConditionHubConfigured && (o.agent == "" || !o.Seen()):
+		case condition.Reason == "":
+			after.Conditions = kube.RemoveCondition(after.Conditions, condition.Type)
+		default:
+			after.Conditions = kube.SetCondition(after.Conditions, now,
+				kube.Condition(condition.Type, condition.Status == metav1.ConditionTrue, condition.Reason, condition.Message))
+		}
+	}
+	describeLabels(&after, o.labels, now)
+	describeCredential(&after, o, now)
+	describeApproval(&after, o, now)
+	after.Summary, after.ResourceCounts = o.bundles, o.resources
+	after.Display.ReadyBundles = rollup.Ready(o.bundles)
+	after.ReadyGitRepos, after.DesiredReadyGitRepos = o.repositoriesReady(), len(o.repositories)
+	// The first heartbeat and the report are shown by one write.
+	if o.agent == membernamespace.Native && o.Seen() {
+		after.Agent = describeAgent(o)
+		if used := o.Address().InUse(); used != nil {
+			after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
+		}
+		if o.Report != nil && o.Report.Status.Nodes != nil {
+			after.Display.ReadyNodes = fmt.Sprintf("%d/%d", o.Report.Status.Nodes.Ready, o.Report.Status.Nodes.Total)
+			after.Display.SampleNode = o.Report.Status.Nodes.Sample
+		}
+	}
+	if o.agent == membernamespace.Legacy {
+		describeLegacyNodes(&after)
+	}
+	after.Display.State = string(rollup.Worst(o.bundles))
+	if after.Agent.LastSeen.IsZero() {
+		after.Display.State = stateWaitCheckIn
+	}
+	if o.Revoked {
+		after.Display.State = membernamespace.ReasonRevoked
+	}
+	if o.agent == membernamespace.Native {
+		written := !equality.Semantic.DeepEqual(after, o.before)
+		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.Liveness.ClockSkew, written)
+	}
+	return after
+}
+
+// describeLabels shows the labels that the agent asked for and did not get; if it got all, those that its token has stamped.
+func describeLabels(after *fleet.ClusterStatus, labels membernamespace.LabelRecord, now time.Time) {
+	var said fleet.Condition
+	switch {
+	case len(labels.Dropped) > 0:
+		said = kube.Condition(fleet.ConditionLabelsAccepted, false, "LabelsDropped",
+			kube.Clip("the agent asked for labels that the Cluster did not get: "+strings.Join(labels.Dropped, "; "), maxLabelsText))
+	case len(labels.Stamped) > 0:
+		said = kube.Condition(fleet.ConditionLabelsAccepted, true, "LabelsStamped",
+			kube.Clip(fmt.Sprintf("ClusterRegistrationToken %s has stamped %s", labels.Token, k8slabels.Set(labels.Stamped)), maxLabelsText))
+	default:
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionLabelsAccepted)
+		return
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, said)
+}
+
+// describeApproval shows whether something may be delivered, if the workspace asks for approval.
+func describeApproval(after *fleet.ClusterStatus, o observed, now time.Time) {
+	said := kube.Condition(fleet.ConditionDeliveryApproved, true, string(approvalGiven), "")
+	switch o.approval {
+	case approvalUnneeded:
+		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionDeliveryApproved)
+		return
+	case approvalAwaited:
+		said = kube.Condition(fleet.ConditionDeliveryApproved, false, membernamespace.ReasonApprovalRequired, o.awaitsApproval())
+	case approvalGiven, approvalInherited:
+	}
+	after.Conditions = kube.SetCondition(after.Conditions, now, said)
+}
+
+// describeAgent shows the report of a native agent; upstream agents write status.agent themselves.
+func describeAgent(o observed) fleet.AgentStatus {
+	agent := *o.before.Agent.DeepCopy()
+	if agent.Account = ""; o.account.shared {
+		agent.Account = string(o.account.uid)
+	}
+	if seen := lastSeen(o); !seen.IsZero() {
+		agent.LastSeen = metav1.NewTime(seen.Truncate(time.Second))
+	}
+	if o.Report != nil {
+		agent.Namespace = o.Report.Status.AgentNamespace
+		agent.Version = o.Report.Status.AgentVersion
+		agent.KubernetesVersion = o.Report.Status.KubernetesVersion
+	}
+	return agent
+}
+
+// describeLegacyNodes shows the nodes that upstream agents up to 0.9 report.
+func describeLegacyNodes(after *fleet.ClusterStatus) {
+	agent := after.Agent
+	after.Display.ReadyNodes, after.Display.SampleNode = "", "" // a native agent before may have reported more
+	if total := agent.ReadyNodes + agent.NonReadyNodes; total > 0 {
+		after.Display.ReadyNodes = fmt.Sprintf("%d/%d", agent.ReadyNodes, total)
+	}
+	for _, names := range [][]string{agent.ReadyNodeNames, agent.NonReadyNodeNames} {
+		if len(names) > 0 {
+			after.Display.SampleNode = names[0]
+			return
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// yield leaves a Cluster to another manager, whom a label names. The label keeps the hub from managing the Cluster, not
+// from ending the access that the hub has given: whoever may edit the Cluster may set it.
+func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
+	member := membernamespace.OfCluster(r.cluster)
+	r.Liveness.Forget(member.Namespace)
+	r.Forget(member.Namespace)
+	// The hub has not touched a Cluster that had the label from the beginning, and another manager writes its status. Somebody
+	// may have taken the finalizer off one that the hub has touched.
+	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) && !membernamespace.Revoked(r.cluster) {
+		return ctrl.Result{}, nil
+	}
+	left, err := r.Revoke(ctx, r.cluster, r)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.o = observed{
+		Observed: lifecycle.Observed{Member: membernamespace.OfCluster(r.cluster), Revoked: membernamespace.Revoked(r.cluster), AccessLeft: left},
+		before:   r.cluster.Status, elsewhere: r.cluster.Labels[fleet.LabelClusterManagement],
+	}
+	said := readiness(r.o)
+	after := r.cluster.DeepCopy()
+	if r.o.Revoked {
+		after.Status.Namespace, after.Status.Display.State = "", said.reason
+	}
+	after.Status.Conditions = kube.SetCondition(after.Status.Conditions, r.Clock.Now(), kube.Condition(fleet.ConditionReady, false, said.reason, said.message))
+	if err := r.WriteStatus(ctx, r.cluster, after); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.announce(ctx, after, r.o.before.Conditions)
+	return r.o.RevokedResult(), nil
+}
+
+// managedElsewhere is what the Ready condition says of a Cluster that another manager has.
+func managedElsewhere(o observed) result {
+	return result{reason: membernamespace.ReasonManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
+		"this hub delivers nothing to it and does not watch its agent, whose access to namespace %s stays; to end that: "+
+		"kubectl -n %s annotate cluster.fleet.cattle.io %s muster/revoked=true, or take the label off",
+		fleet.LabelClusterManagement, kube.Clip(o.elsewhere, maxShown), o.Namespace, o.Workspace, o.Name)}
+}

@@ -1,0 +1,189 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{key: key, namespace: c.Config.Current().InventoryNamespace}
+	read := c.observeCluster
+	if key.Namespace == "" {
+		read = c.observeMemberCluster
+	}
+	if err := read(ctx, &o); err != nil {
+		return observed{}, err
+	}
+	name := naming.ClusterProfile(key.Namespace, key.Name)
+	var profiles inventory.ClusterProfileList
+	if err := c.Client.List(ctx, &profiles, client.MatchingFields{byName: name}); err != nil {
+		return observed{}, fmt.Errorf("reading the ClusterProfiles %s: %w", name, err)
+	}
+	for i := range profiles.Items {
+		if profile := &profiles.Items[i]; profile.Namespace == o.namespace {
+			o.current = profile
+		} else if ours(profile) {
+			o.strays = append(o.strays, profile)
+		}
+	}
+	o.statusWritten = c.memory(key).statusWritten
+	return o, nil
+}
+
+func (c *Controller) observeCluster(ctx context.Context, o *observed) error {
+	var cluster fleet.Cluster
+	if err := c.Client.Get(ctx, o.key, &cluster); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading Cluster %s: %w", o.key, err)
+	}
+	if cluster.Labels[fleet.LabelClusterManagement] != "" {
+		return nil
+	}
+	report, err := c.reportOf(ctx, membernamespace.OfCluster(&cluster))
+	if err != nil {
+		return err
+	}
+	o.record, o.report = ofCluster(&cluster, report), report
+	return nil
+}
+
+func (c *Controller) observeMemberCluster(ctx context.Context, o *observed) error {
+	var mc clusterv1beta1.MemberCluster
+	if err := c.Client.Get(ctx, o.key, &mc); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading MemberCluster %s: %w", o.key.Name, err)
+	}
+	report, err := c.reportOf(ctx, membernamespace.OfMemberCluster(&mc))
+	if err != nil {
+		return err
+	}
+	o.record, o.report = ofMemberCluster(&mc), report
+	return nil
+}
+
+// reportOf reads the report of a member, if it stands in a namespace that the hub made for it.
+func (c *Controller) reportOf(ctx context.Context, member membernamespace.Member) (*clusterv1beta1.InternalMemberCluster, error) {
+	state, _, err := member.ObserveNamespace(ctx, c.Client)
+	if err != nil || state != membernamespace.NamespaceOurs {
+		return nil, err
+	}
+	return member.ReadReport(ctx, c.Client)
+}
+
+// act does what was decided, and returns after which time the record is reconciled again; zero if only an event can change anything.
+func (c *Controller) act(ctx context.Context, o observed, next decision) (time.Duration, error) {
+	if err := kube.Delete(ctx, c.Client, o.strays...); err != nil {
+		return 0, err
+	}
+	switch next.action {
+	case create:
+		return c.create(ctx, next.profile)
+	case update:
+		return 0, c.update(ctx, o.current, next.profile)
+	case updateStatus:
+		return next.wake, c.updateStatus(ctx, o, next.profile)
+	case remove:
+		return 0, kube.Delete(ctx, c.Client, o.current)
+	case idle, refuse:
+	}
+	return next.wake, nil
+}
+
+// create makes a profile, and its namespace if that is missing; an event of either wakes the record again.
+func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfile) (time.Duration, error) {
+	err := c.Client.Create(ctx, profile, kube.FieldOwner)
+	switch {
+	case apierrors.IsAlreadyExists(err): // the cache will show it in a moment
+		return 0, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return unwatchedRetry, nil
+	case apierrors.IsNotFound(err) && !kube.NotServed(err):
+		return 0, c.namespaces.ensure(ctx)
+	case err != nil:
+		return 0, fmt.Errorf("creating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
+	return 0, nil
+}
+
+func (c *Controller) updateStatus(ctx context.Context, o observed, profile *inventory.ClusterProfile) error {
+	if err := kube.PatchStatus(ctx, c.Client, o.current, profile); err != nil {
+		return client.IgnoreNotFound(err) // deleted, which wakes the record
+	}
+	if profile.ResourceVersion != o.current.ResourceVersion {
+		c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
+	}
+	c.memory(o.key).statusWritten = c.Clock.Now()
+	return nil
+}
+
+// update writes the metadata and the spec of a profile, as far as they are the hub's.
+func (c *Controller) update(ctx context.Context, current, profile *inventory.ClusterProfile) error {
+	profile.Status = current.Status
+	if err := kube.Patch(ctx, c.Client, current, profile); apierrors.IsNotFound(err) {
+		return nil // deleted, which wakes the record
+	} else if err != nil {
+		return fmt.Errorf("updating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
+	}
+	c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
+	return nil
+}
+
+// Reasons of events on a record.
+const (
+	reasonTaken   = "ClusterProfileTaken"
+	reasonSkipped = "PropertiesSkipped"
+)
+
+// memory is what the hub remembers of a record while it runs. Only the record's reconcile uses it.
+type memory struct {
+	// statusWritten is when the status of the profile was last written.
+	statusWritten time.Time
+	// warnings has the last event on the record of each reason.
+	warnings map[string]string
+}
+
+func (c *Controller) memory(key types.NamespacedName) *memory {
+	m, _ := c.memories.LoadOrStore(key, &memory{warnings: map[string]string{}})
+	return m.(*memory)
+}
+
+// warn records an event on the record about what its profile cannot show, once.
+func (c *Controller) warn(o observed, next decision) {
+	if o.record == nil {
+		c.memories.Delete(o.key)
+		return
+	}
+	problems := map[string]string{reasonTaken: "", reasonSkipped: ""}
+	if next.action == refuse {
+		problems[reasonTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or set inventory.namespace of the hub to a namespace without it",
+			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name)
+	}
+	if len(next.skipped) > 0 {
+		problems[reasonSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
+			inventory.MaxPropertyName, inventory.MaxPropertyValue, strings.Join(next.skipped, ", "))
+	}
+	m := c.memory(o.key)
+	for reason, problem := range problems {
+		if problem != "" && problem != m.warnings[reason] {
+			c.Recorder.Eventf(o.record.object, nil, corev1.EventTypeWarning, reason, "ShowInInventory", "%s", problem)
+		}
+		m.warnings[reason] = problem
+	}
+}

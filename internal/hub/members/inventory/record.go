@@ -1,0 +1,32 @@
+package inventory
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+)
+
+// record is what a profile needs of a Cluster or a MemberCluster.
+type record struct {
+	object client.Object
+	// reconciled: the controller of the record has observed the member.
+	reconciled      bool
+	joined, healthy metav1.Condition
+	// version of Kubernetes that the record shows.
+	version string
+}
+
+func ofMemberCluster(mc *clusterv1beta1.MemberCluster) *record {
+	return newRecord(mc, membernamespace.MemberClusterStatus(&mc.Status), "")
+}
+
+func ofCluster(cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster) *record {
+	return newRecord(cluster, membernamespace.ClusterStatus(&cluster.Status, report), cluster.Status.Agent.KubernetesVersion)
+}
+
+func newRecord(object client.Object, status membernamespace.Status, version string) *record {
+	return &record{object: object, reconciled: status.Agent != membernamespace.AgentUnknown, joined: status.Joined, healthy: status.Healthy, version: version}
+}

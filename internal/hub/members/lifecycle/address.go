@@ -1,0 +1,146 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
+)
+
+// Reasons of the condition HubConfigured.
+const (
+	// reasonInUse: the agent reaches the hub as the settings say.
+	reasonInUse = "InUse"
+	// reasonMoving: the agent has not moved yet.
+	reasonMoving = "Moving"
+	// reasonAddressUnreachable: the agent tried to move and stays where it is.
+	reasonAddressUnreachable = "AddressUnreachable"
+	// reasonNotVerified: the agent's own settings say that it does not verify the hub.
+	reasonNotVerified = "NotVerified"
+	// reasonAgentTooOld: the agent does not say how it reaches the hub.
+	reasonAgentTooOld = "AgentTooOld"
+)
+
+// tlsStrict satisfies every mode, tlsInsecure none.
+const (
+	tlsStrict   = "strict"
+	tlsInsecure = "insecure"
+)
+
+// Address is what the condition HubConfigured depends on.
+type Address struct {
+	// Desired is how the settings say that the agent should reach the hub; nil if they do not.
+	Desired *clusterv1beta1.HubAddress
+	// Report of the member; nil if there is none.
+	Report *clusterv1beta1.InternalMemberCluster
+}
+
+// Asked says whether the report asks for what is desired.
+func (a Address) Asked() bool {
+	return a.Report != nil && equality.Semantic.DeepEqual(a.Report.Spec.Hub, a.Desired)
+}
+
+// InUse is how the agent reaches the hub, nil if it does not say.
+func (a Address) InUse() *clusterv1beta1.HubInUse {
+	if a.Report == nil {
+		return nil
+	}
+	return a.Report.Status.Hub
+}
+
+// Condition is HubConfigured: whether the agent reaches the hub as desired. The condition has no reason if the settings name no address, or if the
+// agent is a legacy one or has not reported yet.
+func (a Address) Condition() metav1.Condition {
+	no := func(reason, message string) metav1.Condition {
+		return metav1.Condition{Type: clusterv1beta1.ConditionHubConfigured, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	if a.Desired == nil || a.Report == nil || a.Report.Status.AgentVersion == "" {
+		return no("", "")
+	}
+	used := a.InUse()
+	if used == nil {
+		return no(reasonAgentTooOld, fmt.Sprintf(
+			"the agent, version %s, does not say how it reaches the hub and cannot be moved: upgrade it", a.Report.Status.AgentVersion))
+	}
+	url, ca := cmp.Or(a.Desired.APIServerURL, used.APIServerURL), used.APIServerCAHash
+	if a.Desired.APIServerCA != "" {
+		ca = credential.CAHash([]byte(a.Desired.APIServerCA))
+	}
+	current, wanted := describeAddress(used.APIServerURL, used.APIServerCAHash), describeAddress(url, ca)
+	switch arrived := url == used.APIServerURL && ca == used.APIServerCAHash; {
+	case arrived && used.AgentTLSMode == tlsInsecure:
+		return no(reasonNotVerified, fmt.Sprintf(
+			"the agent uses %s and does not verify who answers there: set tlsClientInsecure=false in the values of its chart", current))
+	case arrived && a.modeSatisfied(used.AgentTLSMode):
+		used := no(reasonInUse, "the agent uses "+current)
+		used.Status = metav1.ConditionTrue
+		return used
+	case used.Failure != "" && used.ObservedGeneration == a.Report.Generation && a.Asked():
+		return no(reasonAddressUnreachable, used.Failure)
+	case !a.Asked():
+		return no(reasonMoving, fmt.Sprintf("the agent uses %s; its turn to move to %s is to come", current, wanted))
+	}
+	return no(reasonMoving, fmt.Sprintf("the agent uses %s and was asked to move to %s, agentTLSMode %s",
+		current, wanted, a.Desired.AgentTLSMode))
+}
+
+func (a Address) modeSatisfied(used string) bool {
+	return a.Desired.AgentTLSMode == "" || used == a.Desired.AgentTLSMode || used == tlsStrict
+}
+
+// eventOfMove is the type of the Event about a new reason of the condition, or "": the steps of a move have none.
+func eventOfMove(reason string) string {
+	switch reason {
+	case reasonInUse:
+		return corev1.EventTypeNormal
+	case reasonAddressUnreachable, reasonAgentTooOld, reasonNotVerified:
+		return corev1.EventTypeWarning
+	}
+	return ""
+}
+
+// describeAddress names an address so that a person can tell two apart.
+func describeAddress(url, caHash string) string {
+	return fmt.Sprintf("%s (apiServerCAHash %.12s)", url, caHash)
+}
+
+// KeepAddress keeps the address of the hub that the report names while the hub has not read its settings.
+func (c *Controller) KeepAddress(o *Observed) {
+	if o.Report != nil && c.Config.Current().Unknown {
+		o.Hub = o.Report.Spec.Hub
+	}
+}
+
+// AddressToAsk is where the report should ask the agent to reach the hub: the address that the report names already while the member waits until it
+// may move.
+func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {
+	if o.Report == nil || o.Address().Asked() {
+		c.moves.Forget(o.key())
+		return o.Hub
+	}
+	if o.WaitToMove = c.moves.Wait(o.key(), c.Clock.Now()); o.WaitToMove > 0 {
+		return o.Report.Spec.Hub
+	}
+	return o.Hub
+}
+
+// AnnounceMove logs a new reason of the condition HubConfigured and writes an Event about it.
+func (c *Controller) AnnounceMove(ctx context.Context, record client.Object, o Observed, from string) {
+	to := o.Address().Condition()
+	if from == "" || to.Reason == "" || from == to.Reason {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("Member moves to another address of the hub", "from", from, "to", to.Reason, "message", to.Message)
+	if kind := eventOfMove(to.Reason); kind != "" {
+		c.Recorder.Eventf(record, nil, kind, to.Reason, "Move", "%s", to.Message)
+	}
+}

@@ -1,0 +1,121 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// leave does the next step for a deleted record: ask the agent, then end its access and delete the member namespace, then remove the finalizer.
+// Kubernetes removes the namespace in its own time.
+func (c *Controller) leave(ctx context.Context, record client.Object, leaving Reconciliation) (ctrl.Result, error) {
+	l := leaving.Leaver(c.Config.Current().ForceDeleteWaitTime)
+	leaving.Forget(l.Namespace)
+	kinds := []client.Object{record}
+	if l.Report == nil && l.LeavePolicy == clusterv1beta1.LeaveDelete {
+		kinds = append(kinds, &clusterv1beta1.InternalMemberCluster{}) // the report may have gone with its whole kind
+	}
+	definition, err := c.Kinds.Deleted(ctx, kinds...)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if definition = cmp.Or(definition, l.Definition); definition != "" {
+		return ctrl.Result{}, c.keep(ctx, record, leaving.Kept(servedkinds.ReasonDefinitionDeleted, servedkinds.Kept(definition)), servedkinds.Kept(definition))
+	}
+	now := c.Clock.Now()
+	departure := l.Depart(now)
+	if departure.Step == WaitForAgent {
+		if err := leaving.AskToLeave(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		if err := leaving.Report(ctx, departure); err != nil {
+			return ctrl.Result{}, err
+		}
+		return kube.At(departure.Deadline, now), nil
+	}
+	if departure.Step == RemoveNamespace {
+		if err := c.removeNamespace(ctx, record, departure, leaving.Access()); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if l.NamespaceState == membernamespace.NamespaceOurs || l.NamespaceState == membernamespace.NamespaceTerminating {
+		if err := l.Release(ctx, c.Client, c.Live); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if l.Leftovers != "" { // without a finalizer of its own the hub could not say so any more
+		c.Liveness.Forget(l.Namespace)
+		return ctrl.Result{}, leaving.Report(ctx, Departure{Message: "it has left; " + l.Leftovers})
+	}
+	return ctrl.Result{}, c.removeFinalizer(ctx, record)
+}
+
+// keep writes why a record stays while somebody deletes its whole kind.
+func (c *Controller) keep(ctx context.Context, record, after client.Object, message string) error {
+	if err := c.WriteStatus(ctx, record, after); err != nil || after.GetResourceVersion() == record.GetResourceVersion() {
+		return err
+	}
+	c.Recorder.Eventf(after, nil, corev1.EventTypeWarning, servedkinds.ReasonDefinitionDeleted, "Leave", "%s", message)
+	return nil
+}
+
+// removeNamespace ends the access of the agent at once and deletes the member namespace.
+func (c *Controller) removeNamespace(ctx context.Context, record client.Object, departure Departure, access client.Object) error {
+	member := membernamespace.Of(record)
+	if departure.Unanswered != "" {
+		message, err := c.writeLeftovers(ctx, member, departure.Unanswered)
+		if err != nil {
+			return err
+		}
+		c.Recorder.Eventf(record, nil, corev1.EventTypeWarning, "ForcedLeave", "Leave", "%s", message)
+	}
+	if err := kube.Delete(ctx, c.Client, access); err != nil {
+		return err
+	}
+	return member.DeleteNamespace(ctx, c.Client, c.Live)
+}
+
+// writeLeftovers keeps, after the record is gone, that a member was removed without its agent's answer, and returns the message.
+func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.Member, unanswered string) (string, error) {
+	placed, err := member.Placed(ctx, c.Live)
+	if err != nil {
+		return "", err
+	}
+	record, name := "MemberCluster "+member.Name, "left-"+member.Name
+	if member.Workspace != "" {
+		// Clusters of several workspaces may have one name.
+		record, name = "Cluster "+member.Workspace+"/"+member.Name, "left-"+member.Namespace
+	}
+	message := fmt.Sprintf("The agent of %s %s; its access was revoked. Whatever runs on the cluster goes on running there.", record, unanswered)
+	leftovers := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.SystemNamespace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}},
+		Data:       map[string]string{"uid": string(member.UID), "message": message, "placed": strings.Join(placed, "\n")},
+	}
+	return message, kube.Ensure(ctx, c.Client, leftovers)
+}
+
+func (c *Controller) removeFinalizer(ctx context.Context, record client.Object) error {
+	c.Liveness.Forget(membernamespace.Of(record).Namespace)
+	c.moves.Forget(client.ObjectKeyFromObject(record).String())
+	before := kube.Whole(record)
+	controllerutil.RemoveFinalizer(record, c.finalizer)
+	err := kube.Patch(ctx, c.Client, before, record)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of %s: %w", kube.Describe(c.Client.Scheme(), record), err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Member left")
+	return nil
+}

@@ -1,0 +1,165 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// revocationRetry is after how long a revocation that something is left of is tried again.
+const revocationRetry = 30 * time.Second
+
+// Revoke begins another epoch of a revoked record, and then ends what the member had in the one before. That goes on until the old namespace is gone,
+// also if the revocation is taken back meanwhile. Revoke returns what is left of the access of a revoked member as the API server has it, or "".
+func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconciliation) (left string, err error) {
+	var reader client.Reader = c.Client
+	revoked := membernamespace.Revoked(record)
+	if revoked || !membernamespace.Countable(record) {
+		begun, err := c.beginEpoch(ctx, record, r)
+		if err != nil {
+			return "", err
+		}
+		if begun {
+			reader = c.Live // the cache may not have the namespace yet
+		}
+	}
+	disused := membernamespace.Disused(record)
+	for _, former := range disused {
+		state, _, err := former.ObserveNamespace(ctx, reader)
+		if err != nil {
+			return "", err
+		}
+		if state != membernamespace.NamespaceAbsent && state != membernamespace.NamespaceTaken {
+			if err := c.end(ctx, former, r); err != nil {
+				return "", err
+			}
+		}
+	}
+	if !revoked || len(disused) == 0 {
+		return "", nil
+	}
+	left, err = c.left(ctx, append(disused, membernamespace.Of(record))...)
+	if err == nil && left == "" && !membernamespace.Countable(record) {
+		left = "Namespace " + membernamespace.Of(record).Namespace // until it is gone, the next agent would have the same one
+	}
+	return left, err
+}
+
+// end takes all access from a member, and deletes its namespace.
+func (c *Controller) end(ctx context.Context, member membernamespace.Member, r Reconciliation) error {
+	c.Liveness.Forget(member.Namespace)
+	r.Forget(member.Namespace)
+	if err := member.EndAccess(ctx, c.Client, c.Live); err != nil {
+		return err
+	}
+	if err := member.DeleteNamespace(ctx, c.Client, c.Live); err != nil {
+		return err
+	}
+	return member.Release(ctx, c.Client, c.Live)
+}
+
+// left names what gives access to a revoked member, in the epoch before and in this one. What is left beside a namespace
+// that is gone is deleted first.
+func (c *Controller) left(ctx context.Context, members ...membernamespace.Member) (string, error) {
+	var all []string
+	for _, member := range members {
+		left, err := member.Access(ctx, c.Client, c.Live)
+		if err == nil && len(left) > 0 {
+			if err = member.EndAccess(ctx, c.Client, c.Live); err == nil {
+				left, err = member.Access(ctx, c.Client, c.Live)
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		all = append(all, left...)
+	}
+	return kube.Clip(strings.Join(all, ", "), maxLeft), nil
+}
+
+// maxLeft bounds what a message names.
+const maxLeft = 512
+
+// policyRevoker is the admission policy of the chart without which nobody knows who annotated a record.
+const policyRevoker = "muster-revocation-author"
+
+// revoked is what the audit says of a revocation.
+func (c *Controller) revoked(ctx context.Context, record client.Object, member membernamespace.Member) audit.Fact {
+	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membernamespace.Epoch(record))}, Spec: muster.AuditEntrySpec{
+		Reason:  muster.AuditRevoked,
+		Object:  muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
+		Key:     record.GetAnnotations()[fleet.AnnotationAgentKey],
+		Message: fmt.Sprintf("%s was revoked: all access to namespace %s ends", kube.Describe(c.Client.Scheme(), record), member.Namespace),
+	}}
+	if fact.Namespace == "" {
+		fact.Namespace, fact.Spec.Object.Kind = c.SystemNamespace, "MemberCluster"
+	}
+	c.Audit.Attribute(ctx, &fact, policyRevoker, record.GetAnnotations()[clusterv1beta1.AnnotationRevokedBy], "decided")
+	return fact
+}
+
+// beginEpoch has the member of a revoked record use another namespace from now on, if it may have used the present one, and says whether. The epoch is
+// written before anything is deleted, so that a hub that is killed in between goes on with the same namespace.
+func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Reconciliation) (bool, error) {
+	member := membernamespace.Of(record)
+	state, _, err := member.ObserveNamespace(ctx, c.Live)
+	if err != nil {
+		return false, err
+	}
+	if !membernamespace.Countable(record) {
+		return false, c.restart(ctx, record, member, state, r)
+	}
+	cluster, _ := record.(*fleet.Cluster)
+	shown := cluster != nil && cluster.Status.Namespace == member.Namespace // the namespace may have been deleted by somebody else
+	if state == membernamespace.NamespaceTaken || state == membernamespace.NamespaceAbsent && !shown {
+		return false, nil
+	}
+	report, err := member.ReadReport(ctx, c.Live)
+	if err != nil && !kube.NotServed(err) { // without the definition of reports there is none
+		return false, err
+	}
+	before := kube.Whole(record)
+	membernamespace.BeginEpoch(record, report)
+	if err := c.Audit.Write(ctx, c.revoked(ctx, record, member)); err != nil {
+		return false, err
+	}
+	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
+		return false, fmt.Errorf("revoking %s: %w", kube.Describe(c.Client.Scheme(), record), err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Member revoked", "namespace", member.Namespace, "epoch", membernamespace.Epoch(record))
+	return true, nil
+}
+
+// restart begins at 1 with a record whose epoch cannot be counted further, once it has no namespace. From the next epoch
+// nothing would lead back to that namespace, so that one which is revoked ends first. The hub makes none for such an epoch.
+func (c *Controller) restart(ctx context.Context, record client.Object, member membernamespace.Member, state membernamespace.NamespaceState, r Reconciliation) error {
+	switch {
+	case state == membernamespace.NamespaceTaken:
+		return nil
+	case state != membernamespace.NamespaceAbsent && !membernamespace.Revoked(record):
+		return nil
+	case state != membernamespace.NamespaceAbsent:
+		if err := c.Audit.Write(ctx, c.revoked(ctx, record, member)); err != nil {
+			return err
+		}
+		return c.end(ctx, member, r)
+	}
+	before := kube.Whole(record)
+	membernamespace.BeginEpoch(record, nil) // the report went with the namespace
+	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
+		return fmt.Errorf("beginning to count the revocations of %s anew: %w", kube.Describe(c.Client.Scheme(), record), err)
+	}
+	return nil
+}

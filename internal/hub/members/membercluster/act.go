@@ -1,0 +1,200 @@
+package membercluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// reconciliation is one reconcile of a MemberCluster. It implements record.Reconciliation.
+type reconciliation struct {
+	*Controller
+	mc *clusterv1beta1.MemberCluster
+	o  observed
+}
+
+func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed) error {
+	mc, o := r.mc, &r.o
+	*o = observed{Observed: member, identity: mc.Spec.Identity, systemNamespace: r.SystemNamespace, before: mc.Status, leftovers: leftovers(mc), generation: mc.Generation,
+		identityBy: mc.Annotations[clusterv1beta1.AnnotationIdentityBy]}
+	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
+	r.KeepAddress(&o.Observed)
+	o.RecordedLost = membernamespace.MemberClusterStatus(&mc.Status).Reason == membernamespace.ReasonAgentLost
+	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {
+		o.Report = nil
+	}
+	if err := r.observeIdentity(ctx, mc, o); err != nil {
+		return err
+	}
+	if !o.Revoked && !o.RecordedBeat.IsZero() || o.Report != nil && !beatOf(o.Report.Status.AgentStatus).IsZero() {
+		r.Liveness.Track(o.Namespace, max(period(mc), minSilence/3), o.RecordedLost)
+	}
+	o.Liveness = r.Liveness.Observe(o.Namespace)
+	if !o.native() {
+		o.Refresh = r.Liveness.RefreshReported()
+	}
+	if err := r.observeWorks(ctx); err != nil {
+		return err
+	}
+	return r.observeExchange(ctx)
+}
+
+// observeIdentity reads whether the identity that the record asks for may be used.
+func (c *Controller) observeIdentity(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
+	if identityProblem(o.identity, o.systemNamespace) != "" {
+		return nil
+	}
+	if o.identityHolder, err = c.identityHolder(ctx, mc); err != nil || mc.DeletionTimestamp != nil {
+		return err
+	}
+	key, isAccount := accountOf(o.identity)
+	if !isAccount {
+		return nil
+	}
+	account, err := c.readAccount(ctx, key)
+	if err != nil {
+		return err
+	}
+	if o.accountMissing = account == nil; !o.accountMissing {
+		o.identityUID = account.UID
+		o.identityHolder = cmp.Or(o.identityHolder, agentOf(account))
+	}
+	return nil
+}
+
+// period between heartbeats that the record asks for.
+func period(mc *clusterv1beta1.MemberCluster) time.Duration {
+	if mc.Spec.HeartbeatPeriodSeconds == 0 {
+		return time.Minute
+	}
+	return time.Duration(mc.Spec.HeartbeatPeriodSeconds) * time.Second
+}
+
+func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
+	o := &r.o
+	if o.Revoked {
+		r.Forget(o.Namespace)
+		return o.RevokedResult(), r.Report(ctx, lifecycle.Departure{})
+	}
+	err := r.PrepareNamespace(ctx, &o.Observed)
+	if err == nil && o.NamespaceState == membernamespace.NamespaceOurs {
+		err = r.prepare(ctx)
+	}
+	if err == nil {
+		err = r.Report(ctx, lifecycle.Departure{})
+	}
+	if err = errors.Join(err, o.credential.Failure); err != nil { // a failed renewal is tried again, and the record need not wait for it
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(r.Clock.Now()), r.Clock.Now())}, nil
+}
+
+// wait is after how long a member without a credential of the hub's is reconciled without an event; zero if only events can change anything.
+func (o observed) wait(now time.Time) time.Duration {
+	switch {
+	case o.WaitToMove > 0:
+		return o.WaitToMove
+	case readyToJoinCondition(o).reason != reasonReadyToJoin:
+		return unwatchedRetry
+	case o.Liveness.State == liveness.Online && o.native(): // a beat in a report is an event
+		return o.RefreshIn(now)
+	}
+	return 0
+}
+
+// prepare restores what is in the member namespace, and asks the agent for what the record and the settings say.
+func (r *reconciliation) prepare(ctx context.Context) error {
+	o := &r.o
+	if err := r.pinKey(ctx); err != nil {
+		return err
+	}
+	failure := r.prepareAccount(ctx)
+	asked := membernamespace.Join(period(r.mc), r.AddressToAsk(&o.Observed))
+	asked.Credential, asked.Warning = r.renewer.Issue(ctx, &o.credential), o.credential.Warning()
+	o.credential.Failure = errors.Join(failure, o.credential.Failure)
+	if err := r.ask(ctx, *o, asked); err != nil {
+		return err
+	}
+	return r.endExchange(ctx)
+}
+
+// ask writes what differs in the member namespace from what the agent needs, and into the report what the agent is asked for.
+func (c *Controller) ask(ctx context.Context, o observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
+	differ, err := c.differingRights(ctx, o)
+	if err != nil {
+		return err
+	}
+	if o.Report == nil {
+		differ = append(differ, o.NewReport(asked))
+	}
+	if err := kube.Ensure(ctx, c.Client, differ...); err != nil {
+		return err
+	}
+	if o.Report != nil {
+		if err := membernamespace.Ask(ctx, c.Client, o.Report, asked); err != nil {
+			return err
+		}
+	}
+	return c.Restore(ctx, o.NewLease())
+}
+
+func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departure) error {
+	after := r.mc.DeepCopy()
+	after.Status = describe(r.o, r.mc.Generation, departure, r.Clock.Now())
+	if err := r.WriteStatus(ctx, r.mc, after); err != nil {
+		return err
+	}
+	before := func(kind string) *metav1.Condition {
+		return cmp.Or(meta.FindStatusCondition(r.o.before.Conditions, kind), &metav1.Condition{})
+	}
+	r.AnnounceMove(ctx, after, r.o.Observed, before(clusterv1beta1.ConditionHubConfigured).Reason)
+	r.AnnounceVersion(after, lifecycle.KubernetesVersionChanged, "Kubernetes", r.o.before.Properties[propertyVersion].Value, after.Status.Properties[propertyVersion].Value)
+	for _, kind := range announced {
+		if to := meta.FindStatusCondition(after.Status.Conditions, kind); to != nil {
+			r.announce(ctx, after, before(kind), to)
+		}
+	}
+	return nil
+}
+
+// propertyVersion is the property of a member that says which version of Kubernetes it has, as KubeFleet's agents report it, too.
+const propertyVersion = "k8s.io/k8s-version"
+
+// announced are the conditions whose transitions are logged, with an Event.
+var announced = []string{
+	clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
+	clusterv1beta1.ConditionSupported, clusterv1beta1.ConditionPruned, clusterv1beta1.ConditionLeftoversRemoved,
+	clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
+}
+
+// unannounced are reasons of conditions that are no news to anybody.
+var unannounced = []string{reasonExchanging, reasonAgentHasNoKey, reasonSwitchedOff}
+
+// announce logs a transition and records an Event of it.
+func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition) {
+	if from.Reason == to.Reason && from.Status == to.Status || slices.Contains(unannounced, to.Reason) {
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("MemberCluster changed state", "condition", to.Type, "from", from.Reason, "to", to.Reason, "message", to.Message)
+	kind := corev1.EventTypeNormal
+	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft || to.Type == clusterv1beta1.ConditionCloned {
+		kind = corev1.EventTypeWarning
+	}
+	logged := to.Reason == membernamespace.ReasonAgentLost && c.Liveness.ManyLost() // the tracker has logged that once
+	if to.Status != metav1.ConditionUnknown && !logged {
+		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
+	}
+}

@@ -1,0 +1,156 @@
+// Package membercluster reconciles MemberClusters: it prepares their member namespaces, keeps the rights there as they should be, writes their status and lets
+// them leave.
+//
+// The package writes the finalizer and one label of a MemberCluster, its whole status and the spec of its report; the status of the report is the
+// agent's. It deletes the Works of a member that leaves with KubeFleet's agent.
+//
+// Its invariant: only the identity has access, and it has none when the record goes.
+package membercluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	// workers is how many MemberClusters are reconciled at once.
+	workers = 16
+	// unwatchedRetry is how soon a member notices changes of what the hub does not watch: a foreign namespace, an account.
+	unwatchedRetry = 30 * time.Second
+	// minSilence is the shortest silence after which a member is lost.
+	minSilence = 30 * time.Second
+)
+
+// Controller reconciles MemberClusters.
+type Controller struct {
+	*lifecycle.Controller
+	// renewer issues and renews the credentials that agents of Muster get in exchange for the token of the identity.
+	renewer *renewal.Renewer
+	// verified are the rights of members, by the member namespace.
+	verified sync.Map
+	// accounts has the ServiceAccounts that the hub did not make.
+	accounts cache.Cache
+	// reconnectRights is how the Role and the RoleBinding of the account with which a member comes
+	// back were when this process last saw or wrote them, by the member namespace.
+	reconnectRights sync.Map
+	// reconnectFails: the log says that agents cannot come back by their key.
+	reconnectFails atomic.Bool
+}
+
+// New returns a controller, which writes to the audit to whom it gives rights.
+func New(deps controller.Deps, moves *lifecycle.MoveLimiter, entries *audit.Writer) *Controller {
+	c := &Controller{Controller: lifecycle.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
+	c.renewer = renewal.New(deps, c.reconnectToken)
+	return c
+}
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &clusterv1beta1.MemberCluster{}, indexIdentity, func(o client.Object) []string {
+		return []string{identityKey(o.(*clusterv1beta1.MemberCluster).Spec.Identity)}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing MemberClusters by their identity: %w", err)
+	}
+	if c.accounts, err = newAccountCache(ctx, mgr); err != nil {
+		return err
+	}
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &clusterv1beta1.MemberCluster{}, handler.OnlyControllerOwner())
+	return ctrl.NewControllerManagedBy(mgr).Named("member").
+		For(&clusterv1beta1.MemberCluster{}).
+		Watches(&clusterv1beta1.MemberCluster{}, controller.On(c.onIdentity)).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, owned, builder.WithPredicates(predicate.Funcs{UpdateFunc: membernamespace.MoreThanBeats})).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.Funcs{UpdateFunc: c.onReport}).
+		Watches(&coordinationv1.Lease{}, controller.OnDeleted(owned)).
+		Watches(&placement.Work{}, controller.SkipInitial(controller.On(c.onWork))).
+		WatchesMetadata(&corev1.Namespace{}, owned, notCreated).
+		WatchesMetadata(&corev1.ServiceAccount{}, owned).
+		WatchesMetadata(&corev1.ServiceAccount{}, controller.SkipInitial(controller.On(c.onAccount))).
+		WatchesRawSource(source.Kind(c.accounts, client.Object(kube.CoreMetadata("ServiceAccount")), controller.SkipInitial(controller.On(c.onAccount)))).
+		WatchesMetadata(&rbacv1.RoleBinding{}, owned, notCreated).
+		WatchesMetadata(&rbacv1.Role{}, owned, notCreated).
+		WatchesRawSource(source.Channel(c.Liveness.Subscribe(), handler.EnqueueRequestsFromMapFunc(c.ofNamespace))).
+		WatchesRawSource(source.Channel(c.Config.Subscribe(), c.OnSettings(&clusterv1beta1.MemberClusterList{}))).
+		WatchesRawSource(c.Kinds.Again(c.Client, &clusterv1beta1.MemberClusterList{})).
+		WithOptions(controller.Workers(workers)).
+		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+// notCreated leaves out creations, which are this controller's own.
+var notCreated = builder.WithPredicates(predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+
+// Reconcile prepares the member namespace and writes the status, or lets a deleted MemberCluster leave.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var mc clusterv1beta1.MemberCluster
+	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	record, err := c.dropUnknown(ctx, &mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	labels := map[string]string{clusterv1beta1.LabelMemberName: mc.Name}
+	return c.ReconcileRecord(ctx, record, labels, &reconciliation{Controller: c, mc: record})
+}
+
+// onReport counts a changed heartbeat in a report, where KubeFleet's member agents write theirs, as a beat, and has the record show it.
+func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q controller.Queue) {
+	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
+	was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus)
+	if is.IsZero() || is.Equal(was) {
+		return
+	}
+	c.Liveness.Beat(after.Namespace, liveness.InStatus, is)
+	for _, request := range c.ofNamespace(ctx, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: after.Namespace}}) {
+		var mc clusterv1beta1.MemberCluster
+		if err := c.Client.Get(ctx, request.NamespacedName, &mc, client.UnsafeDisableDeepCopy); err != nil {
+			continue // it has left
+		}
+		if c.Clock.Now().Sub(beatOf(mc.Status.AgentStatus)) >= c.Liveness.RefreshReported() {
+			q.Add(request)
+		}
+	}
+}
+
+// ofNamespace leads from the name of a member namespace to the MemberCluster.
+func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	name, ok := membernamespace.MemberClusterOf(o.GetName())
+	if !ok {
+		return nil
+	}
+	namespace := kube.CoreMetadata("Namespace")
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetName()}, namespace); err == nil {
+		if owner := metav1.GetControllerOf(namespace); owner != nil && owner.Kind == "MemberCluster" {
+			name = owner.Name // of one that was revoked the name of the namespace has more than that
+		}
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}

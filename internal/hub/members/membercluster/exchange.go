@@ -1,0 +1,191 @@
+package membercluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// An agent of Muster's begins with the token of the identity, which the admin made and which may never expire, and gets credentials in exchange that the hub
+// issues to its key, of an account in the member namespace with the same rights:
+//
+//	              reports a key                    account made                 uses it
+//	AgentHasNoKey ─────────────► pinned to the record ─────────► Exchanging ─────────► Exchanged
+//	                               │ another key reports                               │ another key or identity by the record,
+//	                               ▼                                                   │ or the identity's account is gone
+//	                             AnotherKey ◄──────────────────────────────────────────┘ the account is deleted, and its credentials end
+const (
+	reasonExchanged     = "Exchanged"
+	reasonExchanging    = "Exchanging"
+	reasonAgentHasNoKey = "AgentHasNoKey"
+	reasonAnotherKey    = "AnotherKey"
+	reasonSwitchedOff   = "SwitchedOff"
+)
+
+// observeExchange gathers what decides on the credential of the agent.
+func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
+	o, annotations := &r.o, r.mc.Annotations
+	if o.account, err = o.ReadAccount(ctx, r.Client); err != nil {
+		return err
+	}
+	if o.reconnect, err = o.ReadReconnectAccount(ctx, r.Client); err != nil {
+		return err
+	}
+	_, o.keyPinned = annotations[fleet.AnnotationAgentKey]
+	o.credential = renewal.State{
+		Member: o.Member, Created: o.account.CreationTimestamp.Time, Kind: membernamespace.Native, Exchanged: true, Acting: o.takesCredentials(),
+		Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential], Report: o.Report, Before: o.before.Credential,
+	}
+	if o.accountFits() {
+		o.credential.AccountUID = o.account.UID
+	}
+	o.credential.Exchange, o.credential.Awaited = o.exchange(), o.isAwaited(r.Clock.Now())
+	return r.renewer.Observe(ctx, &o.credential)
+}
+
+// admitted returns whether the identity may have the rights of the member. An admin who deletes its account means to end all access.
+func (o observed) admitted() bool { return o.usable() && !o.accountMissing }
+
+// takesCredentials says whether an agent of Muster's that has a key is alive.
+func (o observed) takesCredentials() bool {
+	return o.native() && o.Liveness.State == liveness.Online && o.Report != nil && credential.ValidAgentKey(o.Report.Status.AgentKey)
+}
+
+// accountFits returns whether the account that the hub has made is for the key and the identity that the record has now.
+func (o observed) accountFits() bool {
+	return o.admitted() && o.credential.Key != "" && o.exchange().Made(o.account)
+}
+
+// exchange is for whom the hub makes accounts as the record is now.
+func (o observed) exchange() membernamespace.Exchange {
+	return membernamespace.Exchange{Identity: identityKey(o.identity), IdentityUID: o.identityUID, Key: o.credential.Key}
+}
+
+// isShownByIdentity reports whether the report is, as far as it says, of an agent with a token of
+// the identity. An agent that was cut off with the account before may still watch the report.
+func (o observed) isShownByIdentity() bool {
+	return o.identityUID == "" || o.Report.Status.Credential == nil || o.Report.Status.Credential.AccountUID == string(o.identityUID)
+}
+
+// reportedKey is the fingerprint of the key that the agent reports, "" if it reports none.
+func (o observed) reportedKey() string {
+	if o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
+		return ""
+	}
+	return credential.Fingerprint(o.Report.Status.AgentKey)
+}
+
+// pinKey makes the first key that an agent reports the one to which credentials are issued. An annotation that is there stays, also an empty one, by which an
+// admin wants no exchange; one that got lost is that of the account again.
+func (r *reconciliation) pinKey(ctx context.Context) error {
+	o := &r.o
+	if o.keyPinned || !o.admitted() || !o.takesCredentials() {
+		return nil
+	}
+	o.keyPinned, o.credential.Key = true, cmp.Or(o.account.Annotations[fleet.AnnotationAgentKey], o.reportedKey())
+	before := r.mc.DeepCopy()
+	metav1.SetMetaDataAnnotation(&r.mc.ObjectMeta, fleet.AnnotationAgentKey, o.credential.Key)
+	if err := kube.Patch(ctx, r.Client, before, r.mc); err != nil {
+		return fmt.Errorf("pinning the key of the agent to MemberCluster %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+// prepareAccount makes the account for the agent with the pinned key, unless there is one for
+// another key or identity, which endExchange deletes. With an account all of its credentials end.
+// The event about either reconciles the member again.
+func (r *reconciliation) prepareAccount(ctx context.Context) error {
+	o := &r.o
+	if err := r.endReconnect(ctx); err != nil {
+		return err
+	}
+	switch {
+	case o.accountFits():
+		return r.restoreReconnect(ctx, *o)
+	case o.account.UID != "": // endExchange deletes it
+	case o.admitted() && o.takesCredentials() && o.reportedKey() == o.credential.Key && o.isShownByIdentity():
+		return kube.Ensure(ctx, r.Client, o.ExchangedAccount(o.exchange()))
+	}
+	return nil
+}
+
+// endExchange deletes an account that was made for another key or identity, after it has lost its
+// rights. With another identity nobody knows any more who reported the key, so that the report
+// loses that first: whoever has rights now reports another.
+func (r *reconciliation) endExchange(ctx context.Context) error {
+	o := &r.o
+	if o.account.UID == "" || o.accountFits() {
+		return nil
+	}
+	if !o.admitted() || !o.exchange().IsIdentityOf(o.account) {
+		if err := o.ForgetKey(ctx, r.Client, o.Report); err != nil {
+			return err
+		}
+	}
+	account := o.Account()
+	account.UID = o.account.UID
+	return kube.Delete(ctx, r.Client, account)
+}
+
+// exchangeCondition says whether the agent uses a credential of the hub's. The condition has no reason if there is nothing to say.
+func exchangeCondition(o observed) result {
+	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
+	identity, key, pinned := describedShort(o.identity), o.reportedKey(), o.credential.Key
+	switch used := o.credential.Used(); {
+	case o.Revoked, o.Report == nil, !o.Seen(), !o.Deleted.IsZero(), !o.admitted():
+		return result{}
+	case key == "":
+		return not(reasonAgentHasNoKey, fmt.Sprintf("the agent has no key to which the hub could issue a credential, as KubeFleet's has none: it goes on with the token of %s", identity))
+	case o.keyPinned && pinned == "":
+		return not(reasonSwitchedOff, fmt.Sprintf("annotation %s of this MemberCluster is empty: the agent goes on with the token of %s", fleet.AnnotationAgentKey, identity))
+	case key != pinned && o.keyPinned:
+		return not(reasonAnotherKey, fmt.Sprintf("an agent with key %s asks, and the key of this member is %s: that agent goes on with the token of %s and gets no credential of the hub's; "+
+			"if it is the right one: kubectl annotate membercluster %s %s=%s --overwrite, which ends the credential of the other one; if not, revoke the member and give it another identity",
+			key[:renewal.KeyShown], pinned[:min(len(pinned), renewal.KeyShown)], identity, o.Name, fleet.AnnotationAgentKey, key))
+	case used != nil && used.Sequence > 0 && used.Expires != nil:
+		return result{metav1.ConditionTrue, reasonExchanged, fmt.Sprintf("the agent uses a credential that the hub has issued to its key %s and renews, and that expires at %s; "+
+			"the static token of %s is not used any more: delete its Secret on the hub, so that a copy of it is worth nothing, and keep the account. "+
+			"A cluster that is switched off for longer than that %s", key[:renewal.KeyShown], used.Expires.UTC().Format(time.RFC3339), identity, o.afterExpiry())}
+	}
+	return not(reasonExchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has that", key[:renewal.KeyShown], identity))
+}
+
+// describedShort names an identity in a sentence.
+func describedShort(s rbacv1.Subject) string {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return fmt.Sprintf("ServiceAccount %s/%s", s.Namespace, s.Name)
+	}
+	return s.Kind + " " + s.Name
+}
+
+// describeCredential shows what is known of the credential of the agent.
+func describeCredential(after *clusterv1beta1.MemberClusterStatus, o observed, set func(string, result)) {
+	after.Credential = nil
+	if o.credential.AccountUID != "" && o.credential.Credential().Sequence > 0 {
+		after.Credential = ptr.To(o.credential.Credential())
+	}
+	if said := exchangeCondition(o); said.reason != "" {
+		set(clusterv1beta1.ConditionCredentialExchanged, said)
+	} else {
+		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionCredentialExchanged)
+	}
+	if why := o.credential.Cloned(); why != "" {
+		set(clusterv1beta1.ConditionCloned, result{metav1.ConditionTrue, renewal.ReasonSuperseded, why})
+	} else {
+		meta.RemoveStatusCondition(&after.Conditions, clusterv1beta1.ConditionCloned)
+	}
+}

@@ -1,0 +1,131 @@
+package membercluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// An agent whose credential has run out while its cluster was away comes back by its key. It needs
+// two things for that:
+//
+//   - A token of the account agent-reconnect of its member namespace, which comes with each
+//     credential, sealed like that. The account may get the report of its own member, nothing else.
+//   - The private half of the pinned key, to open the credential that the report holds. While the
+//     member is silent the hub replaces that credential twice in its life.
+//
+// The account is made for the same key and identity as the account of the credential. Whatever ends
+// that account ends this one.
+
+// reconnectLife is how long a cluster may be away and still come back by its key. The API server
+// may grant its token less.
+const reconnectLife = 365 * 24 * time.Hour
+
+// reconnectFits reports whether the agent may come back by its key: the accounts are for the key
+// and the identity that the record has now.
+func (o observed) reconnectFits() bool {
+	return o.accountFits() && o.exchange().Made(o.reconnect)
+}
+
+// isAwaited reports whether the agent is silent and may still come back by its key.
+func (o observed) isAwaited(now time.Time) bool {
+	return !o.takesCredentials() && o.reconnectFits() && now.Before(o.LastSeen().Add(reconnectLife))
+}
+
+// afterExpiry says what becomes of a cluster that is away for longer than its credential lives.
+func (o observed) afterExpiry() string {
+	if o.reconnectFits() {
+		return "comes back by that key, within a year"
+	}
+	return "needs a new token"
+}
+
+// keepsReconnect reports whether the agent stores the token with which it comes back.
+func keepsReconnect(report *clusterv1beta1.InternalMemberCluster) bool {
+	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureReconnect)
+}
+
+// endReconnect deletes what lets an agent come back that has another key or identity than the
+// record names now, or whose credentials somebody has ended.
+func (r *reconciliation) endReconnect(ctx context.Context) error {
+	if r.o.reconnect.UID == "" || r.o.reconnectFits() {
+		return nil
+	}
+	return r.o.EndReconnect(ctx, r.Client)
+}
+
+// reconnectToken returns a token with which the agent of a member may come back. Membership does
+// not depend on it, so the log says if there cannot be one.
+func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) string {
+	if s.Report == nil || !keepsReconnect(s.Report) {
+		return ""
+	}
+	token, err := c.issueReconnect(ctx, s)
+	switch {
+	case err == nil:
+		c.reconnectFails.Store(false)
+	case ctx.Err() == nil && !c.reconnectFails.Swap(true):
+		ctrl.LoggerFrom(ctx).Info("Agents of MemberClusters cannot come back by their key once their credential has run out", "namespace", s.Namespace, "reason", err.Error())
+	}
+	return token
+}
+
+// issueReconnect makes the account and its right, if they are not there, and issues a token.
+func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (string, error) {
+	exchanged, err := s.ReadAccount(ctx, c.Client)
+	if err != nil {
+		return "", err
+	}
+	if s.Exchange.Unpinned(exchanged) {
+		if err := s.Exchange.PinIdentity(ctx, c.Client, exchanged); err != nil {
+			return "", err
+		}
+	}
+	role, binding, account := s.Reconnect(s.Exchange)
+	missing, err := kube.Missing(ctx, c.Client, kube.MetadataOf(c.Client.Scheme()), role, binding, account)
+	if err != nil {
+		return "", err
+	}
+	if err := kube.Ensure(ctx, c.Client, missing...); err != nil {
+		return "", err
+	}
+	token, err := kube.RequestToken(ctx, c.Client.SubResource("token"), account, reconnectLife)
+	if !apierrors.IsNotFound(err) {
+		return token, err
+	}
+	// The cache shows an account that was deleted a moment ago.
+	role, binding, account = s.Reconnect(s.Exchange)
+	if err := kube.Ensure(ctx, c.Client, role, binding, account); err != nil {
+		return "", err
+	}
+	return kube.RequestToken(ctx, c.Client.SubResource("token"), account, reconnectLife)
+}
+
+// restoreReconnect sets the right of the account back if somebody has deleted or edited it since
+// this process first saw it.
+func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
+	if !o.reconnectFits() {
+		c.reconnectRights.Delete(o.Namespace)
+		return nil
+	}
+	role, binding, _ := o.Reconnect(o.exchange())
+	seen, err := c.cachedRights(ctx, role, binding)
+	if err != nil {
+		return err
+	}
+	if before, _ := c.reconnectRights.LoadOrStore(o.Namespace, seen); before == seen && seen.role != "" && seen.binding != "" {
+		return nil
+	}
+	if err := kube.Ensure(ctx, c.Client, role, binding); err != nil {
+		return err
+	}
+	c.reconnectRights.Store(o.Namespace, verified{seen.wanted, role.ResourceVersion, binding.ResourceVersion})
+	return nil
+}

@@ -1,0 +1,181 @@
+package membercluster
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// The life of a MemberCluster:
+//
+//	                  prepared              agent answers            deleted
+//	NotReadyToJoin ─────────────► waiting ─────────────────► Joined ─────────► Leaving ──► (gone)
+//	      ▲                          │                          ▲ │                          ▲
+//	      └── namespace or identity in the way                  │ ▼ silence                  │ agent has left, never came,
+//	                                                     Healthy=True / False                │ or the wait is over
+//	                                                                                         └──────────────
+const (
+	reasonReadyToJoin         = "MemberClusterReadyToJoin"
+	reasonIdentityInvalid     = "IdentityInvalid"
+	reasonIdentityInUse       = "IdentityInUse"
+	reasonJoined              = "MemberClusterJoined"
+	reasonLeft                = "MemberClusterLeft"
+	reasonLeaving             = clusterv1beta1.ReasonLeaving
+	reasonJoinUnknown         = "MemberClusterJoinStateUnknown"
+	reasonHealthy             = "MemberClusterHealthy"
+	reasonAgentUnseen         = "AgentUnseen"
+	reasonAgentUnhealthy      = "AgentUnhealthy"
+	reasonKubeFleetFinalizers = "KubeFleetFinalizers"
+)
+
+// observed is what decides on the status and the next step of a MemberCluster.
+type observed struct {
+	lifecycle.Observed
+	identity rbacv1.Subject
+	// identityBy is the user who wrote that, as far as an annotation says so.
+	identityBy string
+	// systemNamespace is the hub's own.
+	systemNamespace string
+	// leftovers says which finalizers of KubeFleet's hub are on the record, "" if there are none.
+	leftovers string
+	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID
+	// of that account; empty for a User, and while the record is being deleted.
+	accountMissing bool
+	identityUID    types.UID
+	// identityHolder is another member that has the identity already, "" if there is none.
+	identityHolder string
+	// account is the one that the hub has made for the agent; it has no UID if there is none.
+	account *metav1.PartialObjectMetadata
+	// reconnect is the account with which the agent comes back by its key, in the same form.
+	reconnect *metav1.PartialObjectMetadata
+	// keyPinned: the record says to which key credentials are issued, or to none.
+	keyPinned bool
+	// credential is what decides on the credential that the agent gets in exchange for the token of the identity.
+	credential renewal.State
+	before     clusterv1beta1.MemberClusterStatus
+	// works are those that the agent has to remove before it is asked to leave. worksDefinition is
+	// their definition if that is gone, so that nobody knows the Works.
+	works           []*placement.Work
+	worksDefinition string
+	// generation of the record.
+	generation int64
+}
+
+// result is what one condition says.
+type result struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// leftovers returns which finalizers of KubeFleet's hub are on a record and how to remove them, or "".
+func leftovers(mc *clusterv1beta1.MemberCluster) string {
+	left := membernamespace.KubeFleetFinalizers(mc)
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps the record when it is deleted: if that hub is gone for good, kubectl delete clusterprofile %s -n %s --ignore-not-found; %s",
+		strings.Join(left, ", "), mc.Name, naming.MemberSystemNamespace, membernamespace.TakeOffFinalizers("membercluster", mc))
+}
+
+// readyToJoinCondition is True if an agent would find all that it needs.
+func readyToJoinCondition(o observed) result {
+	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
+	reason, message := o.NamespaceProblem()
+	account, _ := accountOf(o.identity)
+	switch problem := identityProblem(o.identity, o.systemNamespace); {
+	case o.Revoked:
+		return o.revoked()
+	case reason != "":
+		return not(reason, message)
+	case problem != "":
+		return not(reasonIdentityInvalid, problem)
+	case o.identityHolder != "":
+		return not(reasonIdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
+	case o.accountMissing:
+		return not(membernamespace.ReasonIdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
+	}
+	return result{metav1.ConditionTrue, reasonReadyToJoin, "Member cluster is ready to join the fleet"}
+}
+
+// joinedCondition shows whether the agent has joined, or how far the member is with leaving.
+func joinedCondition(o observed, departure lifecycle.Departure) result {
+	joined := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
+	switch {
+	case !o.Deleted.IsZero():
+		shown := cmp.Or(meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionJoined), &metav1.Condition{})
+		return result{metav1.ConditionTrue, reasonLeaving, departure.MessageAfter(shown.Message)}
+	case o.Revoked:
+		return o.revoked()
+	case joined == nil || joined.Status == metav1.ConditionUnknown:
+		message := fmt.Sprintf("waiting for the member agent: install the chart member-agent on the cluster with config.memberClusterName=%s", o.Name)
+		if o.Epoch > 0 {
+			message += fmt.Sprintf(" and config.memberNamespace=%s, because the member was revoked before", o.Namespace)
+		}
+		if joined != nil && joined.Message != "" {
+			message = joined.Message
+		}
+		return result{metav1.ConditionUnknown, reasonJoinUnknown, message}
+	case joined.Status == metav1.ConditionTrue:
+		return result{metav1.ConditionTrue, reasonJoined, "Member cluster has successfully joined the fleet"}
+	}
+	return result{metav1.ConditionFalse, reasonLeft, "Member cluster has left the fleet"}
+}
+
+// healthyCondition shows whether the agent sends heartbeats, as the hub sees it, and whether the API server of the member is well, as the agent says.
+func healthyCondition(o observed) result {
+	healthy := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionHealthy)
+	switch {
+	case o.Revoked:
+		return result{metav1.ConditionUnknown, o.revoked().reason, o.revoked().message}
+	case !o.Seen():
+		return result{metav1.ConditionUnknown, reasonAgentUnseen, "no heartbeat of the member agent has been seen yet"}
+	case o.Lost():
+		return result{metav1.ConditionFalse, membernamespace.ReasonAgentLost, fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
+	case healthy != nil && healthy.Status == metav1.ConditionFalse:
+		return result{metav1.ConditionFalse, reasonAgentUnhealthy, healthy.Message}
+	}
+	return result{metav1.ConditionTrue, reasonHealthy, "the member agent beats and its API server is well"}
+}
+
+// revoked is what the conditions of a revoked member say.
+func (o observed) revoked() result {
+	if o.AccessLeft != "" {
+		return result{metav1.ConditionFalse, membernamespace.ReasonRevoking, membernamespace.Revoking(o.AccessLeft)}
+	}
+	return result{metav1.ConditionFalse, membernamespace.ReasonRevoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
+		"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent "+
+		"as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
+}
+
+func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {
+	if agent := clusterv1beta1.FindAgent(agents, clusterv1beta1.MemberAgent); agent != nil {
+		return agent.LastReceivedHeartbeat.Time
+	}
+	return time.Time{}
+}
+
+// usable returns whether the identity may be given rights.
+func (o observed) usable() bool {
+	return identityProblem(o.identity, o.systemNamespace) == "" && o.identityHolder == ""
+}
+
+// native returns whether Muster's own agent acts for the member. A renewed Lease proves that whatever the report says. While a member is lost its next
+// agent may be of another kind.
+func (o observed) native() bool {
+	reports := o.Report != nil && o.Report.Status.AgentVersion != ""
+	return (reports || o.Liveness.Source == liveness.InLease) && o.Liveness.State != liveness.Lost
+}

@@ -1,0 +1,193 @@
+package membernamespace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Kubernetes checks the rights of a watch when it begins and never again. So that a watch which outlives a revocation sees nothing of what is delivered
+// later, nothing is ever delivered into the namespace of a member that was revoked: the record counts its revocations, its epoch, and in each epoch the
+// member has a namespace of its own.
+
+// Revoked returns whether the access of a record's member is revoked. A value that somebody misspelled revokes, too.
+func Revoked(record client.Object) bool {
+	value, set := record.GetAnnotations()[clusterv1beta1.AnnotationRevoked]
+	return set && value != strconv.FormatBool(false)
+}
+
+// maxEpoch is the largest epoch that the hub counts to. A record has a larger one only if somebody else has written it.
+const maxEpoch = 1 << 30
+
+// Epoch is how often the member of a record was revoked.
+func Epoch(record client.Object) int {
+	epoch, err := strconv.Atoi(record.GetAnnotations()[clusterv1beta1.AnnotationMemberEpoch])
+	if err != nil || epoch < 0 {
+		return 0
+	}
+	return epoch
+}
+
+// Countable reports whether the epoch of a record can be counted further, so that the next one has another namespace.
+func Countable(record client.Object) bool { return Epoch(record) < maxEpoch }
+
+// BeginEpoch changes a record so that its member has another namespace from then on. After an epoch that cannot be
+// counted further the hub begins anew, and the caller has made sure that nothing is left of that epoch.
+//
+// The report is that of the agent in the epoch that ends; nil if there is none. If that agent knows names
+// with a long digest, the new namespace has one, so that no tenant finds a Cluster with a namespace of the
+// same name. Without a report the form stays.
+func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberCluster) {
+	next := 1
+	if Countable(record) {
+		next = Epoch(record) + 1
+	}
+	annotations := map[string]string{}
+	for key, value := range record.GetAnnotations() {
+		annotations[key] = value
+	}
+	annotations[clusterv1beta1.AnnotationMemberEpoch] = strconv.Itoa(next)
+	long := longDigests(record)
+	if _, isCluster := record.(*fleet.Cluster); isCluster {
+		annotations[clusterv1beta1.AnnotationLongDigests] = long.begin(Epoch(record), next, report)
+	}
+	if annotations[clusterv1beta1.AnnotationLongDigests] == "" {
+		delete(annotations, clusterv1beta1.AnnotationLongDigests)
+	}
+	record.SetAnnotations(annotations)
+}
+
+// epochs lists epochs, separated by commas.
+type epochs string
+
+// longDigests are the epochs of a record in which the member namespace has a name with a long digest.
+func longDigests(record client.Object) epochs {
+	return epochs(record.GetAnnotations()[clusterv1beta1.AnnotationLongDigests])
+}
+
+func (e epochs) has(epoch int) bool {
+	return slices.Contains(strings.Split(string(e), ","), strconv.Itoa(epoch))
+}
+
+// begin returns the list for the next epoch. Of the epochs before, only the last one is still needed,
+// until its namespace is gone.
+func (e epochs) begin(last, next int, report *clusterv1beta1.InternalMemberCluster) string {
+	var list []string
+	if e.has(last) && next == last+1 {
+		list = append(list, strconv.Itoa(last))
+	}
+	known, reported := knowsLongDigests(report)
+	if known || !reported && e.has(last) {
+		list = append(list, strconv.Itoa(next))
+	}
+	return strings.Join(list, ",")
+}
+
+// knowsLongDigests returns whether the agent behind a report knows names with a long digest, and whether
+// the report says anything of that.
+func knowsLongDigests(report *clusterv1beta1.InternalMemberCluster) (known, reported bool) {
+	if report == nil || report.Status.AgentStatus == nil || Oversized(report) != "" {
+		return false, false
+	}
+	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureLongDigest), true
+}
+
+// Unnamed reports whether the agent behind a report does not know the name of the member namespace. Such an
+// agent takes what is delivered there for another member's, and deploys nothing of it.
+func (m Member) Unnamed(report *clusterv1beta1.InternalMemberCluster) bool {
+	known, reported := knowsLongDigests(report)
+	return m.long.has(m.Epoch) && reported && !known
+}
+
+// Former returns the member as it was before it was last revoked, and false if it never was.
+func Former(record client.Object) (Member, bool) {
+	m := Of(record).at(max(0, Epoch(record)-1))
+	m.ending = true
+	return m, Epoch(record) > 0
+}
+
+// maxListed bounds how many of the listed epochs are looked at. The hub lists two.
+const maxListed = 8
+
+// Disused returns the member with each namespace that it had and has no longer. Besides the one of the epoch
+// before, those are what a hub leaves that does not know names with a long digest, because it was of an
+// earlier version for a while: it ends no namespace with such a name, and has the member use another one.
+func Disused(record client.Object) (all []Member) {
+	present := Of(record)
+	if former, ok := Former(record); ok {
+		all = append(all, former)
+	}
+	listed := strings.Split(string(present.long), ",")
+	for _, text := range listed[:min(len(listed), maxListed)] {
+		epoch, err := strconv.Atoi(text)
+		if err != nil || epoch < 1 || epoch > present.Epoch {
+			continue
+		}
+		long, short := present.at(epoch), present.at(epoch)
+		short.Namespace = naming.MemberNamespaceAt(epoch, present.Workspace, present.Name)
+		for _, m := range []Member{long, short} {
+			isKnown := slices.ContainsFunc(all, func(one Member) bool { return one.Namespace == m.Namespace })
+			if m.ending = true; m.Namespace != present.Namespace && !isKnown {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// at is the member in an epoch.
+func (m Member) at(epoch int) Member {
+	m.Epoch = epoch
+	if m.Workspace == "" {
+		m.Namespace = naming.MemberClusterNamespaceAt(epoch, m.Name)
+		return m
+	}
+	m.Namespace = naming.MemberNamespaceAt(epoch, m.Workspace, m.Name)
+	if m.long.has(epoch) {
+		m.Namespace = naming.LongMemberNamespaceAt(epoch, m.Workspace, m.Name)
+	}
+	return m
+}
+
+// Registrable returns whether an agent may be granted the identity of a Cluster as far as the hub has prepared it. A Cluster that was revoked shows its
+// namespace only after that.
+func Registrable(cluster *fleet.Cluster) bool {
+	return cluster.Status.Namespace != "" || Epoch(cluster) > 0
+}
+
+// EndAccess takes away at once whatever the identity of a member may do, and the values that it could read. Objects of these names that the hub did not
+// make for the member are left alone.
+func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Reader) error {
+	if m.Workspace == "" {
+		ended := append([]client.Object{Rights{Member: m}.Binding(), m.Account()}, m.reconnectAccess()...)
+		return kube.Delete(ctx, c, ended...) // the identity is the admin's
+	}
+	every := Identity{Member: m, Kind: Legacy, Shared: true}
+	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {
+		return err
+	}
+	values := &metav1.PartialObjectMetadataList{}
+	values.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := live.List(ctx, values, client.InNamespace(m.Namespace), client.MatchingLabels{fleet.LabelManaged: "true"}); err != nil {
+		return fmt.Errorf("listing the Secrets of %s: %w", m.Namespace, err)
+	}
+	for i := range values.Items {
+		secret := &values.Items[i]
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := kube.DeleteByUID(ctx, c, secret); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package membernamespace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// AgentKind is the kind of agent that an identity was issued to.
+type AgentKind string
+
+// The kinds of agents.
+const (
+	// Native agents are Muster's own: they beat through a Lease and report.
+	Native AgentKind = "native"
+	// Legacy agents are unmodified Rancher Fleet agents.
+	Legacy AgentKind = "legacy"
+)
+
+const (
+	// annotationAgent on a member's ServiceAccount is the kind of agent to which the account was issued.
+	annotationAgent = "muster/agent"
+	// annotationActing on the ServiceAccount of a Rancher Fleet agent is the kind of agent that acts with the account since an agent of Muster has
+	// taken over its credential.
+	annotationActing = "muster/acting-agent"
+)
+
+// Identity is who a member's agent acts as on the hub.
+type Identity struct {
+	Member
+	Kind AgentKind
+	// Shared says that agents of both kinds may act with the credential; see Shared.
+	Shared bool
+	// RenewsItself: the agent, of an earlier version, has no key to which the hub could seal a credential, and so requests its tokens itself.
+	RenewsItself bool
+	// Registration is the request that the identity was issued for.
+	Registration string
+	// RegistrationUID tells requests of one name apart.
+	RegistrationUID types.UID
+}
+
+const annotationRegistrationUID = "muster/cluster-registration-uid"
+
+// account returns the ServiceAccount of the identity. A member has only one, so that replacing it ends all earlier credentials at once.
+func (i Identity) account() *corev1.ServiceAccount {
+	off := false
+	account := &corev1.ServiceAccount{ObjectMeta: i.meta(i.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
+	account.Annotations[annotationAgent] = string(i.Kind)
+	account.Annotations[fleet.AnnotationRegistration] = i.Registration
+	account.Annotations[fleet.AnnotationRegistrationNamespace] = i.Workspace
+	account.Annotations[annotationRegistrationUID] = string(i.RegistrationUID)
+	return account
+}
+
+// IssuedFor returns whether a member's ServiceAccount was made for a request.
+func IssuedFor(account client.Object, r *fleet.ClusterRegistration) bool {
+	return account.GetAnnotations()[annotationRegistrationUID] == string(r.UID)
+}
+
+// IssuedForUID returns the UID of the request that a member's ServiceAccount was made for.
+func IssuedForUID(account client.Object) types.UID {
+	return types.UID(account.GetAnnotations()[annotationRegistrationUID])
+}
+
+// ReadAccount reads the metadata of the member's ServiceAccount, which has no UID if there is none.
+func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.PartialObjectMetadata, error) {
+	account := kube.CoreMetadata("ServiceAccount")
+	err := reader.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberServiceAccount}, account)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the account of %s: %w", m.Namespace, err)
+	}
+	return account, nil
+}
+
+// KindOf returns which kind of agent acts with a member's ServiceAccount.
+func KindOf(account client.Object) AgentKind {
+	if Shared(account) {
+		return AgentKind(account.GetAnnotations()[annotationActing])
+	}
+	return IssuedTo(account)
+}
+
+// IssuedTo returns to which kind of agent a member's ServiceAccount was issued; "" if it is no member's.
+func IssuedTo(account client.Object) AgentKind {
+	return AgentKind(account.GetAnnotations()[annotationAgent])
+}
+
+// Shared returns whether an agent of Muster has taken over the credential of a Rancher Fleet agent. The credential never expires, so that either
+// agent may act with it from then on.
+func Shared(account client.Object) bool {
+	return IssuedTo(account) == Legacy && account.GetAnnotations()[annotationActing] != ""
+}
+
+// HandOver records which kind of agent acts with the account of a Rancher Fleet agent.
+func HandOver(ctx context.Context, c client.Client, account client.Object, to AgentKind) error {
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), annotationActing, to)
+	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner); err != nil {
+		return fmt.Errorf("recording the agent that acts with ServiceAccount %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return nil
+}
+
+// Establish makes the identity the only one of the member and returns its account, which has no credential yet. An account that was issued for
+// another request is deleted first, if mayReplace agrees, and its credentials end. The rights of the other kind of agent are deleted while there is no
+// account, because they are restored while one of that kind is there. The new account is created after its rights, so that an account that exists is
+// complete.
+func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error, objects ...client.Object) (*corev1.ServiceAccount, error) {
+	account := &corev1.ServiceAccount{}
+	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ServiceAccount %s/%s: %w", i.Namespace, naming.MemberServiceAccount, err)
+	}
+	former := slices.Concat(i.other().grants(), i.tokenSecrets(), []client.Object{i.SelfRenewal()})
+	if err == nil {
+		if account.Annotations[annotationRegistrationUID] == string(i.RegistrationUID) {
+			return account, nil
+		}
+		if err := mayReplace(account); err != nil {
+			return nil, err
+		}
+		if err := c.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("revoking the identity issued to ClusterRegistration %s: %w", account.Annotations[fleet.AnnotationRegistration], err)
+		}
+	} else if former, err = known(ctx, c, former); err != nil {
+		return nil, err
+	}
+	if err := kube.Delete(ctx, c, former...); err != nil {
+		return nil, err
+	}
+	if err := kube.Ensure(ctx, c, objects...); err != nil {
+		return nil, err
+	}
+	account = i.account()
+	if err := c.Create(ctx, account, kube.FieldOwner); err != nil {
+		return nil, fmt.Errorf("creating ServiceAccount %s/%s: %w", account.Namespace, account.Name, err)
+	}
+	return account, nil
+}
+
+// known returns those of the objects that the cache shows. Without an account they are left of one that was deleted long ago, by hand or before this was
+// tried again, and a member that is new costs no read.
+func known(ctx context.Context, c client.Client, objects []client.Object) ([]client.Object, error) {
+	missing, err := kube.Missing(ctx, c, kube.MetadataOf(c.Scheme()), objects...)
+	return slices.DeleteFunc(objects, func(o client.Object) bool { return slices.Contains(missing, o) }), err
+}
+
+// LastingToken issues a token of the account, as lasting.Issuer does: upstream agents do not renew theirs.
+func (i Identity) LastingToken(ctx context.Context, issuer *longlived.Issuer, account *corev1.ServiceAccount) (string, *corev1.Secret, error) {
+	return issuer.Token(ctx, account, i.meta(i.Namespace, ""))
+}
+
+// tokenSecrets are those that a lasting token of the member's account ends with.
+func (m Member) tokenSecrets() []client.Object {
+	bound, filled := longlived.Secrets(naming.MemberServiceAccount, m.meta(m.Namespace, ""))
+	return []client.Object{bound, filled}
+}
+
+// other is the identity of the same member for the other kind of agent.
+func (i Identity) other() Identity {
+	other := i
+	other.Kind = Native
+	if i.Kind == Native {
+		other.Kind = Legacy
+	}
+	return other
+}
+
+// Objects returns everything that the identity needs but the account: its rights and, for a native agent, the report and the Lease.
+func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
+	objects := i.grants()
+	if i.Kind == Native || i.Shared {
+		objects = append(objects, i.NewReport(asked), i.NewLease())
+	}
+	return objects
+}
+
+func (i Identity) grants() []client.Object {
+	account := kube.AccountSubject(i.Namespace, naming.MemberServiceAccount)
+	native := []client.Object{kube.RoleBinding(i.meta(i.Namespace, memberRole), "ClusterRole", memberRole, account)}
+	if i.RenewsItself {
+		native = append(native, i.SelfRenewal())
+	}
+	if i.Kind == Native && !i.Shared {
+		return native
+	}
+	// Upstream agents write their beat into the status of their Cluster.
+	beat := &rbacv1.Role{
+		ObjectMeta: i.meta(i.Workspace, i.Namespace),
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{fleet.GroupVersion.Group}, Resources: []string{"clusters/status"},
+			ResourceNames: []string{i.Name}, Verbs: []string{"patch"},
+		}},
+	}
+	beat.OwnerReferences = []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "Cluster", Name: i.Name, UID: i.UID}}
+	legacy := []client.Object{
+		kube.RoleBinding(i.meta(i.Namespace, bundleDeploymentRole), "ClusterRole", bundleDeploymentRole, account),
+		beat, kube.RoleBinding(*beat.ObjectMeta.DeepCopy(), "Role", beat.Name, account),
+	}
+	if i.Shared {
+		return append(legacy, native...)
+	}
+	return legacy
+}
+
+// SelfRenewal lets the agent of a member request tokens for its own account.
+func (m Member) SelfRenewal() *rbacv1.RoleBinding {
+	return kube.RoleBinding(m.meta(m.Namespace, selfRenewalRole), "ClusterRole", selfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
+}
+
+// NewReport returns the report of a member with what the agent is asked for.
+func (m Member) NewReport(asked clusterv1beta1.InternalMemberClusterSpec) *clusterv1beta1.InternalMemberCluster {
+	return &clusterv1beta1.InternalMemberCluster{ObjectMeta: m.meta(m.Namespace, m.Name), Spec: asked}
+}
+
+// NewLease returns the Lease in which the agent of a member beats.
+func (m Member) NewLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: m.meta(m.Namespace, naming.HeartbeatLease)}
+}
+
+// Account names the ServiceAccount that a registration gave to a member. All of its credentials end when it is deleted.
+func (m Member) Account() *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: naming.MemberServiceAccount}}
+}

@@ -1,0 +1,37 @@
+package membernamespace
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// kubeFleetFinalizers are the finalizers of controllers of KubeFleet's hub which Muster has no counterpart of. The list is exact, because finalizers
+// with the same prefix may be anybody's.
+var kubeFleetFinalizers = []string{"kubernetes-fleet.io/cluster-profile-cleanup", "kubernetes-fleet.io/scheduler-cleanup"}
+
+// KubeFleetFinalizers are the finalizers of KubeFleet's hub on an object. No controller removes them after Muster has taken over.
+func KubeFleetFinalizers(o client.Object) (left []string) {
+	for _, name := range o.GetFinalizers() {
+		if slices.Contains(kubeFleetFinalizers, name) {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// TakeOffFinalizers is the command that removes the finalizers of KubeFleet's hub from an object.
+func TakeOffFinalizers(kind string, o client.Object) string {
+	stay := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(name string) bool { return slices.Contains(kubeFleetFinalizers, name) })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": stay}})
+	if err != nil {
+		panic(err) // texts can be encoded
+	}
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name += " -n " + o.GetNamespace()
+	}
+	return fmt.Sprintf("kubectl patch %s %s --type=merge -p '%s'", kind, name, patch)
+}

@@ -1,0 +1,135 @@
+// Package stray ends member namespaces whose Cluster or MemberCluster is gone: because somebody removed its finalizer by
+// hand, or restored the hub without it. Otherwise the agent of such a member keeps its access for ever, and the next record
+// of that name gets the former agent.
+//
+// The package deletes what the hub gave the member in the namespace and in the workspace, and then the namespace. Its
+// invariant: the API server itself has said twice, with a pause between, that the record is gone.
+package stray
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// pause is how long after the first read that misses a record the second one is made.
+const pause = 30 * time.Second
+
+// Controller reconciles member namespaces.
+type Controller struct {
+	controller.Deps
+	// missed has the namespaces whose record was missed once, by name.
+	missed sync.Map
+}
+
+// sighting is when the record of a namespace with a UID was first missed.
+type sighting struct {
+	namespace types.UID
+	at        time.Time
+}
+
+// New returns a controller.
+func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
+
+// Register adds the controller to the manager.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	ofRecord := func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: membernamespace.Of(o).Namespace}}}
+	}
+	appears := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+	return ctrl.NewControllerManagedBy(mgr).Named("stray").
+		WatchesMetadata(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}, appears).
+		Watches(&fleet.Cluster{}, controller.OnDeleted(handler.EnqueueRequestsFromMapFunc(ofRecord))).
+		Watches(&clusterv1beta1.MemberCluster{}, controller.OnDeleted(handler.EnqueueRequestsFromMapFunc(ofRecord))).
+		WithOptions(controller.Workers(1)).
+		Complete(controller.RetryConflicts(c.Recorder, c))
+}
+
+// Reconcile ends a member namespace whose record is gone.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	namespace := kube.CoreMetadata("Namespace")
+	if err := c.Client.Get(ctx, request.NamespacedName, namespace); apierrors.IsNotFound(err) {
+		c.missed.Delete(request.Name)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	member, ok := membernamespace.StrayOf(namespace)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	has, again, err := c.hasRecord(ctx, member)
+	if err != nil || has {
+		c.missed.Delete(request.Name)
+		return ctrl.Result{RequeueAfter: again}, err
+	}
+	now := c.Clock.Now()
+	first, known := c.missed.LoadOrStore(request.Name, sighting{namespace.UID, now})
+	seen := first.(sighting)
+	if !known || seen.namespace != namespace.UID {
+		c.missed.Store(request.Name, sighting{namespace.UID, now})
+		return ctrl.Result{RequeueAfter: pause}, nil
+	}
+	if left := seen.at.Add(pause).Sub(now); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return ctrl.Result{}, c.end(ctx, member, namespace.UID)
+}
+
+// hasRecord asks the API server only if the cache does not have the record. While somebody deletes the whole kind nothing
+// is known of a record, and the hub looks again an hour later.
+func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray) (has bool, again time.Duration, err error) {
+	record := client.Object(&clusterv1beta1.MemberCluster{})
+	if member.Workspace != "" {
+		record = &fleet.Cluster{}
+	}
+	key := types.NamespacedName{Namespace: member.Workspace, Name: member.Name}
+	if err := c.Client.Get(ctx, key, record); err == nil && (member.UID == "" || record.GetUID() == member.UID) {
+		return true, 0, nil
+	}
+	if definition, err := c.Kinds.Deleted(ctx, record); err != nil || definition != "" {
+		return true, time.Hour, err
+	}
+	has, err = member.HasRecord(ctx, c.Live)
+	return has, 0, err
+}
+
+// end takes all access from the agent, and then deletes the namespace that had the UID.
+func (c *Controller) end(ctx context.Context, member membernamespace.Stray, uid types.UID) error {
+	namespace := kube.CoreMetadata("Namespace")
+	err := c.Live.Get(ctx, types.NamespacedName{Name: member.Namespace}, namespace)
+	if err != nil || namespace.UID != uid {
+		return client.IgnoreNotFound(err)
+	}
+	if still, ok := membernamespace.StrayOf(namespace); !ok || still != member {
+		return nil // somebody has changed it meanwhile
+	}
+	c.Liveness.Forget(member.Namespace)
+	if err := member.EndAccess(ctx, c.Client, c.Live); err != nil {
+		return err
+	}
+	if namespace.DeletionTimestamp == nil {
+		if err := removal.Namespace(ctx, c.Client, namespace, removal.RecordGone); err != nil {
+			return err
+		}
+	}
+	return member.Release(ctx, c.Client, c.Live)
+}

@@ -1,0 +1,143 @@
+// Package controller is what the controllers of the hub have in common: what they are given, how events become requests, and what a conflict
+// means. It reads and writes nothing itself.
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Deps are what every controller is given.
+type Deps struct {
+	// Client reads from the cache, of most kinds only metadata (see cache.go of package hub), and writes.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock is that of the API server.
+	Clock    clock.PassiveClock
+	Recorder events.EventRecorder
+	// Config holds the settings of the hub's chart.
+	Config   *settings.Controller
+	Liveness *liveness.Tracker
+	// GrantContents lets the account of a member namespace, which the caller has observed to be the hub's, read Contents.
+	GrantContents func(ctx context.Context, namespace string, uid types.UID) error
+	Kinds         *servedkinds.Kinds
+	// SystemNamespace is the hub's own.
+	SystemNamespace string
+}
+
+// Workers are the options of a controller that reconciles so many requests at once.
+func Workers(number int) controller.Options {
+	return controller.Options{MaxConcurrentReconciles: number}
+}
+
+// Queue takes requests.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// On returns a handler of all events of a kind: before is nil when the object is new, after is nil when the object is gone. An event from a channel
+// has the same object twice.
+func On[T client.Object](handle func(ctx context.Context, before, after T, q Queue)) handler.EventHandler {
+	var none T
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) { handle(ctx, none, e.Object.(T), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			handle(ctx, e.ObjectOld.(T), e.ObjectNew.(T), q)
+		},
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q Queue) { handle(ctx, e.Object.(T), none, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q Queue) { handle(ctx, e.Object.(T), e.Object.(T), q) },
+	}
+}
+
+// OnDeleted returns a handler of deletions only.
+func OnDeleted(h handler.EventHandler) handler.EventHandler {
+	return handler.Funcs{DeleteFunc: h.Delete}
+}
+
+// SkipInitial returns the handler without the creations of what was there when its informer began. It is for the kinds besides that which is reconciled,
+// all objects of which are reconciled then anyway.
+func SkipInitial(h handler.EventHandler) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
+			if !e.IsInInitialList {
+				h.Create(ctx, e, q)
+			}
+		},
+		UpdateFunc: h.Update, DeleteFunc: h.Delete, GenericFunc: h.Generic,
+	}
+}
+
+// Requests returns a request for each object.
+func Requests[T client.Object](objects ...T) []reconcile.Request {
+	requests := make([]reconcile.Request, len(objects))
+	for i, o := range objects {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(o)
+	}
+	return requests
+}
+
+// All returns requests for all objects of a kind in the cache that the options select, for what concerns each of them, such as other settings.
+func All(reader client.Reader, list client.ObjectList, options ...client.ListOption) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := list.DeepCopyObject().(client.ObjectList)
+		if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing what has to be reconciled again")
+			return nil
+		}
+		var requests []reconcile.Request
+		_ = meta.EachListItem(list, func(o runtime.Object) error { // the function returns no error
+			requests = append(requests, Requests(o.(client.Object))...)
+			return nil
+		})
+		return requests
+	}
+}
+
+const (
+	// afterConflict is how long a cache needs, as a rule, to show what somebody else has written. It doubles with each conflict that follows.
+	afterConflict = 200 * time.Millisecond
+	// quietConflicts in a row are no failure; the next one is returned, so that what never ends is logged.
+	quietConflicts = 5
+)
+
+// RetryConflicts returns a reconciler to which a conflict is no failure: somebody wrote an object
+// after the cache showed it, so the request is reconciled again in a moment. A status that the API
+// server refuses is an Event of its object: else nobody but the log would say that the status is old.
+func RetryConflicts(recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
+	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](afterConflict, afterConflict<<quietConflicts)
+	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+		result, err := r.Reconcile(ctx, request)
+		if !apierrors.IsConflict(err) {
+			conflicts.Forget(request)
+			var refused *kube.StatusError
+			if errors.As(err, &refused) && refused.Lasts() {
+				recorder.Eventf(refused.Object, nil, corev1.EventTypeWarning, "StatusNotWritten", "Report", "what the status says is old: %v", refused)
+			}
+			return result, err
+		}
+		if conflicts.NumRequeues(request) >= quietConflicts {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: conflicts.When(request)}, nil
+	})
+}

@@ -1,0 +1,88 @@
+// Package metrics counts requests and Bundles, for metrics, by the states that muster get shows, and
+// the removals that are held back. Alerts tell an administrator which of them wait for a decision,
+// and which fail.
+//
+// It counts what the hub's cache has when it is asked, and writes nothing.
+package metrics
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+var (
+	requestsMetric = prometheus.NewDesc("muster_hub_requests", "ClusterRegistrations by their state; Pending ones wait for somebody who approves or denies them.", []string{"state"}, nil)
+	bundlesMetric  = prometheus.NewDesc("muster_hub_bundles", "Bundles by the worst state that they have on a Cluster.", []string{"state"}, nil)
+	heldMetric     = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for a user to confirm a removal.", []string{"kind"}, nil)
+)
+
+// Census is a collector of Prometheus.
+type Census struct{ client.Reader }
+
+// Describe implements prometheus.Collector.
+func (c Census) Describe(into chan<- *prometheus.Desc) {
+	into <- requestsMetric
+	into <- bundlesMetric
+	into <- heldMetric
+}
+
+// Collect implements prometheus.Collector.
+func (c Census) Collect(into chan<- prometheus.Metric) {
+	c.count(into, requestsMetric, &fleet.ClusterRegistrationList{}, view.StateNew, string(fleet.RegistrationWaiting), string(fleet.RegistrationPending),
+		string(fleet.RegistrationConflict), string(fleet.RegistrationDenied), string(fleet.RegistrationGranted))
+	c.count(into, bundlesMetric, &fleet.BundleList{}, view.StateNew, string(fleet.StateErrApplied), string(fleet.StateWaitApplied), string(fleet.StateModified),
+		string(fleet.StateOutOfSync), string(fleet.StatePending), string(fleet.StateNotReady), string(fleet.StateReady))
+	c.countHeld(into, "Bundle", &fleet.BundleList{})
+	c.countHeld(into, "ClusterResourcePlacement", &placement.ClusterResourcePlacementList{})
+	c.countHeld(into, "ResourcePlacement", &placement.ResourcePlacementList{})
+}
+
+// each does something with each object of a kind.
+func (c Census) each(list client.ObjectList, do func(client.Object)) error {
+	if err := c.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing what is counted: %w", err)
+	}
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		do(o.(client.Object))
+		return nil
+	})
+}
+
+// countHeld counts the objects of a kind that wait for a user to confirm a removal.
+func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list client.ObjectList) {
+	held := 0
+	err := c.each(list, func(o client.Object) {
+		if _, value := view.HeldRemoval(o); value != "" {
+			held++
+		}
+	})
+	if err != nil {
+		into <- prometheus.NewInvalidMetric(heldMetric, err)
+		return
+	}
+	into <- prometheus.MustNewConstMetric(heldMetric, prometheus.GaugeValue, float64(held), kind)
+}
+
+// count counts objects by state: also the states in which there are none, so that alerts see them end.
+func (c Census) count(into chan<- prometheus.Metric, metric *prometheus.Desc, list client.ObjectList, states ...string) {
+	counts := map[string]int{}
+	for _, state := range states {
+		counts[state] = 0
+	}
+	if err := c.each(list, func(o client.Object) { counts[view.State(o)]++ }); err != nil {
+		into <- prometheus.NewInvalidMetric(metric, err)
+		return
+	}
+	for state, n := range counts {
+		into <- prometheus.MustNewConstMetric(metric, prometheus.GaugeValue, float64(n), state)
+	}
+}

@@ -1,0 +1,227 @@
+// Package servedkinds knows which kinds the hub cluster serves, so that the deletion of a CustomResourceDefinition costs only the objects of the kind: informers
+// go on and controllers write again as soon as the kind is served again, and a controller asks whether the kind was deleted before it takes an object for
+// deleted.
+//
+// It writes nothing. Its invariant: the state of an object that was deleted with its definition is unknown, never gone.
+package servedkinds
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/restore"
+)
+
+// DefinitionKind is the kind of definitions, of which the cache has the metadata.
+var DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// ReasonDefinitionDeleted is the reason of events and conditions of an object whose definition is being deleted.
+const ReasonDefinitionDeleted = "DefinitionDeleted"
+
+// retryInterval bounds how long a kind is served again unnoticed. Of several API servers one may serve a kind later than another has its definition.
+const retryInterval = 10 * time.Second
+
+// Kinds knows which kinds are missing.
+type Kinds struct {
+	clock  clock.Clock
+	log    logr.Logger
+	scheme *runtime.Scheme
+	live   client.Reader
+	mapper meta.RESTMapper
+
+	mu sync.Mutex
+	// changed is closed when a definition changes.
+	changed chan struct{}
+	// missing are the kinds whose informers wait.
+	missing     map[schema.GroupVersionKind]bool
+	subscribers []chan event.GenericEvent
+}
+
+// New returns a Kinds that knows nothing yet.
+func New(clock clock.Clock, log logr.Logger, scheme *runtime.Scheme) *Kinds {
+	return &Kinds{clock: clock, log: log, scheme: scheme, changed: make(chan struct{}), missing: map[schema.GroupVersionKind]bool{}}
+}
+
+// Register follows the definitions in the manager's cache, whose informers NewInformer makes.
+func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
+	k.live, k.mapper = mgr.GetAPIReader(), mgr.GetRESTMapper()
+	definitions, err := mgr.GetCache().GetInformer(ctx, kube.Metadata(DefinitionKind))
+	if err != nil {
+		return fmt.Errorf("watching CustomResourceDefinitions: %w", err)
+	}
+	_, err = definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { k.signal() },
+		UpdateFunc: func(any, any) { k.signal() },
+	})
+	return err
+}
+
+// signal wakes the informers that wait for a kind.
+func (k *Kinds) signal() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+func (k *Kinds) nextChange() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changed
+}
+
+// Subscribe returns a channel that yields an event when a kind is served again that was not. All subscriptions are made before the manager
+// starts.
+func (k *Kinds) Subscribe() <-chan event.GenericEvent {
+	subscriber := make(chan event.GenericEvent, 1)
+	k.subscribers = append(k.subscribers, subscriber)
+	return subscriber
+}
+
+// NewInformer makes an informer that waits for its kind while that is not served, instead of retrying with back-off.
+func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	kind, err := apiutil.GVKForObject(o, k.scheme)
+	if err != nil {
+		panic(err) // a mistake in this program
+	}
+	patient := restore.Survive(lw)
+	return toolscache.NewSharedIndexInformer(restore.InPages(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
+			err = k.whenServed(ctx, kind, func() error {
+				list, err = patient.ListWithContext(ctx, options)
+				return err
+			})
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (events watch.Interface, err error) {
+			err = k.whenServed(ctx, kind, func() error {
+				events, err = patient.WatchWithContext(ctx, options)
+				return err
+			})
+			return events, err
+		},
+	}), o, resync, indexers)
+}
+
+// whenServed calls ask, and again with each change of a definition as long as the kind is not served.
+func (k *Kinds) whenServed(ctx context.Context, kind schema.GroupVersionKind, ask func() error) error {
+	for {
+		changed := k.nextChange() // before the question, so that no change is missed
+		err := ask()
+		if !kube.NotServed(err) {
+			k.found(kind)
+			return err
+		}
+		k.lost(kind)
+		timer := k.clock.NewTimer(retryInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-changed:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+func (k *Kinds) lost(kind schema.GroupVersionKind) {
+	k.mu.Lock()
+	known := k.missing[kind]
+	k.missing[kind] = true
+	k.mu.Unlock()
+	if !known {
+		k.log.Info("The hub cluster does not serve a kind any more: install the fleet-crd chart again; until then nothing is removed because of it", "kind", kind.String())
+	}
+}
+
+func (k *Kinds) found(kind schema.GroupVersionKind) {
+	k.mu.Lock()
+	was := k.missing[kind]
+	delete(k.missing, kind)
+	k.mu.Unlock()
+	if !was {
+		return
+	}
+	k.log.Info("The hub cluster serves a kind again", "kind", kind.String())
+	for _, subscriber := range k.subscribers {
+		select {
+		case subscriber <- event.GenericEvent{Object: kube.Metadata(kind)}:
+		default: // an event is pending already
+		}
+	}
+}
+
+// Deleted returns the name of the first CustomResourceDefinition of the kinds that is missing or being deleted, or "". The API server is asked, because a
+// cache may show the deletion of an object before that of its definition.
+func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, error) {
+	for _, object := range kinds {
+		kind, err := apiutil.GVKForObject(object, k.scheme)
+		if err != nil {
+			return "", err
+		}
+		mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if kube.NotServed(err) {
+			return kind.GroupKind().String(), nil
+		} else if err != nil {
+			return "", fmt.Errorf("looking up %s: %w", kind.GroupKind(), err)
+		}
+		name := mapping.Resource.GroupResource().String()
+		definition := kube.Metadata(DefinitionKind)
+		err = k.live.Get(ctx, client.ObjectKey{Name: name}, definition)
+		if apierrors.IsNotFound(err) || err == nil && definition.DeletionTimestamp != nil {
+			return name, nil
+		} else if err != nil {
+			return "", fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	return "", nil
+}
+
+// Kept is the message on an object that is deleted with its definition: the hub keeps the object, and what to do.
+func Kept(definition string) string {
+	return fmt.Sprintf("it is kept, and nothing is removed from any cluster, because the CustomResourceDefinition %s is gone or being deleted: install the fleet-crd chart. "+
+		"If the definition waits for its objects, stop the hub, save them, take their finalizers off, install the chart, create them again and start the hub", definition)
+}
+
+// Again wakes every object in the lists when a kind is served again, without the back-off of reconciles that failed meanwhile.
+func (k *Kinds) Again(reader client.Reader, lists ...client.ObjectList) source.Source {
+	return source.Channel(k.Subscribe(), handler.Funcs{
+		GenericFunc: func(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			for _, list := range lists {
+				found := list.DeepCopyObject().(client.ObjectList)
+				if err := reader.List(ctx, found, client.UnsafeDisableDeepCopy); err != nil {
+					ctrl.LoggerFrom(ctx).Error(err, "Listing what a kind matters to that is served again")
+					continue
+				}
+				_ = meta.EachListItem(found, func(o runtime.Object) error { // the function never fails
+					request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))}
+					q.Forget(request)
+					q.Add(request)
+					return nil
+				})
+			}
+		},
+	})
+}

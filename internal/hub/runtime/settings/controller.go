@@ -1,0 +1,145 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Controller reads the ConfigMap when it changes.
+type Controller struct {
+	client      client.Client
+	recorder    events.EventRecorder
+	namespace   string
+	current     atomic.Pointer[Config]
+	subscribers []chan event.GenericEvent
+}
+
+// New returns a controller for the ConfigMap in the hub's system namespace, with default settings until it has read it.
+func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
+	made, defaults := &Controller{client: c, recorder: recorder, namespace: namespace}, Default()
+	made.current.Store(&defaults)
+	return made
+}
+
+// Current returns the settings in force.
+func (c *Controller) Current() Config { return *c.current.Load() }
+
+// Subscribe returns a channel that yields an event after every change of the settings. All subscriptions are made before the
+// manager starts.
+func (c *Controller) Subscribe() <-chan event.GenericEvent {
+	subscriber := make(chan event.GenericEvent, 1)
+	c.subscribers = append(c.subscribers, subscriber)
+	return subscriber
+}
+
+// Register adds the controller to the manager, whose cache must hold just the one ConfigMap. It runs on every replica, so that one that takes over acts
+// on the settings as they are.
+func (c *Controller) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).
+		WithOptions(controller.Options{NeedLeaderElection: new(false)}).Complete(c)
+}
+
+// Load reads the settings at the start, before any controller runs. Settings that do not parse are an error, because there are no earlier ones to keep.
+func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
+	configMap, err := c.read(ctx, reader)
+	if err != nil {
+		return err
+	}
+	if configMap == nil {
+		settings := c.missing(ctx)
+		settings.Unknown = true
+		c.current.Store(settings)
+		return nil
+	}
+	parsed, err := Parse(configMap.Data["config"])
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s is invalid, correct it with helm upgrade of the fleet chart: %w", c.namespace, naming.HubConfigMap, err)
+	}
+	c.current.Store(&parsed)
+	return nil
+}
+
+// Reconcile reads the ConfigMap.
+func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	configMap, err := c.read(ctx, c.client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if configMap == nil {
+		if !c.current.Load().Missing {
+			c.adopt(c.missing(ctx))
+		}
+		return ctrl.Result{}, nil
+	}
+	parsed, err := Parse(configMap.Data["config"])
+	if err != nil {
+		c.recorder.Eventf(configMap, nil, corev1.EventTypeWarning, "ConfigInvalid", "Load", "the settings before stay in force: %v", err)
+		log.FromContext(ctx).Info("ConfigMap is invalid, the settings before stay in force", "problem", err.Error())
+		return ctrl.Result{}, nil
+	}
+	if c.adopt(&parsed) {
+		log.FromContext(ctx).Info("Settings changed", "apiServerURL", parsed.APIServerURL, "agentTokenLifetime", parsed.AgentTokenLifetime)
+	}
+	return ctrl.Result{}, nil
+}
+
+// adopt puts settings in force, and notifies the subscribers if they have changed.
+func (c *Controller) adopt(settings *Config) bool {
+	if before := c.current.Swap(settings); reflect.DeepEqual(*before, *settings) {
+		return false
+	}
+	for _, subscriber := range c.subscribers {
+		select {
+		case subscriber <- event.GenericEvent{Object: c.configMap()}:
+		default: // a change is pending already
+		}
+	}
+	return true
+}
+
+// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and a hub
+// that starts without one waits for it with whatever depends on them.
+func (c *Controller) missing(ctx context.Context) *Config {
+	settings := c.Current()
+	settings.Missing = true
+	problem := MissingProblem(c.namespace)
+	log.FromContext(ctx).Info("The settings before stay in force; a hub that has just started has none and waits for them", "problem", problem)
+	c.recorder.Eventf(c.configMap(), nil, corev1.EventTypeWarning, "ConfigMissing", "Load", "the settings before stay in force; a hub that has just started has none and waits for them: %s", problem)
+	return &settings
+}
+
+// MissingProblem is the message about a missing ConfigMap.
+func MissingProblem(namespace string) string {
+	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart", namespace, naming.HubConfigMap)
+}
+
+func (c *Controller) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: naming.HubConfigMap}}
+}
+
+// read returns the ConfigMap, or nil if there is none.
+func (c *Controller) read(ctx context.Context, reader client.Reader) (*corev1.ConfigMap, error) {
+	var configMap corev1.ConfigMap
+	key := types.NamespacedName{Namespace: c.namespace, Name: naming.HubConfigMap}
+	if err := reader.Get(ctx, key, &configMap); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return &configMap, nil
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/rollout"
+	"github.com/muster-fleet/muster/internal/ui/explain"
+)
+
+// errInterrupted is what an interrupted command says that can be given again.
+var errInterrupted = errors.New("interrupted; what is done stays, and the command can be given again")
+
+// interruptible is the error of a command that may be interrupted, in words.
+func interruptible(ctx context.Context, err error) error {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return errInterrupted
+	}
+	return err
+}
+
+// canBeRepeated ends what a command says that has waited in vain.
+const canBeRepeated = "; what is made stays, and the command can be given again"
+
+// final is the error of a look after which nobody needs to look again.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// isFinal says whether an error does not go by itself, unlike that of an API server that restarts.
+func isFinal(err error) bool {
+	return errors.As(err, &final{}) || kube.NotServed(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// await looks again and again until something is so, or time is up. What kept the last look from seeing is unseen then.
+func await(ctx context.Context, p *progress, look wait.ConditionWithContextFunc) (unseen, err error) {
+	err = wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		done, err := look(ctx)
+		if isFinal(err) {
+			return false, err
+		}
+		if err != nil && unseen == nil && ctx.Err() == nil {
+			p.step("%s; it is tried again", err)
+		}
+		if err == nil || ctx.Err() == nil { // of a look that was cut short the one before counts
+			unseen = err
+		}
+		return done && err == nil, nil
+	})
+	return unseen, err
+}
+
+// awaitDeployment waits until a Deployment is available, and shows what keeps it from that.
+func (c *checked) awaitDeployment(ctx context.Context, p *progress, namespace, name, what string) error {
+	var last error
+	unseen, err := await(ctx, p, func(ctx context.Context) (bool, error) {
+		cause, ready, err := c.causeOf(ctx, namespace, name)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("whether %s runs cannot be seen: %w", what, err)
+		case ready:
+			p.step("%s runs", what)
+			return true, nil
+		}
+		if cause != nil {
+			p.hindrance(what, cause)
+			last = errors.New(cause.Message)
+			return false, nil
+		}
+		if says := c.agentSays(ctx, types.NamespacedName{Namespace: namespace, Name: name}); says != "" {
+			p.step("%s is not ready yet: %s", what, says)
+			last = errors.New(says)
+		}
+		return false, nil
+	})
+	switch {
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("%w"+canBeRepeated, unseen)
+	case wait.Interrupted(err) && last != nil:
+		return fmt.Errorf("%s is not ready: %w"+canBeRepeated, what, last)
+	case wait.Interrupted(err):
+		return fmt.Errorf("%s is not ready yet: kubectl -n %s logs deployment/%s says why"+canBeRepeated, what, namespace, name)
+	}
+	return err
+}
+
+// awaitHub waits until the hub runs and one of its Pods leads: whoever joins before that is told that there is no hub.
+func (c *checked) awaitHub(ctx context.Context, p *progress) error {
+	if err := c.awaitDeployment(ctx, p, naming.SystemNamespace, hubDeployment, "the hub"); err != nil {
+		return err
+	}
+	var last error
+	unseen, err := await(ctx, p, func(ctx context.Context) (bool, error) {
+		_, last = c.leader(ctx)
+		if errors.As(last, &notAsked{}) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("%w"+canBeRepeated, cmp.Or(unseen, last))
+	}
+	return err
+}
+
+// causeOf says whether a Deployment is available, and if not, why as far as its Pods tell; nil if these run and are not ready.
+func (c *checked) causeOf(ctx context.Context, namespace, name string) (cause *rollout.Cause, ready bool, err error) {
+	deployment := &appsv1.Deployment{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment); apierrors.IsNotFound(err) {
+		cause, _ = rollout.CauseOf(nil, nil)
+		return cause, false, nil
+	} else if err != nil {
+		return nil, false, err
+	}
+	if rollout.Done(deployment) {
+		return nil, true, nil
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+		return nil, false, err
+	}
+	cause, _ = rollout.CauseOf(deployment, pods.Items)
+	return cause, false, nil
+}
+
+// said is what the agent's programs give as the reason of a state in their log, with the state that an agent is in.
+var said = regexp.MustCompile(`(?:\bto=(\w+) )?\breason=("(?:[^"\\]|\\.)*")`)
+
+// saidIn is the last reason in a log, and what to do about that state; empty if there is none.
+func saidIn(log []byte) string {
+	all := said.FindAllSubmatch(log, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	state, quoted := string(all[len(all)-1][1]), string(all[len(all)-1][2])
+	reason, err := strconv.Unquote(quoted)
+	if err != nil {
+		reason = quoted
+	}
+	if remedy := explain.AgentRemedy(state); remedy != "" {
+		return strings.TrimSuffix(reason, ".") + ". What to do: " + remedy
+	}
+	return reason
+}
+
+// agentSays is the last reason in the log of an agent, and what to do; empty if it has none, or cannot be read, or it is no agent.
+func (c *checked) agentSays(ctx context.Context, agent types.NamespacedName) string {
+	if agent != clusterAgent && agent != memberAgent {
+		return ""
+	}
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return ""
+	}
+	pods, err := clients.CoreV1().Pods(agent.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	for _, pod := range pods.Items {
+		if !strings.HasPrefix(pod.Name, agent.Name+"-") {
+			continue
+		}
+		log, err := clients.CoreV1().Pods(agent.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20))}).DoRaw(ctx)
+		if says := saidIn(log); err == nil && says != "" {
+			return says
+		}
+	}
+	return ""
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// lookEvery is how often an object is looked at whose change is awaited: whoever may change it need not have the right to watch it.
+const lookEvery = 300 * time.Millisecond
+
+// changer is a command that changes an object and shows what becomes of it until that is done. What it asks for is done by the hub: a command that is interrupted
+// can be given again, or left alone.
+type changer struct {
+	genericiooptions.IOStreams
+	*access
+	looked   lookedFor
+	timeout  time.Duration
+	progress progress
+}
+
+// command is the cobra command of a changer, for one object whose name is completed.
+func (c *changer) command(command *cobra.Command, do func(ctx context.Context, hub client.Client, o client.Object) error) *cobra.Command {
+	command.Args = cobra.RangeArgs(1, 2)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		c.progress = newProgress(c.Out)
+		o, hub, err := c.subject(command.Context(), c.looked, args)
+		if err != nil {
+			return err
+		}
+		return do(command.Context(), hub, o)
+	}
+	command.ValidArgsFunction = c.completeNames(c.looked)
+	command.Flags().DurationVar(&c.timeout, "timeout", c.timeout, "how long to wait until it is done; 0 for not at all")
+	return command
+}
+
+// annotate sets annotations of an object, or takes those off that are nil.
+func (c *changer) annotate(ctx context.Context, hub client.Client, o client.Object, annotations map[string]any) error {
+	return c.patch(ctx, hub, o, "annotations", annotations)
+}
+
+// patch sets annotations or labels of an object, or takes those off that are nil, if it is still the one that was found.
+func (c *changer) patch(ctx context.Context, hub client.Client, o client.Object, field string, values map[string]any) error {
+	if err := patchMetadata(ctx, hub, o, field, values); err != nil {
+		return fmt.Errorf("changing %s: %w", c.title(o), err)
+	}
+	return nil
+}
+
+// patchMetadata sets values of a field of an object's metadata, or takes those off that are nil, if it is still the one that was found.
+func patchMetadata(ctx context.Context, c client.Client, o client.Object, field string, values map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.GetUID(), field: values}})
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+}
+
+// isDone says whether what was asked for is so, which may be that an object is gone, or that it cannot become so.
+type isDone func(o client.Object, gone bool) (done bool, err error)
+
+// follow shows each state of an object until what was asked for is done.
+func (c *changer) follow(ctx context.Context, hub client.Client, o client.Object, what string, is isDone) error {
+	if c.timeout <= 0 {
+		return nil
+	}
+	uid := o.GetUID()
+	var unseen error // why the hub did not answer the last time, which may pass
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, c.timeout, true, func(ctx context.Context) (bool, error) {
+		err := hub.Get(ctx, client.ObjectKeyFromObject(o), o)
+		switch {
+		case kube.NotServed(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return false, fmt.Errorf("what becomes of %s cannot be seen: %w", c.title(o), err)
+		case client.IgnoreNotFound(err) != nil:
+			if ctx.Err() == nil {
+				unseen = err
+				c.progress.step("the hub does not answer")
+			}
+			return false, nil
+		}
+		unseen = nil
+		now, gone := "gone", err != nil || o.GetUID() != uid // another one of its name is nobody's business here
+		if !gone {
+			now = view.State(o) + because(o)
+		}
+		c.progress.step("%s", now)
+		return is(o, gone)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted; what was asked for goes on without this command, which can be given again")
+	case wait.Interrupted(err) && unseen != nil:
+		return fmt.Errorf("what becomes of %s cannot be seen after %s, and what was asked for goes on meanwhile: %w", c.title(o), c.timeout, unseen)
+	case wait.Interrupted(err):
+		return fmt.Errorf("%s is not %s after %s; muster explain %s %s says why, and what was asked for goes on meanwhile",
+			c.title(o), what, c.timeout, c.kindOfObject(o), view.NameOf(o))
+	case err != nil:
+		return err
+	}
+	return c.progress.err
+}
+
+func (c *changer) line(format string, args ...any) error {
+	p := &prose{out: c.Out}
+	p.line(format, args...)
+	return p.err
+}

@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+const (
+	// answersWithin is how long a cluster may take to answer a check.
+	answersWithin = 10 * time.Second
+	// diagnosedWithin is how long it may take after that to find out why it does not.
+	diagnosedWithin = 5 * time.Second
+	// maxSkew is how much the clock of a cluster may differ: more, and credentials are taken for expired, or for not yet valid.
+	maxSkew = time.Minute
+	// oldest is the lowest version of Kubernetes that the charts install on.
+	oldest = "1.28.0"
+)
+
+// check is something that has to be so.
+type check struct {
+	// about is what it is about, in a word or two.
+	about string
+	// first: where this is not so, what follows cannot be asked.
+	first bool
+	// run returns what is so. An error says what is wrong, and what to do.
+	run func(ctx context.Context) (says string, err error)
+}
+
+// notAsked is the error of a check that could not look.
+type notAsked struct{ error }
+
+func (n notAsked) Unwrap() error { return n.error }
+
+// require runs checks and returns what is wrong by the first that says so. What could not be looked at is found out when it is used.
+func require(ctx context.Context, checks []check) error {
+	for _, c := range checks {
+		if _, err := c.run(ctx); err != nil && !errors.As(err, &notAsked{}) {
+			return err
+		}
+	}
+	return nil
+}
+
+// runChecks prints the outcome of checks, and returns how many found something wrong.
+func runChecks(ctx context.Context, out io.Writer, checks []check) (wrong int, err error) {
+	p := newProse(out)
+	for _, c := range checks {
+		says, err := c.run(ctx)
+		verdict := "ok"
+		switch {
+		case errors.As(err, &notAsked{}):
+			verdict, says = "unknown", err.Error()
+		case err != nil:
+			verdict, says = "WRONG", err.Error()
+			wrong++
+		}
+		p.paragraph(22, "  %-8s %-10s %s", verdict, c.about, says)
+		if err != nil && c.first {
+			break
+		}
+	}
+	return wrong, p.err
+}
+
+// checked is a cluster that is looked at.
+type checked struct {
+	*access
+	client.Client
+	config *rest.Config
+	server string
+	// ahead is how far its clock was ahead of this machine's when it answered.
+	ahead time.Duration
+}
+
+func (h *access) checked() (*checked, error) {
+	c, server, err := h.client()
+	if err != nil {
+		return nil, err
+	}
+	config, err := h.ToRESTConfig()
+	if err == nil {
+		err = rest.LoadTLSFiles(config) // the CA goes to agents, which have no files of the user's
+	}
+	return &checked{access: h, Client: c, config: config, server: server}, err
+}
+
+// reachable are the checks that any cluster has to pass before something is asked of it.
+func (c *checked) reachable() []check {
+	return []check{
+		{"answers", true, func(ctx context.Context) (says string, err error) {
+			says, c.ahead, err = c.answers(ctx)
+			return says, err
+		}},
+		{"clock", false, func(context.Context) (string, error) {
+			if c.ahead.Abs() > maxSkew {
+				return "", fmt.Errorf("the clocks of %s and of this machine differ by %s: set right the one that is wrong, else credentials are taken for expired", c.role, c.ahead.Abs().Round(time.Second))
+			}
+			return "agrees with this machine's", nil
+		}},
+	}
+}
+
+// answers asks the API server for its version, and how far its clock is ahead of this machine's.
+func (c *checked) answers(command context.Context) (says string, ahead time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(command, answersWithin)
+	defer cancel()
+	calls, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return "", 0, fmt.Errorf("the credential of the kubeconfig cannot be used: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.server, "/")+"/version", http.NoBody)
+	if err != nil {
+		return "", 0, err
+	}
+	response, err := calls.Do(request)
+	if command.Err() != nil {
+		return "", 0, command.Err()
+	}
+	if err != nil {
+		return "", 0, errors.New(c.unreachable(command, err))
+	}
+	defer response.Body.Close() //nolint:errcheck // it is read only
+	var info apiversion.Info
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		return "", 0, fmt.Errorf("%s does not accept the credential of the kubeconfig, which may have expired", c.server)
+	case response.StatusCode == http.StatusForbidden, response.StatusCode >= http.StatusInternalServerError:
+		return "", 0, fmt.Errorf("%s does not say its version: %s", c.server, answered(response))
+	case json.NewDecoder(response.Body).Decode(&info) != nil || info.GitVersion == "":
+		return "", 0, fmt.Errorf("what answers at %s is no Kubernetes API server (%s)", c.server, response.Status)
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		ahead = time.Until(date)
+	}
+	if has, err := version.ParseSemantic(info.GitVersion); err == nil && has.LessThan(version.MustParseSemantic(oldest)) {
+		return "", ahead, fmt.Errorf("%s runs Kubernetes %s: the charts need %s or newer", c.role, info.GitVersion, oldest)
+	}
+	return fmt.Sprintf("Kubernetes %s at %s", info.GitVersion, c.server), ahead, nil
+}
+
+// answered is what a server said that did not do what it was asked: its sentence, if it is an API server.
+func answered(response *http.Response) string {
+	var said metav1.Status
+	if err := json.NewDecoder(response.Body).Decode(&said); err != nil || said.Message == "" {
+		return response.Status
+	}
+	return response.Status + ": " + said.Message
+}
+
+// unreachable says at which step a connection failed. It tries each in a time of its own, as that of the connection may be over.
+func (c *checked) unreachable(ctx context.Context, err error) string {
+	ctx, cancel := context.WithTimeout(ctx, diagnosedWithin)
+	defer cancel()
+	server, parsed := url.Parse(c.server)
+	if parsed != nil {
+		return err.Error()
+	}
+	proxy := http.ProxyFromEnvironment
+	if c.config.Proxy != nil {
+		proxy = c.config.Proxy
+	}
+	if by, proxied := proxy(&http.Request{URL: server}); proxied == nil && by != nil {
+		return fmt.Sprintf("%s does not answer by way of the proxy %s: %s", c.server, by.Host, plainly(err))
+	}
+	host, port := server.Hostname(), server.Port()
+	if port == "" {
+		port = "443"
+	}
+	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
+		return fmt.Sprintf("the name %s cannot be resolved: %s", host, plainly(err))
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return fmt.Sprintf("nothing takes connections at %s: %s; is the cluster up, and is there a firewall between?", net.JoinHostPort(host, port), plainly(err))
+	}
+	defer connection.Close() //nolint:errcheck // nothing was written
+	settings, err := rest.TLSConfigFor(c.config)
+	if err != nil {
+		return fmt.Sprintf("%s does not answer: the kubeconfig's certificates cannot be used (%v)", c.server, err)
+	}
+	if settings == nil { // what the system trusts
+		settings = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if settings.ServerName == "" {
+		settings.ServerName = host
+	}
+	return untrusted(c.server, tls.Client(connection, settings).HandshakeContext(ctx))
+}
+
+// untrusted says why a TLS handshake failed; that the server does not answer if it did not.
+func untrusted(server string, err error) string {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	switch {
+	case err == nil, errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("%s takes connections and does not answer", server)
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("the certificate of %s is signed by %q, whom the kubeconfig does not trust: is certificate-authority-data that of this cluster, and is nobody in between?", server, unknown.Cert.Issuer.String())
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf("the certificate of %s is valid from %s to %s: renew it, or set the clock right", server, invalid.Cert.NotBefore.Format(time.RFC3339), invalid.Cert.NotAfter.Format(time.RFC3339))
+	case errors.As(err, &name):
+		return fmt.Sprintf("the certificate of %s is for %s: use such a name, or have one issued for this one", server, strings.Join(name.Certificate.DNSNames, ", "))
+	}
+	return fmt.Sprintf("%s offers no TLS that can be trusted: %s", server, plainly(err))
+}
+
+// plainly is an error without the request that it was the error of.
+func plainly(err error) string {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	return err.Error()
+}
+
+// right is something that a user has to be allowed to do.
+type right struct{ verb, group, resource, namespace string }
+
+func (r right) String() string {
+	text := r.verb + " " + r.resource
+	if r.group != "" {
+		text += "." + r.group
+	}
+	if r.namespace != "" {
+		text += " in namespace " + r.namespace
+	}
+	return text
+}
+
+// may checks that the user has rights for something.
+func (c *checked) may(what string, rights ...right) check {
+	return check{"rights", false, func(ctx context.Context) (string, error) {
+		var missing []string
+		for _, r := range rights {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace,
+			}}}
+			if err := c.Create(ctx, review); err != nil {
+				return "", notAsked{fmt.Errorf("whether you may %s cannot be asked: %w", r, err)}
+			}
+			if !review.Status.Allowed {
+				missing = append(missing, r.String())
+			}
+		}
+		if len(missing) > 0 {
+			return "", fmt.Errorf("you may not %s on %s, which it takes to %s: use the credential of an admin there", strings.Join(missing, ", "), c.role, what)
+		}
+		return "you may " + what, nil
+	}}
+}
+
+// hubRuns checks that a cluster is a hub, and that somebody leads it.
+func (c *checked) hubRuns() []check {
+	return []check{
+		{"kinds", true, func(ctx context.Context) (string, error) {
+			err := c.List(ctx, &fleet.ClusterRegistrationTokenList{}, client.Limit(1))
+			switch {
+			case kube.NotServed(err):
+				return "", fmt.Errorf("%s serves no fleet: it is no hub; muster init makes it one", c.server)
+			case apierrors.IsForbidden(err):
+				return "the fleet's are served", nil
+			case err != nil:
+				return "", notAsked{err}
+			}
+			return "the fleet's are served", nil
+		}},
+		{"hub", false, c.leader},
+	}
+}
+
+// leader says who leads the hub on a cluster.
+func (c *checked) leader(ctx context.Context) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: naming.SystemNamespace, Name: naming.HubLease}, lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("no hub has led on %s so far: one that was just installed leads within seconds, else muster init installs it", c.server)
+	case err != nil:
+		return "", notAsked{fmt.Errorf("whether a hub leads cannot be seen: %w", err)}
+	}
+	return leads(lease, time.Now().Add(c.ahead)) // the hub writes the time of its cluster
+}
+
+// leads says who leads a hub, by its Lease.
+func leads(lease *coordinationv1.Lease, now time.Time) (string, error) {
+	spec := lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return "", errors.New("no hub leads at the moment; one that runs leads within seconds")
+	}
+	if silent := now.Sub(spec.RenewTime.Time); silent > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
+		return "", fmt.Errorf("no hub leads since %s: kubectl -n %s get pods -l app=fleet-controller says why", view.Since(spec.RenewTime.Time, now), naming.SystemNamespace)
+	}
+	holder, _, _ := strings.Cut(*spec.HolderIdentity, "_")
+	return holder + " leads", nil
+}
+
+// clusterID is the UID of the namespace kube-system, by which clusters are told apart.
+func (c *checked) clusterID(ctx context.Context) (string, error) {
+	namespace := &corev1.Namespace{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace); err != nil {
+		return "", fmt.Errorf("reading the namespace kube-system of %s, by which clusters are told apart: %w", c.role, err)
+	}
+	return string(namespace.UID), nil
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// completeWithin bounds what the user waits for after a tab.
+const completeWithin = 3 * time.Second
+
+// answersSoon bounds each request of a completion, also those for the kinds that are served, which no context bounds. It has to come before anything is asked.
+func (h *access) answersSoon() { *h.Timeout = completeWithin.String() }
+
+// complete completes what to show, and then the names.
+func (g *get) complete(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return kindNames(), cobra.ShellCompDirectiveNoFileComp
+	}
+	shown, known := kindOf(args[0])
+	if !known {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	g.answersSoon()
+	names, err := g.names(command.Context(), client.InNamespace(*g.Namespace), shown.lists(*g.Namespace)...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args[1:], name) }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// namespaces completes the names of namespaces.
+func (h *access) namespaces(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	namespaces := &metav1.PartialObjectMetadataList{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	h.answersSoon()
+	names, err := h.names(command.Context(), "", namespaces)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// names are those of all objects of some kinds, without the kinds that the user may not list or the hub does not serve.
+func (h *access) names(ctx context.Context, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
+	return h.namesOfThose(ctx, func(client.Object) bool { return true }, namespace, lists...)
+}
+
+// namesOfThose are the names of some of these objects.
+func (h *access) namesOfThose(ctx context.Context, these func(client.Object) bool, namespace client.InNamespace, lists ...client.ObjectList) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	hub, _, err := h.client()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, list := range lists {
+		err := view.Each(ctx, hub, list, func(o client.Object) {
+			if these(o) {
+				names = append(names, view.NameOf(o))
+			}
+		}, namespace)
+		if err != nil && !apierrors.IsForbidden(err) && !kube.NotServed(err) {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// contexts completes the names of contexts.
+func (h *access) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	config, err := h.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for name := range config.Contexts {
+		names = append(names, name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// suggestion asks whether the most similar one of these names was meant, if one is similar.
+func suggestion(name string, names []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, other := range names {
+		bare := other[strings.LastIndex(other, "/")+1:]
+		if distance := min(editDistance(name, other), editDistance(name, bare)); distance < least {
+			best, least = other, distance
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// editDistance is how many letters have to be added, removed or replaced to make one word of another (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/ui/dashboard"
+)
+
+// showing is the command muster dashboard.
+type showing struct {
+	genericiooptions.IOStreams
+	*access
+	port   int
+	silent bool
+}
+
+func newDashboard(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	d := &showing{IOStreams: streams, access: h}
+	command := &cobra.Command{
+		Use:   "dashboard",
+		Short: "Show the fleet in a browser",
+		Long: `dashboard serves pages that show the fleet, from this machine and to this machine only, until Ctrl-C: who is in it, what is wrong and what first, what is delivered, and who asks
+to be let in. It reads and acts with the rights of the kubeconfig's user, through the API server of the hub; nothing is exposed, and nothing has to run there. Whoever has the address that it prints acts as
+that user: do not pass it on.`,
+		Example: `  muster dashboard --context hub
+
+  # For somebody who may list one workspace only; at a port of one's choice.
+  muster dashboard --namespace clusters --port 8800 --no-browser`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return d.run(command.Context()) },
+	}
+	command.Flags().IntVar(&d.port, "port", 0, "the port on the loopback address; any that is free if not said")
+	command.Flags().BoolVar(&d.silent, "no-browser", false, "only print the address")
+	complete(command, "port", cobra.NoFileCompletions)
+	return command
+}
+
+func (d *showing) run(ctx context.Context) error {
+	hub, server, err := d.client()
+	if err != nil {
+		return err
+	}
+	if err := d.seesMembers(ctx, hub, server); err != nil { // the pages would try again and again
+		return err
+	}
+	config, err := d.ToRESTConfig()
+	if err != nil {
+		return d.explainConfig(err)
+	}
+	pages, err := dashboard.NewOwned(ctx, dashboard.Options{Config: config, Namespace: *d.Namespace})
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(d.port)))
+	if err != nil {
+		return fmt.Errorf("serving the dashboard: %w; --port says another port", err)
+	}
+	address := "http://" + listener.Addr().String()
+	fmt.Fprintf(d.Out, "The fleet of %s is at %s\nCtrl-C ends it.\n", server, address+pages.Entrance())
+	if file, ok := d.Out.(*os.File); ok && !d.silent && term.IsTerminal(int(file.Fd())) {
+		open(address + pages.Ticket())
+	}
+	return pages.Serve(ctx, listener)
+}
+
+// seesMembers says why the user sees no members, of neither kind; nil if he sees some.
+func (d *showing) seesMembers(ctx context.Context, hub client.Client, server string) error {
+	var refused []error
+	for _, list := range kinds[0].lists(*d.Namespace) {
+		err := hub.List(ctx, list.DeepCopyObject().(client.ObjectList), client.InNamespace(*d.Namespace), client.Limit(1))
+		if err == nil {
+			return nil
+		}
+		refused = append(refused, d.remedy(err, kinds[0].namespaced, list, server))
+	}
+	return errors.Join(refused...)
+}
+
+// open has the user's browser show an address; the address is printed in any case.
+func open(address string) {
+	program := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if program == nil {
+		program = []string{"xdg-open"}
+	}
+	command := exec.Command(program[0], append(program[1:], address)...) //nolint:gosec // one of these three
+	if command.Start() == nil {
+		go func() { _ = command.Wait() }()
+	}
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-fleet/muster/api/crds"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+)
+
+// definitionsFit checks that the definitions of the hub's kinds can be installed over those that the cluster has. The
+// error names all that cannot be, each with its remedy.
+func (c *checked) definitionsFit() check {
+	return check{"definitions", false, func(ctx context.Context) (string, error) {
+		files, err := crds.FS.ReadDir(".")
+		if err != nil {
+			return "", err
+		}
+		var hindrances []string
+		for _, file := range files {
+			hindrance, err := c.hindranceOf(ctx, file.Name())
+			if err != nil {
+				return "", err
+			}
+			if hindrance != "" {
+				hindrances = append(hindrances, hindrance)
+			}
+		}
+		if len(hindrances) > 0 {
+			return "", fmt.Errorf("definitions on %s keep Muster's from being installed; nothing is changed:\n%s", c.role, strings.Join(hindrances, "\n"))
+		}
+		return "the definitions can be installed", nil
+	}}
+}
+
+// rolesFit checks that the hub can create the ClusterRoles of agents, as the hub itself checks when it starts.
+func (c *checked) rolesFit() check {
+	return check{"roles", false, func(ctx context.Context) (string, error) {
+		there, err := membernamespace.FindRoles(ctx, c)
+		switch {
+		case apierrors.IsForbidden(err):
+			return "", notAsked{err}
+		case err != nil:
+			return "", err
+		case len(there.Foreign) > 0:
+			return "", fmt.Errorf("ClusterRoles on %s have names of Muster's, and neither Muster nor Rancher Fleet created them; nothing is changed. If you do not need them:\n  kubectl --context %s delete clusterrole %s",
+				c.role, c.contextName(), strings.Join(there.Foreign, " "))
+		}
+		return "the roles of agents can be created", nil
+	}}
+}
+
+// hindranceOf says why one definition of ours cannot be installed; empty if nothing is in its way.
+func (c *checked) hindranceOf(ctx context.Context, file string) (string, error) {
+	group, resource, _ := strings.Cut(strings.TrimSuffix(file, ".yaml"), "_")
+	there := &apiextensionsv1.CustomResourceDefinition{}
+	switch err := c.Get(ctx, client.ObjectKey{Name: resource + "." + group}, there); {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading CustomResourceDefinition %s.%s on %s: %w", resource, group, c.role, err)
+	}
+	text, err := crds.FS.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	ours := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(text, ours); err != nil {
+		return "", fmt.Errorf("reading the definition %s: %w", file, err)
+	}
+	return hindrance(there, ours, c.contextName(), func() (bool, error) { return c.anyOf(ctx, there) })
+}
+
+// hindrance says what keeps an API server from changing one definition into another, and what to do. anyObjects tells
+// whether there are objects of the kind.
+func hindrance(there, ours *apiextensionsv1.CustomResourceDefinition, context string, anyObjects func() (bool, error)) (string, error) {
+	if !there.DeletionTimestamp.IsZero() {
+		return fmt.Sprintf("CustomResourceDefinition %s is being deleted: wait until it is gone. Finalizers of its objects hold it: kubectl --context %s get %[1]s -A",
+			there.Name, context), nil
+	}
+	if there.Spec.Scope != ours.Spec.Scope {
+		return fmt.Sprintf("CustomResourceDefinition %s has the scope %s, and Muster's has %s: it is of other software, which cannot be on the same cluster",
+			there.Name, there.Spec.Scope, ours.Spec.Scope), nil
+	}
+	var lost []string
+	for _, version := range there.Status.StoredVersions {
+		if !serves(ours, version) {
+			lost = append(lost, version)
+		}
+	}
+	if len(lost) == 0 {
+		return "", nil
+	}
+	storage := storageVersion(there)
+	says := fmt.Sprintf("CustomResourceDefinition %s says that objects are stored in version %s, which Muster does not have: ", there.Name, strings.Join(lost, " and "))
+	if slices.Contains(lost, storage) {
+		return says + "upgrade what is installed there to a release that stores " + storageVersion(ours) + ", and try again", nil
+	}
+	any, err := anyObjects()
+	if err != nil {
+		return "", err
+	}
+	kubectl, rewrite := "kubectl --context "+context, ""
+	if any {
+		rewrite = fmt.Sprintf("\n  %s get %s -A -o json | %[1]s replace -f -", kubectl, there.Name)
+	}
+	return fmt.Sprintf("%shave %s written and the other forgotten:%s\n  %s patch customresourcedefinition %s --subresource=status --type=merge -p '{\"status\":{\"storedVersions\":[%[2]q]}}'",
+		says, storage, rewrite, kubectl, there.Name), nil
+}
+
+// anyOf reports whether there are objects of a kind.
+func (c *checked) anyOf(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	objects := &metav1.PartialObjectMetadataList{}
+	objects.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: storageVersion(definition), Kind: definition.Spec.Names.Kind + "List"})
+	if err := c.List(ctx, objects, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("looking for objects of %s on %s: %w", definition.Name, c.role, err)
+	}
+	return len(objects.Items) > 0, nil
+}
+
+func serves(definition *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+}
+
+// storageVersion is the version in which new objects are stored. Each definition has one.
+func storageVersion(definition *apiextensionsv1.CustomResourceDefinition) string {
+	for _, version := range definition.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/ui/explain"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// shownFindings is how many findings about one object are shown as text.
+const shownFindings = 10
+
+// explainer is the command muster explain.
+type explainer struct {
+	genericiooptions.IOStreams
+	*access
+	format string
+	// member is the context of the cluster itself, whose agent is looked at there, too.
+	member string
+}
+
+func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	e := &explainer{IOStreams: streams, access: h}
+	command := &cobra.Command{
+		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
+		Short: "Say what is wrong, and what to do about it",
+		Long: `explain says of a member, a request, a token, a Bundle or a placement what is wrong: the likeliest cause first, what the object itself says, what that means,
+and the commands that help. It looks at what belongs to the object, too, such as the deployments on a Cluster, and
+at the agent where it runs if --member-context says where. Without a name it says what
+keeps the members of the fleet from being ready, each cause once. It changes nothing.
+
+It ends with 0 if it could look, whatever it found.`,
+		Example: `  # What is wrong with the fleet?
+  muster explain
+
+  # Why is this Cluster not ready? If there is one of the name only, the name will do.
+  muster explain clusters/web
+  muster explain web
+
+  # Why was this request to register not granted?
+  muster explain requests clusters/request-x7k2p
+
+  # Also why its agent does not run, or what that says.
+  muster explain web --member-context edge-1
+
+  # For a script.
+  muster explain web --output json`,
+		Args: cobra.MaximumNArgs(2),
+		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
+			among := explained()
+			if len(args) == 0 {
+				among = kinds[:1] // of the others there may be many
+			}
+			return h.completeNames(lookedFor{"muster explain", among})(command, args, so)
+		},
+		RunE: func(command *cobra.Command, args []string) error { return e.run(command.Context(), args) },
+	}
+	command.Flags().StringVarP(&e.format, "output", "o", "", "json for the findings as a list of objects, else text")
+	command.Flags().StringVar(&e.member, "member-context", "", "the context of the member, to look at its agent there")
+	complete(command, "output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(command, "member-context", h.contexts)
+	return command
+}
+
+func (e *explainer) run(ctx context.Context, args []string) error {
+	if e.format != "" && e.format != "json" {
+		return fmt.Errorf("--output %s: it is json, or not said", e.format)
+	}
+	if e.member != "" && (e.format != "" || len(args) == 0) {
+		return errors.New("--member-context is for one member, as text")
+	}
+	if len(args) == 0 {
+		return e.fleet(ctx)
+	}
+	subject, c, err := e.subject(ctx, lookedFor{"muster explain", explained()}, args)
+	if err != nil {
+		return err
+	}
+	related, unseen := view.Related(ctx, c, subject)
+	findings := explain.Of(append([]client.Object{subject}, related...)...)
+	if e.format == "json" {
+		return e.printJSON(findings, unseen)
+	}
+	if err := e.print(subject, findings, unseen); err != nil || e.member == "" {
+		return err
+	}
+	return e.onMember(ctx)
+}
+
+// onMember prints how the cluster is that is the member, and its agent there.
+func (e *explainer) onMember(ctx context.Context) error {
+	cluster, err := e.in(e.member, "cluster "+e.member).checked()
+	if err != nil {
+		return err
+	}
+	p := newProse(e.Out)
+	p.line("")
+	p.line("On cluster %s:", e.member)
+	if p.err != nil {
+		return p.err
+	}
+	_, err = runChecks(ctx, e.Out, append(cluster.reachable(), cluster.agentRuns()...))
+	return err
+}
+
+// explained are the kinds among which a name is looked for.
+func explained() []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "clusters" || k.name == "memberclusters" }) // both are members
+}
+
+func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error {
+	for _, err := range unseen {
+		fmt.Fprintf(e.ErrOut, "Not looked at: %s\n", err)
+	}
+	if findings == nil {
+		findings = []explain.Finding{}
+	}
+	text, err := json.MarshalIndent(findings, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(e.Out, string(text))
+	return err
+}
+
+func (e *explainer) print(subject client.Object, findings []explain.Finding, unseen []error) error {
+	p := newProse(e.Out)
+	wrong := slices.ContainsFunc(findings, func(f explain.Finding) bool { return !f.Aside })
+	p.line("%s is %s.", e.title(subject), view.State(subject))
+	if !wrong {
+		p.line("Nothing is wrong with it.")
+	}
+	shown := findings[:min(shownFindings, len(findings))]
+	for _, f := range shown {
+		p.finding(f, f.Object() != e.title(subject))
+	}
+	if more := len(findings) - len(shown); more > 0 {
+		p.line("")
+		p.line("There is more of this, %d in all: --output json has everything.", len(findings))
+	}
+	for _, err := range unseen {
+		p.line("")
+		p.paragraph(2, "Not looked at: %s", err)
+	}
+	return p.err
+}

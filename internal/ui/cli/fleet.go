@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/ui/explain"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// shownMembers is how many members are named for each cause.
+const shownMembers = 5
+
+// fleet says what keeps members from being ready, each cause once, what most have first.
+func (e *explainer) fleet(ctx context.Context) error {
+	c, server, err := e.client()
+	if err != nil {
+		return err
+	}
+	count := 0
+	troubles := view.Troubles{}
+	var all []explain.Finding
+	_, refused, err := e.eachOfKind(ctx, c, server, kinds[0], func(o client.Object) {
+		count++
+		findings := explain.Of(o)
+		if len(findings) == 0 || findings[0].Aside {
+			return
+		}
+		all = append(all, findings...)
+		troubles.Add(view.NameOf(o), findings[0])
+	}, client.InNamespace(*e.Namespace))
+	if err != nil {
+		return err
+	}
+	if e.format == "json" {
+		return e.printJSON(all, refused)
+	}
+	return e.printFleet(count, troubles.Sorted(), refused)
+}
+
+func (e *explainer) printFleet(count int, troubles []*view.Trouble, unseen []error) error {
+	sick := 0
+	for _, t := range troubles {
+		sick += len(t.Names)
+	}
+	p := newProse(e.Out)
+	switch {
+	case count == 0:
+		p.line("There are no members.")
+	case sick == 0:
+		p.line("Nothing is wrong with the %d members.", count)
+	default:
+		p.line("Something is wrong with %d of %d members.", sick, count)
+	}
+	for _, t := range troubles {
+		named := strings.Join(t.Names[:min(shownMembers, len(t.Names))], ", ")
+		if more := len(t.Names) - shownMembers; more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		p.line("")
+		p.paragraph(2, "%s, %d %s: %s", t.First.Reason, len(t.Names), plural(t.First.Kind, len(t.Names)), named)
+		if said := view.Why(false, t.First.Message); said != view.Nothing {
+			p.paragraph(2, "  %s: %s", t.Names[0], said)
+		}
+		one := ""
+		if len(t.Names) > 1 {
+			one = t.Names[0]
+		}
+		p.advice(t.First, one)
+	}
+	if sick > 0 {
+		p.line("")
+		p.line("muster explain NAME says more of one of them.")
+	}
+	for _, err := range unseen {
+		p.line("")
+		p.paragraph(2, "Not looked at: %s", err)
+	}
+	return p.err
+}
+
+func plural(kind string, count int) string {
+	if count == 1 {
+		return kind
+	}
+	return kind + "s"
+}

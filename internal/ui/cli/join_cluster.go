@@ -1,0 +1,322 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// joinTokenLife is how long a token that join makes can be used, should the command be killed before it deletes the token.
+const joinTokenLife = time.Hour
+
+// agentRelease is that of the chart fleet-agent, and clusterAgent its Deployment.
+var agentRelease = chartRelease{"fleet-agent", naming.SystemNamespace}
+
+var clusterAgent = types.NamespacedName{Namespace: naming.SystemNamespace, Name: "fleet-agent"}
+
+// joinCluster registers a cluster as a Cluster, with a token for just this one.
+func (j *joiner) joinCluster(ctx context.Context, cluster, hub *checked) error {
+	workspace := j.workspace()
+	if err := j.ensureNamespace(ctx, hub, workspace); err != nil {
+		return err
+	}
+	if err := j.predefined(ctx, hub, workspace); err != nil {
+		return err
+	}
+	token := &fleet.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: workspace, GenerateName: "join-"},
+		Spec: fleet.ClusterRegistrationTokenSpec{
+			TTL: &metav1.Duration{Duration: joinTokenLife}, MaxRegistrations: new(int32(1)), ClientID: j.id, ClusterName: j.name,
+			Description: "made by muster join, which deletes it",
+		},
+	}
+	if err := hub.Create(ctx, token); err != nil {
+		return fmt.Errorf("making a registration token in workspace %s: %w", workspace, err)
+	}
+	awaited := false // the agent may still come through with the token
+	defer func() {
+		if awaited {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
+		defer cancel()
+		if err := kube.DeleteByUID(ctx, hub, token); err != nil {
+			fmt.Fprintf(j.ErrOut, "The token stays until it expires in an hour: %s\n", err)
+		}
+	}()
+	secret, err := j.issued(ctx, hub, token)
+	if err != nil {
+		return err
+	}
+	values, err := j.agentValues(secret, hub)
+	if err != nil {
+		return err
+	}
+	if err := j.mayTake(ctx, cluster, hub, values["apiServerURL"]); err != nil {
+		return err
+	}
+	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
+		return err
+	}
+	err = j.followCluster(ctx, cluster, hub, token, values)
+	awaited = err != nil
+	return err
+}
+
+func (j *joiner) ensureNamespace(ctx context.Context, c *checked, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		if err = c.Create(ctx, namespace); err == nil {
+			j.progress.step("namespace %s is made on %s", name, c.role)
+		}
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) { // who may only use it may not see it
+		return nil
+	}
+	return err
+}
+
+// predefined takes the client ID of the Cluster that --name says, if that is there.
+func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string) error {
+	if j.name == "" {
+		return nil
+	}
+	var cluster fleet.Cluster
+	err := hub.Get(ctx, client.ObjectKey{Namespace: workspace, Name: j.name}, &cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case cluster.DeletionTimestamp != nil:
+		return fmt.Errorf("%s is leaving; join again when it is gone", j.title(&cluster))
+	case cluster.Spec.ClientID == "":
+		return fmt.Errorf("%s is there and has no spec.clientID, by which a cluster that registers is known: the hub imports it by its kubeconfig, or set spec.clientID", j.title(&cluster))
+	}
+	j.id = cluster.Spec.ClientID // with another --client-id the hub would refuse the token
+	return nil
+}
+
+// agentValues are the values of the chart fleet-agent: those of the token, whose empty ones take the place of what was set before.
+func (j *joiner) agentValues(secret *corev1.Secret, hub *checked) (map[string]any, error) {
+	values := map[string]any{"clusterNamespace": "", "tokenName": ""}
+	if err := yaml.Unmarshal(secret.Data[agentchart.ValuesKey], &values); err != nil {
+		return nil, fmt.Errorf("reading the values of the token: %w", err)
+	}
+	if known, _ := values["apiServerURL"].(string); known == "" {
+		values["apiServerURL"], values["apiServerCA"] = hub.server, string(hub.config.CAData)
+	}
+	return j.address(values)
+}
+
+// address puts into values of an agent what the flags say of the hub, of the cluster, and then what the user has set.
+func (j *joiner) address(values map[string]any) (map[string]any, error) {
+	if j.hubURL != "" {
+		values["apiServerURL"] = j.hubURL
+	}
+	if j.caIn != "" {
+		values["apiServerCA"] = j.caIn
+	}
+	labels := map[string]any{}
+	for key, value := range j.labels {
+		labels[key] = value
+	}
+	values["clientID"], values["labels"] = j.id, labels
+	return j.over(values)
+}
+
+// mayTake refuses a cluster that is a member elsewhere, unless it is to be moved: of another hub than the one at this address, or of another workspace. The hub
+// is nil where it cannot be asked.
+func (j *joiner) mayTake(ctx context.Context, cluster, hub *checked, address any) error {
+	is, err := cluster.installedFor(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("whether %s is a member already cannot be seen: %w", cluster.role, err)
+	case j.moved != "" && is.server == "":
+		return fmt.Errorf("%s is no Cluster of any hub, and %s has to be moved from where it is: see muster get on its hub", cluster.role, j.moved)
+	case j.moved != "" && j.moved != is.record.Name && j.moved != is.record.String():
+		return fmt.Errorf("%s is Cluster %s of the hub at %s, not %s: it has moved already, or say another --context", cluster.role, is.record, is.server, j.moved)
+	case j.moves:
+		if is.server != "" && (is.server != address || is.record.Namespace != j.workspace()) {
+			j.former = fmt.Sprintf("It was Cluster %s of the hub at %s", is.record, is.server)
+			j.leavesHub = is.server != address
+		}
+		return nil
+	case is.server != "" && is.server != address:
+		return fmt.Errorf("%s is a member of the hub at %s, as Cluster %s: muster move takes it here; or if that is this hub, say --hub-url %s", cluster.role, is.server, is.record, is.server)
+	case hub == nil || is.record.Namespace == "" || is.record.Namespace == j.workspace():
+		return nil
+	}
+	if err := hub.Get(ctx, is.record, &fleet.Cluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return nil // it has left
+	}
+	return fmt.Errorf("%s is a member already, as Cluster %s: muster move takes it to workspace %s", cluster.role, is.record, j.workspace())
+}
+
+func (j *joiner) installAgent(ctx context.Context, cluster *checked, r chartRelease, values map[string]any) error {
+	helm, err := j.helm(r)
+	if err != nil {
+		return err
+	}
+	if err := j.beforeMove(ctx, cluster, helm); err != nil {
+		return err
+	}
+	made, err := helm.deploy(ctx, values)
+	if err != nil {
+		return err
+	}
+	j.progress.step("chart %s %s is installed, revision %d", r.chart, made.Chart.Metadata.Version, made.Version)
+	return j.progress.err
+}
+
+// reinstallAgent installs the agent again if its release no longer has the token: the agent's own deployer, which brings the agent up to date, may have begun
+// in the same moment with the values that were there before.
+func (j *joiner) reinstallAgent(ctx context.Context, cluster *checked, values map[string]any) error {
+	helm, err := j.helm(agentRelease)
+	if err != nil {
+		return err
+	}
+	has, err := helm.values()
+	if err != nil || has["token"] == values["token"] {
+		return err
+	}
+	j.progress.step("somebody has changed the release meanwhile")
+	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
+		return final{err}
+	}
+	return nil
+}
+
+// followCluster shows what becomes of the request that the agent makes with a token, and then of its Cluster.
+func (j *joiner) followCluster(ctx context.Context, cluster, hub *checked, token *fleet.ClusterRegistrationToken, values map[string]any) error {
+	looked := time.Now()
+	request, record := &fleet.ClusterRegistration{}, &fleet.Cluster{}
+	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
+		if err := j.requestOf(ctx, hub, token, request); err != nil {
+			return false, err
+		}
+		cause, ready, err := cluster.causeOf(ctx, clusterAgent.Namespace, clusterAgent.Name)
+		if err != nil {
+			return false, err
+		}
+		if request.Name == "" && time.Since(looked) > startsWithin {
+			looked = time.Now()
+			if err := j.reinstallAgent(ctx, cluster, values); err != nil {
+				return false, err
+			}
+		}
+		switch {
+		case request.Name == "" && cause != nil:
+			j.progress.hindrance("the agent", cause)
+			return false, nil
+		case request.Name == "":
+			j.progress.step("the agent runs, and has not asked yet: %s", view.Or(cluster.agentSays(ctx, clusterAgent)))
+			return false, nil
+		case !request.Status.Granted:
+			j.progress.step("the request to register is %s%s", view.State(request), because(request))
+			if request.Status.State == fleet.RegistrationDenied && request.Status.Reason != reasonSuperseded {
+				return false, final{errors.New("the hub denies the request to register")}
+			}
+			return false, nil
+		}
+		err = hub.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, record)
+		if err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		j.progress.step("%s is %s%s", j.title(record), view.State(record), because(record))
+		if joined := ready && !record.Status.Agent.LastSeen.IsZero(); !joined {
+			return false, nil
+		}
+		return j.settled(view.State(record)), nil
+	})
+	if err == nil {
+		if err := j.sayFormer(ctx, cluster); err != nil {
+			return err
+		}
+		return j.show(ctx, hub, record)
+	}
+	said := []client.Object{token}
+	if request.Name != "" {
+		said = []client.Object{request}
+	}
+	if record.Name != "" {
+		said = []client.Object{record}
+	}
+	failed := j.failed(ctx, unseen, cluster, clusterAgent, said...)
+	if !wait.Interrupted(err) && ctx.Err() == nil {
+		return err
+	}
+	return failed
+}
+
+// requestOf reads the request that was made with a token, if there is one. Of several, which an agent that is replaced while it asks makes, the newest counts; the
+// hub deletes those that are superseded.
+func (j *joiner) requestOf(ctx context.Context, hub *checked, token *fleet.ClusterRegistrationToken, into *fleet.ClusterRegistration) error {
+	var requests []fleet.ClusterRegistration
+	err := view.Each(ctx, hub, &fleet.ClusterRegistrationList{}, func(o client.Object) {
+		requests = append(requests, *o.(*fleet.ClusterRegistration).DeepCopy())
+	}, client.InNamespace(token.Namespace), client.MatchingLabels{fleet.LabelRegistrationToken: token.Name})
+	if err != nil {
+		return fmt.Errorf("what becomes of the request cannot be seen: %w", err)
+	}
+	*into = newestRequest(requests)
+	return nil
+}
+
+// reasonSuperseded is that of a request which a newer one of the same cluster has replaced.
+const reasonSuperseded = "Superseded"
+
+// newestRequest is the one that was made last; of several of the same second none that is superseded, and one that was granted before the others. It has no name if
+// there is none.
+func newestRequest(requests []fleet.ClusterRegistration) (newest fleet.ClusterRegistration) {
+	for _, r := range requests {
+		if r.Status.Reason == reasonSuperseded && newest.Name != "" {
+			continue
+		}
+		if newest.Name == "" || newest.Status.Reason == reasonSuperseded || newest.CreationTimestamp.Before(&r.CreationTimestamp) || newest.CreationTimestamp.Equal(&r.CreationTimestamp) && !newest.Status.Granted {
+			newest = r
+		}
+	}
+	return newest
+}
+
+// joinByToken installs the agent with a token that somebody else has made, and waits until it says that it has joined.
+func (j *joiner) joinByToken(ctx context.Context, cluster *checked) error {
+	if user, err := cluster.userOf(ctx, j.token); err == nil && strings.HasPrefix(user, "system:serviceaccount:") { // a cluster that knows the token has made it
+		return fmt.Errorf("the token is that of a hub on %s, and "+itself, cluster.role)
+	}
+	if err := j.mayTake(ctx, cluster, nil, j.hubURL); err != nil {
+		return err
+	}
+	values, err := j.address(map[string]any{"token": j.token, "clusterNamespace": "", "tokenName": ""})
+	if err != nil {
+		return err
+	}
+	if err := j.installAgent(ctx, cluster, agentRelease, values); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	if err := cluster.awaitDeployment(ctx, &j.progress, clusterAgent.Namespace, clusterAgent.Name, "the agent"); err != nil {
+		return err
+	}
+	j.progress.line("The cluster has joined: muster get on the hub shows it.")
+	return j.progress.err
+}

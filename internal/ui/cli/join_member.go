@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// memberTokenLife is how long the token lives with which the agent of a MemberCluster begins: it gets a credential of its own for it, which is renewed.
+const memberTokenLife = 24 * time.Hour
+
+// What join makes on a member has the label that Kubernetes recommends, so that it can tell it from what others have made.
+const (
+	labelMadeBy = "app.kubernetes.io/managed-by"
+	madeByUs    = "muster"
+)
+
+var (
+	// memberAgent is the Deployment of the chart member-agent, and memberToken the Secret that this chart takes the token of the hub from.
+	memberAgent = types.NamespacedName{Namespace: naming.MemberSystemNamespace, Name: "member-agent"}
+	memberToken = types.NamespacedName{Namespace: "default", Name: "hub-kubeconfig-secret"}
+)
+
+// joinMember registers a cluster as a MemberCluster, with an account of its own on the hub.
+func (j *joiner) joinMember(ctx context.Context, cluster, hub *checked) error {
+	j.name = j.memberName()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: naming.MemberSystemNamespace, Name: j.name + "-hub-cluster-access"}}
+	account.Labels = map[string]string{labelMadeBy: madeByUs}
+	record := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: j.name, Labels: j.labels}}
+	record.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
+	found, err := j.memberThere(ctx, hub, record)
+	if err != nil {
+		return err
+	}
+	values, err := j.memberValues(found, hub)
+	if err != nil {
+		return err
+	}
+	release, err := j.mayTakeMember(ctx, cluster, hub, values)
+	if err != nil {
+		return err
+	}
+	if err := j.ensureNamespace(ctx, hub, naming.MemberSystemNamespace); err != nil {
+		return err
+	}
+	if err := j.ensureAccount(ctx, hub, account, found != nil); err != nil {
+		return err
+	}
+	if found == nil {
+		if err := j.makeMember(ctx, hub, record); err != nil {
+			return err
+		}
+	}
+	token, err := kube.RequestToken(ctx, hub.SubResource("token"), account, memberTokenLife)
+	if err != nil {
+		return err
+	}
+	if err := j.ensureToken(ctx, cluster, token); err != nil {
+		return err
+	}
+	if err := j.installAgent(ctx, cluster, release, values); err != nil {
+		return err
+	}
+	return j.followMember(ctx, cluster, hub)
+}
+
+// makeMember makes the MemberCluster. An API server that was told of the kind a moment ago, by muster init, is not available for it yet.
+func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) error {
+	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
+		err := hub.Create(ctx, record)
+		if err != nil && !apierrors.IsServiceUnavailable(err) {
+			err = final{err}
+		}
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("making MemberCluster %s: %w", j.name, cmp.Or(unseen, err))
+	}
+	j.progress.step("MemberCluster %s is made", j.name)
+	return nil
+}
+
+// memberValues are the values of the chart member-agent. A member that was revoked before has another member namespace, which the agent has to be told; an empty one takes the
+// place of what was set before.
+func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked) (map[string]any, error) {
+	config := map[string]any{"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)), "memberClusterName": j.name, "memberNamespace": ""}
+	if found != nil && membernamespace.Epoch(found) > 0 {
+		config["memberNamespace"] = membernamespace.OfMemberCluster(found).Namespace
+	}
+	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
+}
+
+// mayTakeMember returns the release of the agent. It refuses a cluster that is a member elsewhere: of another hub than the one at the address in these values, or by another name.
+func (j *joiner) mayTakeMember(ctx context.Context, cluster, hub *checked, values map[string]any) (chartRelease, error) {
+	release, err := cluster.memberRelease(ctx)
+	if err != nil {
+		return release, err
+	}
+	helm, err := cluster.helm(release)
+	if err != nil {
+		return release, err
+	}
+	if _, _, err := helm.plan(); err != nil { // of another chart
+		return release, err
+	}
+	revisions, err := helm.history()
+	if err != nil || len(revisions) == 0 || revisions[len(revisions)-1].Info.Status == common.StatusUninstalled {
+		return release, err
+	}
+	set := func(of map[string]any, field string) string {
+		value, _, _ := unstructured.NestedString(of, "config", field)
+		return strings.TrimSuffix(value, "/")
+	}
+	has := basis(revisions).Config
+	server, name := set(has, "hubURL"), set(has, "memberClusterName")
+	namespace, _ := has["namespace"].(string)
+	never, err := cluster.neverJoined(ctx, cmp.Or(namespace, memberAgent.Namespace))
+	switch {
+	case err != nil:
+		return release, fmt.Errorf("whether %s has joined another hub cannot be seen: %w", cluster.role, err)
+	case never: // the address may have been mistyped
+		return release, nil
+	case server != "" && server != set(values, "hubURL"):
+		return release, fmt.Errorf("%s is a member of the hub at %s, as MemberCluster %s: to have it join another one, muster leave %s there if it has joined, and then helm --kube-context %s -n %s uninstall %s; or if that is this hub, say --hub-url %s",
+			cluster.role, server, name, name, cluster.contextName(), release.namespace, release.chart, server)
+	case name == "" || name == set(values, "memberClusterName"):
+		return release, nil
+	}
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return release, nil // it has left
+	}
+	return release, fmt.Errorf("%s is a member already, as MemberCluster %s: say --name %s, or muster leave %s first", cluster.role, name, name, name)
+}
+
+// neverJoined says whether the agent of a MemberCluster has joined no hub yet: it still has but the
+// token that this command has given it, for which a hub gives it a credential of its own, in the
+// namespace of its release's objects, and it is not ready, as it is from when it has joined.
+func (c *checked) neverJoined(ctx context.Context, namespace string) (bool, error) {
+	token, credential := kube.CoreMetadata("Secret"), kube.CoreMetadata("Secret")
+	if err := c.Get(ctx, memberToken, token); err != nil || token.Labels[labelMadeBy] != madeByUs {
+		return false, client.IgnoreNotFound(err)
+	}
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: naming.MemberAgentCredentialSecret}, credential)
+	if !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	agent := &appsv1.Deployment{}
+	err = c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: memberAgent.Name}, agent)
+	return agent.Status.ReadyReplicas == 0, client.IgnoreNotFound(err)
+}
+
+// memberThere is the MemberCluster of that name, which has to have the same identity; nil if there is none.
+func (j *joiner) memberThere(ctx context.Context, hub *checked, record *clusterv1beta1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
+	found := &clusterv1beta1.MemberCluster{}
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(record), found); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("looking for MemberCluster %s: %w", j.name, err)
+	}
+	has, identity := found.Spec.Identity, record.Spec.Identity
+	switch {
+	case found.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("MemberCluster %s is leaving; join again when it is gone", j.name)
+	case has.Kind != identity.Kind || has.Namespace != identity.Namespace || has.Name != identity.Name:
+		return nil, fmt.Errorf("MemberCluster %s is there with the identity %s %s/%s, not ServiceAccount %s/%s: say another --name, or correct its spec.identity", j.name,
+			has.Kind, has.Namespace, has.Name, identity.Namespace, identity.Name)
+	}
+	return found, nil
+}
+
+// ensureAccount makes the account of a member on the hub. One that others have made is only used if a MemberCluster names it: it may have rights that nobody meant to give to a member.
+func (j *joiner) ensureAccount(ctx context.Context, hub *checked, account *corev1.ServiceAccount, named bool) error {
+	err := hub.Create(ctx, account)
+	if apierrors.IsAlreadyExists(err) {
+		err = hub.Get(ctx, client.ObjectKeyFromObject(account), account)
+		if err == nil && !named && account.Labels[labelMadeBy] != madeByUs {
+			return fmt.Errorf("ServiceAccount %s/%s on the hub is somebody else's: delete it, or say another --name", account.Namespace, account.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("making the account of MemberCluster %s on the hub: %w", j.name, err)
+	}
+	return nil
+}
+
+// ensureToken puts the token into the Secret from which the chart takes it. What somebody else has put there is not touched.
+func (j *joiner) ensureToken(ctx context.Context, cluster *checked, token string) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: memberToken.Namespace, Name: memberToken.Name, Labels: map[string]string{labelMadeBy: madeByUs}},
+		Type:       corev1.SecretTypeOpaque, StringData: map[string]string{"token": token},
+	}
+	err := cluster.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		has := &corev1.Secret{}
+		if err := cluster.Get(ctx, memberToken, has); err != nil {
+			return err
+		}
+		if has.Labels[labelMadeBy] != madeByUs {
+			return fmt.Errorf("Secret %s on %s is somebody else's, with the token of a hub: delete it if the cluster is to join with another one", memberToken, cluster.role) //nolint:staticcheck // a kind
+		}
+		secret.UID, secret.ResourceVersion = has.UID, has.ResourceVersion
+		err = cluster.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the token in Secret %s on %s: %w", memberToken, cluster.role, err)
+	}
+	return nil
+}
+
+// followMember shows what becomes of a MemberCluster.
+func (j *joiner) followMember(ctx context.Context, cluster, hub *checked) error {
+	record := &clusterv1beta1.MemberCluster{}
+	unseen, err := await(ctx, &j.progress, func(ctx context.Context) (bool, error) {
+		if err := hub.Get(ctx, client.ObjectKey{Name: j.name}, record); err != nil {
+			return false, err
+		}
+		cause, ready, err := cluster.causeOf(ctx, memberAgent.Namespace, memberAgent.Name)
+		if err != nil {
+			return false, err
+		}
+		if cause != nil {
+			j.progress.hindrance("the agent", cause)
+			return false, nil
+		}
+		j.progress.step("MemberCluster %s is %s%s", j.name, view.State(record), because(record))
+		if joined := ready && meta.IsStatusConditionTrue(record.Status.Conditions, clusterv1beta1.ConditionJoined); !joined {
+			return false, nil
+		}
+		return j.settled(view.State(record)), nil
+	})
+	switch {
+	case err == nil:
+		return j.show(ctx, hub, record)
+	case !wait.Interrupted(err) && ctx.Err() == nil:
+		return err
+	}
+	return j.failed(ctx, unseen, cluster, memberAgent, record)
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// kind is something that can be shown as a table.
+type kind struct {
+	// name is what users say, or one of the others.
+	name    string
+	aliases []string
+	// namespaced are the kinds of objects in the table that are in namespaces, global those that are in none.
+	namespaced, global []client.ObjectList
+	// columns of the table, and which of them are shown only if asked for.
+	columns, wide []string
+}
+
+// kinds are what can be shown; the first one if the user does not say what.
+var kinds = []kind{
+	{
+		name: "members", aliases: []string{"member"}, columns: view.MemberColumns, wide: view.MemberWide,
+		namespaced: []client.ObjectList{&fleet.ClusterList{}}, global: []client.ObjectList{&clusterv1beta1.MemberClusterList{}},
+	},
+	{
+		name: "clusters", aliases: []string{"cluster"}, columns: view.MemberColumns, wide: view.MemberWide,
+		namespaced: []client.ObjectList{&fleet.ClusterList{}},
+	},
+	{
+		name: "memberclusters", aliases: []string{"membercluster", "mc"}, columns: view.MemberColumns, wide: view.MemberWide,
+		global: []client.ObjectList{&clusterv1beta1.MemberClusterList{}},
+	},
+	{
+		name: "tokens", aliases: []string{"token", "clusterregistrationtokens", "clusterregistrationtoken"},
+		columns:    view.TokenColumns,
+		namespaced: []client.ObjectList{&fleet.ClusterRegistrationTokenList{}},
+	},
+	{
+		name: "requests", aliases: []string{"request", "clusterregistrations", "clusterregistration"},
+		columns:    view.RequestColumns,
+		namespaced: []client.ObjectList{&fleet.ClusterRegistrationList{}},
+	},
+	{
+		name: "bundles", aliases: []string{"bundle"},
+		columns:    view.BundleColumns,
+		namespaced: []client.ObjectList{&fleet.BundleList{}},
+	},
+	{
+		name: "placements", aliases: []string{"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp"},
+		columns:    view.PlacementColumns,
+		namespaced: []client.ObjectList{&placement.ResourcePlacementList{}}, global: []client.ObjectList{&placement.ClusterResourcePlacementList{}},
+	},
+}
+
+// lists are the kinds of objects to look at: in a namespace, only what is in namespaces, if anything is.
+func (k kind) lists(namespace string) []client.ObjectList {
+	if namespace != "" && len(k.namespaced) > 0 {
+		return k.namespaced
+	}
+	return append(slices.Clone(k.namespaced), k.global...)
+}
+
+// kindOf returns the kind that a user means.
+func kindOf(said string) (kind, bool) {
+	said = strings.ToLower(said)
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == said || slices.Contains(k.aliases, said) })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}

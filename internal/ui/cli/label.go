@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+func newLabel(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h}
+	looked := lookedFor{"muster label", kindsNamed("members")}
+	return &cobra.Command{
+		Use:   "label [clusters|memberclusters] NAME KEY=VALUE|KEY-...",
+		Short: "Label a member, by which Bundles and placements select it",
+		Long: `label sets labels of a member, over what it has under these keys, or takes them off. Bundles and placements that select by them follow at once.
+A label that a registration token has stamped is set again when the member registers with it.`,
+		Example: `  muster label clusters/web env=prod region=eu
+  muster label edge-1 region-`,
+		Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: func(command *cobra.Command, args []string, so string) ([]string, cobra.ShellCompDirective) {
+			return h.completeNames(looked)(command, args, so)
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			subject, said := labelled(args)
+			labels, err := labelsOf(said)
+			if err != nil {
+				return err
+			}
+			o, hub, err := h.subject(command.Context(), looked, subject)
+			if err != nil {
+				return err
+			}
+			if err := c.patch(command.Context(), hub, o, "labels", labels); err != nil {
+				return err
+			}
+			var has []string
+			for _, key := range slices.Sorted(maps.Keys(o.GetLabels())) {
+				has = append(has, key+"="+o.GetLabels()[key])
+			}
+			return c.line("%s has the labels %s", h.title(o), view.Or(strings.Join(has, ", ")))
+		},
+	}
+}
+
+// labelled are what names the member, a name or a kind and a name, and what is said of labels after it.
+func labelled(args []string) (subject, labels []string) {
+	if _, isKind := kindOf(args[0]); isKind && !strings.Contains(args[1], "=") && !strings.HasSuffix(args[1], "-") {
+		return args[:2], args[2:]
+	}
+	return args[:1], args[1:]
+}
+
+// labelsOf are labels to set, and those to take off, which are nil.
+func labelsOf(said []string) (map[string]any, error) {
+	if len(said) == 0 {
+		return nil, errors.New("say KEY=VALUE to set a label, or KEY- to take one off")
+	}
+	labels := map[string]any{}
+	for _, text := range said {
+		key, value, set := strings.Cut(text, "=")
+		switch {
+		case set:
+			labels[key] = value
+		case strings.HasSuffix(text, "-"):
+			labels[strings.TrimSuffix(text, "-")] = nil
+		default:
+			return nil, fmt.Errorf("%s is no label: say KEY=VALUE to set one, or KEY- to take it off", text)
+		}
+	}
+	return labels, nil
+}

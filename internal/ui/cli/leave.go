@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+func newLeave(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster leave", kindsNamed("members")}, timeout: 5 * time.Minute}
+	var empty, orphan bool
+	command := c.command(&cobra.Command{
+		Use:   "leave [clusters|memberclusters] NAME",
+		Short: "Have a member leave the fleet, to the end",
+		Long: `leave deletes the record of a member and shows what happens until it is gone. With --delete the agent removes from the cluster what was delivered to it, first;
+with --orphan that stays. Without either the record's own policy counts (annotation muster/leave-policy): else a Cluster keeps what it has,
+and from a MemberCluster all that was placed is removed. If that takes something from the cluster, the command says what, and asks.
+The agent itself stays on the cluster until its chart is uninstalled.`,
+		Example: `  # What is on the cluster stays.
+  muster leave clusters/web --orphan
+
+  # The cluster is emptied first.
+  muster leave edge-1 --delete`,
+	}, func(ctx context.Context, hub client.Client, o client.Object) error {
+		policy := ""
+		if empty {
+			policy = string(clusterv1beta1.LeaveDelete)
+		} else if orphan {
+			policy = string(clusterv1beta1.LeaveOrphan)
+		}
+		if o.GetDeletionTimestamp() == nil {
+			if policy == "" && leavesBy(o) == string(clusterv1beta1.LeaveDelete) {
+				if err := c.askBeforeEmptying(ctx, hub, o); err != nil {
+					return err
+				}
+			}
+			if err := c.remove(ctx, hub, o, policy); err != nil {
+				return err
+			}
+		} else if policy != "" && policy != leavesBy(o) {
+			return fmt.Errorf("%s is leaving already, by the policy that it had: give the command without --delete and --orphan to see what is left", c.title(o))
+		}
+		return c.follow(ctx, hub, o, "gone", func(_ client.Object, gone bool) (bool, error) { return gone, nil })
+	})
+	command.Flags().BoolVar(&empty, "delete", false, "remove from the cluster what was delivered to it")
+	command.Flags().BoolVar(&orphan, "orphan", false, "leave on the cluster what was delivered to it")
+	command.MarkFlagsMutuallyExclusive("delete", "orphan")
+	return command
+}
+
+// leavesBy is the policy by which a member leaves: that of its record, else that of its kind.
+func leavesBy(o client.Object) string {
+	if policy, given := o.GetAnnotations()[clusterv1beta1.AnnotationLeavePolicy]; given {
+		return policy
+	}
+	if _, ok := o.(*clusterv1beta1.MemberCluster); ok {
+		return string(clusterv1beta1.LeaveDelete)
+	}
+	return string(clusterv1beta1.LeaveOrphan)
+}
+
+// remove deletes the record of a member that is the one that was found, with a policy if one is given.
+func (c *changer) remove(ctx context.Context, hub client.Client, o client.Object, policy string) error {
+	uid := o.GetUID()
+	if policy != "" {
+		if err := c.annotate(ctx, hub, o, map[string]any{clusterv1beta1.AnnotationLeavePolicy: policy}); err != nil {
+			return err
+		}
+	}
+	if err := hub.Delete(ctx, o, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
+		return fmt.Errorf("deleting %s: %w", c.title(o), err)
+	}
+	return c.line("%s is leaving.", c.title(o))
+}
+
+// namedLosses is how many Bundles and placements are named that a member would lose.
+const namedLosses = 10
+
+// askBeforeEmptying says what a member loses that leaves by the policy Delete, and asks. It asks, too,
+// if it cannot be told what the member has.
+func (c *changer) askBeforeEmptying(ctx context.Context, hub client.Client, o client.Object) error {
+	lost, err := delivered(ctx, hub, memberNamespaceOf(o))
+	if err == nil && len(lost) == 0 {
+		return nil
+	}
+	what := kube.JoinNames(lost[:min(len(lost), namedLosses)], len(lost))
+	if err != nil {
+		what = fmt.Sprintf("what that is cannot be told: %v", err)
+	}
+	stays := "What held data before it was placed, and what is annotated with helm.sh/resource-policy: keep, stays."
+	if hasKubeFleetsAgent(ctx, hub, o) {
+		stays = "Its agent is KubeFleet's, which also removes what the cluster had before it was placed."
+	}
+	c.progress.paragraph(0, "%s is emptied when it leaves (policy Delete), and what it holds goes with it: %s. %s", c.title(o), what, stays)
+	return c.ask(ctx, c.title(o), "--delete does what is printed above, and --orphan leaves it on the cluster")
+}
+
+// hasKubeFleetsAgent reports whether the report of a member is certainly KubeFleet's agent's.
+func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object) bool {
+	mc, ok := o.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return false
+	}
+	report := &clusterv1beta1.InternalMemberCluster{}
+	err := hub.Get(ctx, client.ObjectKey{Namespace: membernamespace.OfMemberCluster(mc).Namespace, Name: mc.Name}, report)
+	return err == nil && report.Status.AgentVersion == "" && len(report.Status.AgentStatus) > 0
+}
+
+// memberNamespaceOf is where that lies which is delivered to a member; "" if there is none yet.
+func memberNamespaceOf(o client.Object) string {
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		return membernamespace.DeliveryNamespace(o)
+	case *clusterv1beta1.MemberCluster:
+		return membernamespace.OfMemberCluster(o).Namespace
+	}
+	return ""
+}
+
+// delivered names the placements and Bundles whose Works and BundleDeployments are in a member
+// namespace, and what of that could not be read.
+func delivered(ctx context.Context, hub client.Client, namespace string) ([]string, error) {
+	if namespace == "" {
+		return nil, nil
+	}
+	found, failed := map[string]bool{}, []error{}
+	each := func(kind schema.GroupVersionKind, name func(client.Object) string) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		err := view.Each(ctx, hub, list, func(o client.Object) {
+			if _, agents := o.GetLabels()[fleet.LabelAgent]; !agents { // the agent stays
+				found[name(o)] = true
+			}
+		}, client.InNamespace(namespace))
+		if !kube.NotServed(err) {
+			failed = append(failed, err)
+		}
+	}
+	each(placement.GroupVersion.WithKind("WorkList"), func(o client.Object) string {
+		switch of, from := o.GetLabels()[placement.LabelParentCRP], o.GetLabels()[placement.LabelParentNamespace]; {
+		case of == "":
+			return kube.Name("Work", namespace, o.GetName())
+		case from == "":
+			return "ClusterResourcePlacement " + of
+		default:
+			return kube.Name("ResourcePlacement", from, of)
+		}
+	})
+	each(fleet.GroupVersion.WithKind("BundleDeploymentList"), func(o client.Object) string {
+		return kube.Name("Bundle", o.GetLabels()[fleet.LabelBundleNamespace], o.GetLabels()[fleet.LabelBundleName])
+	})
+	return slices.Sorted(maps.Keys(found)), errors.Join(failed...)
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// The sets in which Rancher Fleet applies what leftovers are.
+const (
+	rancherRegistration = "cluster-registration"
+	rancherAgentPrefix  = "fleet-agent"
+	labelRancherSet     = "objectset.rio.cattle.io/hash"
+)
+
+// leftover is an object of Rancher Fleet that nothing needs any more.
+type leftover struct {
+	on     *checked
+	object *metav1.PartialObjectMetadata
+}
+
+func (l leftover) String() string {
+	in := ""
+	if namespace := l.object.GetNamespace(); namespace != "" {
+		in = " -n " + namespace
+	}
+	return fmt.Sprintf("kubectl --context %s%s delete %s %s", l.on.contextName(), in, strings.ToLower(l.object.Kind), l.object.GetName())
+}
+
+// leftovers lists what Rancher Fleet has left of the agent of a Cluster: on the hub the accounts of its registrations, whose
+// tokens do not expire, and on the member the binding by which its agent may do everything. It removes them when asked to.
+func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedAgent) error {
+	record, is := agent.record.(*fleet.Cluster)
+	if !is || m.back {
+		return nil
+	}
+	if native, err := agent.native(ctx); err != nil || !native { // the agent of Rancher Fleet needs them
+		return err
+	}
+	found, err := hub.registrationsOf(ctx, record, agent.account)
+	if err != nil {
+		return err
+	}
+	onMember, err := agent.cluster.agentRightsOfRancher(ctx)
+	if err != nil {
+		return err
+	}
+	found = append(found, onMember...)
+	if kept, err := agent.cluster.kept(ctx); err != nil {
+		return err
+	} else if kept != nil { // without the account there is no way back
+		object := kube.CoreMetadata("Secret")
+		object.ObjectMeta = kept.ObjectMeta
+		found = append(found, leftover{agent.cluster, object})
+	}
+	switch {
+	case len(found) == 0:
+		return nil
+	case m.removeLeftovers && !m.dryRun:
+		for _, l := range found {
+			if err := kube.DeleteByUID(ctx, l.on, l.object); err != nil {
+				return fmt.Errorf("%w"+canBeRepeated, err)
+			}
+			m.progress.step("%s %s of Rancher Fleet is deleted on %s", l.object.Kind, l.object.GetName(), l.on.role)
+		}
+		return m.progress.err
+	}
+	m.progress.line("Rancher Fleet has left %d objects of the agent, with rights that still count. --remove-leftovers removes them, or:", len(found))
+	for _, l := range found {
+		m.progress.line("  %s", l)
+	}
+	return m.progress.err
+}
+
+// registrationsOf finds what Rancher Fleet's hub applied for the registrations of a Cluster, except for the one whose account
+// the agent uses. All objects of a registration have the same label.
+func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, used string) (found []leftover, err error) {
+	accounts, err := c.metadata(ctx, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.InNamespace(membernamespace.OfCluster(record).Namespace))
+	if err != nil {
+		return nil, err
+	}
+	for _, account := range accounts {
+		set := kube.ObjectSetOf(account)
+		if set.ID != rancherRegistration || account.Annotations["fleet.cattle.io/cluster"] != record.Name ||
+			used == "system:serviceaccount:"+account.Namespace+":"+account.Name {
+			continue
+		}
+		for _, kind := range []schema.GroupVersionKind{
+			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), // last, by which the others are found
+		} {
+			objects, err := c.metadata(ctx, kind, client.MatchingLabels{labelRancherSet: account.Labels[labelRancherSet]})
+			if err != nil {
+				return nil, err
+			}
+			for _, object := range objects {
+				if kube.ObjectSetOf(object) == set {
+					found = append(found, leftover{c, object})
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// agentRightsOfRancher finds the ClusterRole of Rancher Fleet's agent on a member and its binding. Its hub applies both, and
+// neither is part of the chart, so that they outlive the agent. The account in the binding has the name of Muster's.
+func (c *checked) agentRightsOfRancher(ctx context.Context) (found []leftover, err error) {
+	role := naming.SystemNamespace + "-fleet-agent-role"
+	for _, o := range []struct{ kind, name string }{{"ClusterRoleBinding", role + "-binding"}, {"ClusterRole", role}} {
+		object := kube.Metadata(rbacv1.SchemeGroupVersion.WithKind(o.kind))
+		if err := c.Get(ctx, client.ObjectKey{Name: o.name}, object); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading %s %s on %s: %w", o.kind, o.name, c.role, err)
+		}
+		if object.ResourceVersion != "" && strings.HasPrefix(kube.ObjectSetOf(object).ID, rancherAgentPrefix) {
+			found = append(found, leftover{c, object})
+		}
+	}
+	return found, nil
+}
+
+// metadata lists the metadata of the objects of a kind.
+func (c *checked) metadata(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := c.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("looking for what Rancher Fleet has left, %ss on %s: %w", kind.Kind, c.role, err)
+	}
+	objects := make([]*metav1.PartialObjectMetadata, 0, len(list.Items))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(kind)
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// lookedFor says what a name may be of, and for which command.
+type lookedFor struct {
+	command string
+	among   []kind
+}
+
+// kinds are those that a user may name: of members also just one of their two kinds.
+func (l lookedFor) kinds() []kind {
+	names := namesOf(l.among)
+	if slices.Contains(names, "members") {
+		names = append(names, "clusters", "memberclusters")
+	}
+	return kindsNamed(names...)
+}
+
+// named is the kind that a user names. An object of any other kind is not what the command is for.
+func (l lookedFor) named(said string) (kind, error) {
+	k, known := kindOf(said)
+	names := namesOf(l.kinds())
+	switch {
+	case !known:
+		return kind{}, fmt.Errorf("%s is no kind of objects: say one of %s", said, strings.Join(names, ", "))
+	case !slices.Contains(names, k.name):
+		return kind{}, fmt.Errorf("%s is not for %s: say one of %s", l.command, k.name, strings.Join(names, ", "))
+	}
+	return k, nil
+}
+
+// subject is the one object that the arguments of a command name, a name or a kind and a name.
+func (h *access) subject(ctx context.Context, looked lookedFor, args []string) (client.Object, client.Client, error) {
+	if len(args) == 2 {
+		k, err := looked.named(args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		looked.among, args = []kind{k}, args[1:]
+	}
+	c, server, err := h.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := h.lookUp(ctx, c, server, looked, args[0])
+	return o, c, err
+}
+
+// completeNames completes the name of what a command is for.
+func (h *access) completeNames(looked lookedFor) cobra.CompletionFunc {
+	return h.completeThose(looked, func(client.Object) bool { return true })
+}
+
+// completeThose completes the names of those objects that a command can do something about.
+func (h *access) completeThose(looked lookedFor, these func(client.Object) bool) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		among := looked.among
+		if len(args) == 1 {
+			k, err := looked.named(args[0])
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			among = []kind{k}
+		} else if len(args) > 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		h.answersSoon()
+		var all []string
+		for _, k := range among {
+			names, err := h.namesOfThose(command.Context(), these, client.InNamespace(*h.Namespace), k.lists(*h.Namespace)...)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			all = append(all, names...)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// lookUp finds the one object of a name. What the user may not list, and what the hub does not serve, is no hindrance if the object is found elsewhere.
+func (h *access) lookUp(ctx context.Context, c client.Client, server string, looked lookedFor, name string) (client.Object, error) {
+	namespace, bare, qualified := strings.Cut(name, "/")
+	if !qualified {
+		namespace, bare = *h.Namespace, name
+	}
+	var found []client.Object
+	var forbidden, unserved []string
+	var first error // of those that are not served
+	listed := false
+	for _, k := range looked.among {
+		for _, list := range k.lists(namespace) {
+			err := view.Each(ctx, c, list, func(o client.Object) { found = append(found, o) }, client.InNamespace(namespace), client.MatchingFields{"metadata.name": bare})
+			switch {
+			case apierrors.IsForbidden(err):
+				forbidden = append(forbidden, h.nameOfKind(list))
+			case kube.NotServed(err):
+				unserved = append(unserved, h.nameOfKind(list))
+				first = cmp.Or(first, h.remedy(err, k.namespaced, list, server))
+			case err != nil:
+				return nil, h.remedy(err, k.namespaced, list, server)
+			default:
+				listed = true
+			}
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%s is the name of %d objects; say which one is meant:\n%s", name, len(found), strings.Join(h.choices(looked.command, found), "\n"))
+	case len(unserved) > 0 && len(forbidden) == 0 && !listed:
+		return nil, first
+	}
+	missing := ""
+	if len(unserved) > 0 {
+		missing = fmt.Sprintf("; %s serves no %s", server, strings.Join(unserved, ", "))
+	}
+	if len(forbidden) > 0 {
+		if namespace == "" && slices.ContainsFunc(looked.among, func(k kind) bool { return len(k.namespaced) > 0 }) {
+			missing += "; --namespace asks for those of one workspace only"
+		}
+		return nil, fmt.Errorf("there is no %s among what you may see; you may not list %s%s", name, strings.Join(forbidden, ", "), missing)
+	}
+	return nil, h.unknown(ctx, looked, namespace, name, missing)
+}
+
+// unknown is the error of a name that nothing has, with what is missing among the kinds that were looked at.
+func (h *access) unknown(ctx context.Context, looked lookedFor, namespace, name, missing string) error {
+	var every []string
+	for _, k := range looked.among {
+		if names, err := h.names(ctx, client.InNamespace(namespace), k.lists(namespace)...); err == nil { // else there is no suggestion
+			every = append(every, names...)
+		}
+	}
+	if k, isKind := kindOf(name); isKind {
+		return fmt.Errorf("%s are a kind of objects: say the name of one, as in %s %s NAME", k.name, looked.command, k.name)
+	}
+	return fmt.Errorf("there is no %s among the %s%s%s", name, strings.Join(namesOf(looked.among), ", "), missing, suggestion(name, every))
+}
+
+// choices are the commands for each of some objects.
+func (h *access) choices(command string, objects []client.Object) []string {
+	var commands []string
+	for _, o := range objects {
+		commands = append(commands, fmt.Sprintf("  %s %s %s", command, h.kindOfObject(o), view.NameOf(o)))
+	}
+	return commands
+}
+
+// kindOfObject is the most special kind that an object is shown as.
+func (h *access) kindOfObject(o client.Object) string {
+	gvk, err := h.gvkOf(o)
+	for _, k := range slices.Backward(kinds) {
+		for _, list := range append(slices.Clone(k.namespaced), k.global...) {
+			if of, unknown := h.gvkOf(list); err == nil && unknown == nil && of.Kind == gvk.Kind+"List" {
+				return k.name
+			}
+		}
+	}
+	return ""
+}
+
+func namesOf(among []kind) []string {
+	var names []string
+	for _, k := range among {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// title is how users name an object.
+func (h *access) title(o client.Object) string {
+	gvk, err := h.gvkOf(o)
+	if err != nil {
+		return view.NameOf(o)
+	}
+	return gvk.Kind + " " + view.NameOf(o)
+}
+
+// because is why an object is not well, for the end of a sentence.
+func because(o client.Object) string {
+	if said := view.Because(o); said != view.Nothing {
+		return ": " + said
+	}
+	return ""
+}

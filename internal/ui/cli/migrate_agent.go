@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// definitions is the kind of what defines a kind.
+var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// migratedAgent is the agent of a member, of which kind ever.
+type migratedAgent struct {
+	cluster    *checked
+	helm       *helmOn
+	revisions  []*helm.Release
+	deployment types.NamespacedName
+	// record is the member on the hub, which knows the credential that the agent has.
+	record client.Object
+	// native says whether the hub takes the agent for Muster's.
+	native func(ctx context.Context) (bool, error)
+	// prepare does what has to be done on the cluster before another chart is installed.
+	prepare func(ctx context.Context) error
+	// stays is why the agent of before could not go on, if so.
+	stays string
+	// account is the user that the hub takes the agent for.
+	account string
+}
+
+// rancherAgent is the agent of a Cluster.
+func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*migratedAgent, error) {
+	agent := &migratedAgent{deployment: clusterAgent}
+	if err := agent.find(cluster, agentRelease); err != nil {
+		return nil, err
+	}
+	is, err := cluster.installedFor(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("which member %s is cannot be seen: %w", cluster.role, err)
+	}
+	if is.server == "" {
+		return nil, fmt.Errorf("%s is no member yet: the agent has no credential in Secret %s; helm --kube-context %s -n %s uninstall %s, and muster join registers it",
+			cluster.role, clusterAgent, cluster.contextName(), agentRelease.namespace, agentRelease.chart)
+	}
+	record := &fleet.Cluster{}
+	if err := hub.Get(ctx, is.record, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return nil, &elsewhere{fmt.Errorf("%s is Cluster %s of the hub at %s, and this hub has none of that name: say its --context, or take it here by muster move --context %s --hub-context %s",
+			cluster.role, is.record, is.server, cluster.contextName(), hub.contextName()), is, nil}
+	} else if err != nil {
+		return nil, err
+	}
+	agent.record = record
+	user, err := hub.userOf(ctx, is.token)
+	if err != nil {
+		return nil, err
+	}
+	if namespace := membernamespace.OfCluster(record).Namespace; !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
+		err := notItsMember(m.title(record), cluster, is.server)
+		if is.server != hub.server { // it may be a Cluster of the same name on another hub
+			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
+		}
+		return nil, err
+	}
+	if inPlace, err := hub.registeredByRancher(ctx, record, user); err != nil {
+		return nil, err
+	} else if inPlace {
+		return nil, &elsewhere{fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record)), is, record}
+	}
+	agent.account = user
+	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }
+	native, err := agent.native(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if native && record.Status.Agent.Account == "" {
+		agent.stays = m.title(record) + " has a credential of its own, which ends and which the agent of before cannot renew: it needs a registration token for just this Cluster, as docs/migration.md says"
+	}
+	return agent, nil
+}
+
+// takesForOurs says whether the hub takes the agent of a Cluster for Muster's. The condition AgentUpToDate says so only of agents that the hub may manage.
+func (c *checked) takesForOurs(ctx context.Context, record *fleet.Cluster) (bool, error) {
+	account, err := membernamespace.OfCluster(record).ReadAccount(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	return membernamespace.KindOf(account) == membernamespace.Native, nil
+}
+
+// kubeFleetAgent is the agent of a MemberCluster.
+func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*migratedAgent, error) {
+	agent := &migratedAgent{deployment: memberAgent}
+	release, err := cluster.memberRelease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := agent.find(cluster, release); err != nil {
+		return nil, err
+	}
+	last := agent.revisions[len(agent.revisions)-1]
+	set := func(fields ...string) string {
+		for _, values := range []map[string]any{last.Config, last.Chart.Values} {
+			if value, _, _ := unstructured.NestedString(values, fields...); value != "" {
+				return value
+			}
+		}
+		return ""
+	}
+	secret, record := &corev1.Secret{}, &clusterv1beta1.MemberCluster{}
+	key := types.NamespacedName{Namespace: set("secret", "namespace"), Name: set("secret", "name")}
+	if err := cluster.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("reading the token of the agent on %s: %w", cluster.role, err)
+	}
+	name := set("config", "memberClusterName")
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, record); apierrors.IsNotFound(err) && !kube.NotServed(err) {
+		return nil, fmt.Errorf("%s is MemberCluster %s of the hub at %s, and this hub has none of that name: say its --context", cluster.role, name, set("config", "hubURL"))
+	} else if err != nil {
+		return nil, err
+	}
+	agent.record = record
+	user, err := hub.userOf(ctx, string(secret.Data["token"]))
+	if err != nil {
+		return nil, err
+	}
+	if user == "" || user != userOf(record.Spec.Identity) {
+		return nil, notItsMember(m.title(record), cluster, set("config", "hubURL"))
+	}
+	agent.prepare = cluster.keepAppliedWorks
+	agent.native = func(ctx context.Context) (bool, error) {
+		report := &clusterv1beta1.InternalMemberCluster{}
+		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.OfMemberCluster(record).Namespace, Name: name}, report)
+		return report.Status.AgentVersion != "", client.IgnoreNotFound(err)
+	}
+	return agent, nil
+}
+
+// find reads the release of an agent.
+func (a *migratedAgent) find(cluster *checked, of chartRelease) (err error) {
+	a.cluster = cluster
+	if a.helm, err = cluster.helm(of); err != nil {
+		return err
+	}
+	if a.revisions, err = a.helm.history(); err != nil {
+		return err
+	}
+	if len(a.revisions) == 0 {
+		return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to change over: muster join makes it a member", cluster.role, of.chart, of.namespace)
+	}
+	return nil
+}
+
+// memberRelease is the release of the chart member-agent, in whichever namespace it is.
+func (c *checked) memberRelease(ctx context.Context) (chartRelease, error) {
+	revisions := &metav1.PartialObjectMetadataList{}
+	revisions.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := c.List(ctx, revisions, client.MatchingLabels{"owner": "helm", "name": memberAgent.Name}); err != nil {
+		return chartRelease{}, fmt.Errorf("looking for the release %s on %s: %w", memberAgent.Name, c.role, err)
+	}
+	var namespaces []string
+	for _, r := range revisions.Items {
+		namespaces = append(namespaces, r.Namespace)
+	}
+	slices.Sort(namespaces)
+	switch namespaces = slices.Compact(namespaces); len(namespaces) {
+	case 0:
+		return chartRelease{memberAgent.Name, memberToken.Namespace}, nil
+	case 1:
+		return chartRelease{memberAgent.Name, namespaces[0]}, nil
+	}
+	return chartRelease{}, fmt.Errorf("%s has a release %s in each of the namespaces %s: helm uninstall the one that is not used", c.role, memberAgent.Name, strings.Join(namespaces, ", "))
+}
+
+// keepAppliedWorks has Helm keep the definition of AppliedWorks, which is part of KubeFleet's chart: with it would go all that was placed on the member.
+func (c *checked) keepAppliedWorks(ctx context.Context) error {
+	definition := kube.Metadata(definitions)
+	name := "appliedworks." + placement.GroupVersion.Group
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, definition); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading the definition of AppliedWorks on %s: %w", c.role, err)
+	}
+	if err := patchMetadata(ctx, c, definition, "annotations", map[string]any{"helm.sh/resource-policy": "keep"}); err != nil {
+		return fmt.Errorf("having Helm keep the definition of AppliedWorks on %s: %w", c.role, err)
+	}
+	return nil
+}
+
+// userOf asks a hub whose a token is; nobody's if the hub does not accept it.
+func (c *checked) userOf(ctx context.Context, token string) (string, error) {
+	if token == "" {
+		return "", nil
+	}
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = token
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if apierrors.IsUnauthorized(err) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("asking %s whose the agent's credential is: %w", c.role, err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// userOf is the user that an identity is.
+func userOf(identity rbacv1.Subject) string {
+	if identity.Kind == rbacv1.ServiceAccountKind {
+		return "system:serviceaccount:" + identity.Namespace + ":" + identity.Name
+	}
+	return identity.Name
+}
+
+func notItsMember(title string, cluster *checked, server string) error {
+	return errors.New("the agent on " + cluster.role + " has no credential that this hub accepts for " + title + ": its hub is at " + server)
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// maxGroups is how many bytes of groups the admission policy records as they are.
+const maxGroups = 16384
+
+// authored are the kinds whose objects do on the hub and on members what their authors may do.
+var authored = []string{
+	"ClusterResourcePlacement", "ResourcePlacement", "ClusterResourceOverride", "ResourceOverride", "ClusterResourceEnvelope", "ResourceEnvelope",
+}
+
+// authorsOf makes the user the author of all placements, overrides and envelopes that have none, as KubeFleet records
+// none. The admission policies let a user name only themselves.
+func (m *migrator) authorsOf(ctx context.Context, hub *checked) error {
+	if !m.authors {
+		return nil
+	}
+	var without []client.Object
+	for _, kind := range authored {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
+		err := view.Each(ctx, hub, list, func(o client.Object) {
+			if _, known := author.Of(o.GetAnnotations()); !known && o.GetDeletionTimestamp() == nil {
+				without = append(without, o)
+			}
+		})
+		if err != nil && !kube.NotServed(err) {
+			return fmt.Errorf("looking which %ss have no author: %w", kind, err)
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	user, err := hub.user(ctx)
+	if err != nil {
+		return err
+	}
+	const what = "%d placements, overrides and envelopes have no author, as KubeFleet records none"
+	if m.dryRun {
+		m.progress.line(what+". You, %s, would become their author: they go on with your rights until a user changes them. --authors=false leaves them as they are.", len(without), user.Username)
+		return nil
+	}
+	annotations := map[string]any{author.AnnotationName: user.Username}
+	if groups := linesOf(user.Groups); len(groups) <= maxGroups {
+		annotations[author.AnnotationGroups] = groups
+	}
+	for i, o := range without {
+		switch err := patchMetadata(ctx, hub, o, "annotations", annotations); {
+		case apierrors.IsForbidden(err):
+			m.progress.step(what+", and you may not annotate them, such as %s: what they place stays as it is until a user becomes their author (%s)", len(without)-i, hub.title(o), err)
+			return m.progress.err
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("making %s the author of %s: %w"+canBeRepeated, user.Username, hub.title(o), err)
+		}
+	}
+	m.progress.step("You, %s, are now the author of %d placements, overrides and envelopes, as KubeFleet records none: they go on with your rights until a user changes them", user.Username, len(without))
+	return m.progress.err
+}
+
+// linesOf are groups as the admission policy records them, one per line.
+func linesOf(groups []string) string {
+	var lines []string
+	for _, group := range groups {
+		if !strings.Contains(group, "\n") {
+			lines = append(lines, group)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// user is who the user is to the cluster.
+func (c *checked) user(ctx context.Context) (authenticationv1.UserInfo, error) {
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("asking %s who you are: %w", c.role, err)
+	}
+	return review.Status.UserInfo, nil
+}

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// migrateRancherHub changes a hub of Rancher Fleet over to Muster in its place, or back. Never do both run.
+func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	theirs, err := m.theirReleases()
+	if err != nil {
+		return err
+	}
+	if m.back {
+		return m.rancherHubBack(ctx, hub)
+	}
+	if len(theirs) == 0 {
+		return fmt.Errorf("%s has no hub of Rancher Fleet, no release %s of another chart than Muster's in namespace %s: say which members change over, by their contexts: "+
+			"muster migrate --from rancher-fleet --context HUB MEMBER-CONTEXT...; or muster init installs a hub", hub.role, hubCharts()[1].chart, naming.SystemNamespace)
+	}
+	deployments, err := hub.deploymentsOf(ctx, hubCharts()[1])
+	if err != nil {
+		return err
+	}
+	roles, err := membernamespace.FindRoles(ctx, hub)
+	if err != nil {
+		return err
+	}
+	m.progress.step("Rancher Fleet's hub is release %s", strings.Join(theirs, " and "))
+	for _, role := range roles.Theirs {
+		m.progress.step("ClusterRole %s is Rancher Fleet's, and is taken over", role.GetName())
+	}
+	install := &initializer{IOStreams: m.IOStreams, access: m.access, chartValues: m.chartValues, timeout: m.timeout, dryRun: m.dryRun, takesOver: true, replaces: true}
+	if m.dryRun {
+		for _, d := range deployments {
+			m.progress.line("Deployment %s/%s would be scaled to 0.", d.Namespace, d.Name)
+		}
+		return errors.Join(m.progress.err, install.run(ctx))
+	}
+	if err := install.mayInstall(ctx, hub); err != nil {
+		return err
+	}
+	if err := m.stopAll(ctx, hub, deployments); err != nil {
+		return err
+	}
+	if err := hub.keepDefinitions(ctx); err != nil {
+		return err
+	}
+	if err := install.run(ctx); err != nil {
+		return fmt.Errorf("%w; --back has Rancher Fleet's hub run again", err)
+	}
+	m.progress.line("The members stay registered, with Rancher Fleet's agents. muster migrate --from rancher-fleet MEMBER-CONTEXT changes these over.")
+	return m.progress.err
+}
+
+// theirReleases names the releases of the hub that are of Rancher Fleet's charts.
+func (m *migrator) theirReleases() (names []string, err error) {
+	for _, r := range hubCharts() {
+		helm, err := m.helm(r)
+		if err != nil {
+			return nil, err
+		}
+		theirs, err := helm.isTheirs()
+		if err != nil {
+			return nil, err
+		}
+		if theirs {
+			names = append(names, r.namespace+"/"+r.chart)
+		}
+	}
+	return names, nil
+}
+
+// deploymentsOf are the Deployments of a release, by the marks of Helm.
+func (c *checked) deploymentsOf(ctx context.Context, of chartRelease) ([]*appsv1.Deployment, error) {
+	var list appsv1.DeploymentList
+	if err := c.List(ctx, &list, client.InNamespace(of.namespace)); err != nil {
+		return nil, fmt.Errorf("looking for the Deployments of release %s/%s: %w", of.namespace, of.chart, err)
+	}
+	var found []*appsv1.Deployment
+	for i := range list.Items {
+		marks := list.Items[i].Annotations
+		if marks["meta.helm.sh/release-name"] == of.chart && marks["meta.helm.sh/release-namespace"] == of.namespace {
+			found = append(found, &list.Items[i])
+		}
+	}
+	return found, nil
+}
+
+func (m *migrator) stopAll(ctx context.Context, hub *checked, deployments []*appsv1.Deployment) error {
+	var rights []right
+	for _, d := range deployments {
+		rights = append(rights, rightsToStop(client.ObjectKeyFromObject(d))...)
+	}
+	if err := require(ctx, []check{hub.may("stop the hub", rights...)}); err != nil {
+		return err
+	}
+	for _, d := range deployments {
+		if err := m.stop(ctx, hub, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepDefinitions has Helm keep Rancher Fleet's definitions, which its chart removes with all objects of these kinds.
+func (c *checked) keepDefinitions(ctx context.Context) error {
+	found, err := c.metadata(ctx, definitions)
+	if err != nil {
+		return err
+	}
+	for _, definition := range found {
+		if !strings.HasSuffix(definition.Name, "."+fleet.GroupVersion.Group) {
+			continue
+		}
+		if err := patchMetadata(ctx, c, definition, "annotations", map[string]any{"helm.sh/resource-policy": "keep"}); err != nil {
+			return fmt.Errorf("having Helm keep CustomResourceDefinition %s on %s: %w", definition.Name, c.role, err)
+		}
+	}
+	return nil
+}
+
+// rancherHubBack puts Rancher Fleet's hub in its place again. Its members have Rancher Fleet's agents by then.
+func (m *migrator) rancherHubBack(ctx context.Context, hub *checked) error {
+	if err := hub.noMembersOfMuster(ctx); err != nil {
+		return err
+	}
+	revisions := map[string]int{}
+	for _, r := range hubCharts() {
+		helm, err := m.helm(r)
+		if err != nil {
+			return err
+		}
+		there, err := helm.history()
+		if err != nil {
+			return err
+		}
+		if len(there) == 0 {
+			return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to go back to", hub.role, r.chart, r.namespace)
+		}
+		change, err := m.plan(&migratedAgent{helm: helm, revisions: there})
+		if err != nil {
+			return err
+		}
+		revisions[r.chart] = change.to
+		m.progress.step("%s %s", hub.role, change.says)
+	}
+	if m.dryRun {
+		return m.progress.err
+	}
+	if err := m.deleteAgentBundles(ctx, hub); err != nil {
+		return err
+	}
+	if revisions[hubCharts()[1].chart] > 0 {
+		deployments, err := hub.deploymentsOf(ctx, hubCharts()[1])
+		if err != nil {
+			return err
+		}
+		if err := m.stopAll(ctx, hub, deployments); err != nil {
+			return err
+		}
+	}
+	for _, r := range slices.Backward(hubCharts()) {
+		if revisions[r.chart] == 0 {
+			continue
+		}
+		helm, err := m.helm(r)
+		if err != nil {
+			return err
+		}
+		helm.takesOver = true // the hub was scaled
+		if err := helm.rollBack(ctx, revisions[r.chart]); err != nil {
+			return err
+		}
+	}
+	if err := hub.awaitDeployment(ctx, &m.progress, musterHub.Namespace, musterHub.Name, "Rancher Fleet's hub"); err != nil {
+		return err
+	}
+	return hub.eachManages(ctx)
+}
+
+// noMembersOfMuster refuses to go back to a hub that does not know Muster's agents.
+func (c *checked) noMembersOfMuster(ctx context.Context) error {
+	var clusters []*fleet.Cluster
+	err := view.Each(ctx, c, &fleet.ClusterList{}, func(o client.Object) {
+		if o.GetName() != localCluster {
+			clusters = append(clusters, o.(*fleet.Cluster).DeepCopy())
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("looking which members have Muster's agent: %w", err)
+	}
+	var native []string
+	for _, cluster := range clusters {
+		is, err := c.takesForOurs(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		theirs, err := c.rancherBeats(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if is && !theirs {
+			native = append(native, view.NameOf(cluster))
+		}
+	}
+	if len(native) == 0 {
+		return nil
+	}
+	slices.Sort(native)
+	return fmt.Errorf("%d members have Muster's agent, which Rancher Fleet's hub does not know (%s): change these back first, by muster migrate --from rancher-fleet --back MEMBER-CONTEXT",
+		len(native), some(native))
+}
+
+// rancherBeats reports whether Rancher Fleet's agent has written a heartbeat since Muster's agent renewed its Lease the last
+// time: it does so again on the way back, with an account of Rancher Fleet's hub.
+func (c *checked) rancherBeats(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
+	lease := &coordinationv1.Lease{}
+	name := types.NamespacedName{Namespace: membernamespace.OfCluster(cluster).Namespace, Name: naming.HeartbeatLease}
+	if err := c.Get(ctx, name, lease); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Lease %s: %w", name, err)
+	}
+	return lease.Spec.RenewTime == nil || cluster.Status.Agent.LastSeen.After(lease.Spec.RenewTime.Time), nil
+}

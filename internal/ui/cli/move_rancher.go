@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// elsewhere is the error of a look for a member that belongs to another hub, or to the one that was in the place of this one.
+type elsewhere struct {
+	error
+	is installedAgent
+	// inPlace is the Cluster that the hub of before registered; nil if the member belongs to a hub elsewhere.
+	inPlace *fleet.Cluster
+}
+
+// registeredByRancher reports whether the account of a member's agent is one that Rancher Fleet's hub made.
+func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster, user string) (bool, error) {
+	member := membernamespace.OfCluster(record)
+	account := kube.CoreMetadata("ServiceAccount")
+	name := strings.TrimPrefix(user, "system:serviceaccount:"+member.Namespace+":")
+	if err := c.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: name}, account); err != nil {
+		return false, fmt.Errorf("reading ServiceAccount %s/%s: %w", member.Namespace, name, err)
+	}
+	return kube.ObjectSetOf(account).ID == rancherRegistration, nil
+}
+
+// moveHere takes a member of a hub of Rancher Fleet to this hub, as muster move does.
+func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id string, from *elsewhere) error {
+	of := m.in(cluster.contextName(), cluster.role)
+	of.Namespace = m.Namespace // the workspace
+	j := &joiner{IOStreams: m.IOStreams, access: of, chartValues: m.chartValues, hubContext: hub.contextName(), id: id, moves: true, timeout: m.timeout,
+		progress: m.progress}
+	if from.inPlace != nil {
+		m.progress.step("%s, and registers anew as that", from.error)
+		j.name, j.inPlace, of.Namespace = from.inPlace.Name, true, &from.inPlace.Namespace
+	} else {
+		moves, err := cluster.movesHere(ctx, hub.server, from.is)
+		if err != nil {
+			return err
+		}
+		if !moves {
+			return from.error
+		}
+		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it", cluster.role, from.is.record, from.is.server)
+	}
+	if m.dryRun {
+		m.progress.line("Muster's chart would replace the release %s, and Secret %s/%s would keep the credential of the agent for the way back.",
+			agentRelease.chart, naming.SystemNamespace, keptCredential)
+		return m.progress.err
+	}
+	if from.inPlace != nil {
+		if err := m.pauseTheirs(ctx, hub, from.inPlace); err != nil {
+			return err
+		}
+	}
+	if err := j.joinCluster(ctx, cluster, hub); err != nil || from.inPlace == nil {
+		return err
+	}
+	if err := hub.managesAgain(ctx, from.inPlace); err != nil {
+		return err
+	}
+	return m.leftovers(ctx, hub, &migratedAgent{cluster: cluster, record: from.inPlace, native: func(ctx context.Context) (bool, error) {
+		return hub.takesForOurs(ctx, from.inPlace)
+	}})
+}
+
+// isBack says that a member is back at the hub of Rancher Fleet, if it is.
+func (m *migrator) isBack(cluster *checked, from *elsewhere) error {
+	helm, err := cluster.helm(agentRelease)
+	if err != nil {
+		return err
+	}
+	theirs, err := helm.isTheirs()
+	if err != nil {
+		return err
+	}
+	if !theirs {
+		return from.error
+	}
+	m.progress.step("%s is Cluster %s of the hub at %s already, with Rancher Fleet's agent", cluster.role, from.is.record, from.is.server)
+	return m.progress.err
+}
+
+// movesHere reports whether the agent is Rancher Fleet's and belongs to another hub, or began to move on an earlier run.
+func (c *checked) movesHere(ctx context.Context, server string, is installedAgent) (bool, error) {
+	if is.server == server {
+		return false, nil
+	}
+	kept, err := c.kept(ctx)
+	if err != nil || kept != nil {
+		return kept != nil, err
+	}
+	helm, err := c.helm(agentRelease)
+	if err != nil {
+		return false, err
+	}
+	theirs, err := helm.isTheirs()
+	if err != nil || !theirs {
+		return false, err
+	}
+	now, err := c.agentSecret(ctx)
+	return readRancherCredential(now) != nil, err
+}
+
+// isTheirs reports whether the release is of another chart of the name of ours.
+func (h *helmOn) isTheirs() (bool, error) {
+	chart, err := h.load()
+	if err != nil {
+		return false, err
+	}
+	revisions, err := h.history()
+	return len(revisions) > 0 && !isOurs(basis(revisions), chart), err
+}
+
+// beforeMove prepares the release of the agent. Where muster move finds the chart of Rancher Fleet, whose hub is another
+// one, it keeps the credential for the way back, and Muster's chart replaces the other.
+func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn) error {
+	if !j.leavesHub && !j.inPlace {
+		return nil
+	}
+	theirs, err := helm.isTheirs()
+	if err != nil || !theirs {
+		return err
+	}
+	kept, err := cluster.keepCredential(ctx)
+	if err != nil {
+		return err
+	}
+	if kept {
+		j.progress.step("Secret %s/%s keeps the credential of Rancher Fleet's agent", naming.SystemNamespace, keptCredential)
+		j.former = "" // the copy says what the cluster was
+	}
+	helm.replaces = true
+	return j.progress.err
+}
+
+// sayFormer says what becomes of the Cluster that a member was before.
+func (j *joiner) sayFormer(ctx context.Context, cluster *checked) error {
+	if j.former != "" {
+		j.progress.line("%s; it shows soon that the agent has left: muster leave removes it.", j.former)
+	}
+	if j.former != "" || !j.moves || j.inPlace {
+		return j.progress.err
+	}
+	kept, err := cluster.kept(ctx)
+	if err != nil {
+		return err
+	}
+	if says := formerOf(kept, cluster.contextName(), j.hubContext); says != "" {
+		j.progress.line("%s", says)
+	}
+	return j.progress.err
+}
+
+// formerOf says what becomes of a Cluster on a hub of Rancher Fleet, how to go back, and what to delete to stay.
+func formerOf(kept *corev1.Secret, context, hubContext string) string {
+	was := readRancherCredential(kept)
+	if was == nil {
+		return ""
+	}
+	if hubContext == "" {
+		hubContext = "HUB"
+	}
+	return fmt.Sprintf(`It was Cluster %s of the hub at %s. Rancher Fleet's hub does not notice that the agent is gone, and shows the Cluster as it was. What was delivered stays on the cluster.
+To go back: muster migrate --from rancher-fleet --context %s --back %s
+To stay, delete the Cluster on that hub, and the kept credential here:
+  kubectl -n %s delete clusters.fleet.cattle.io %s
+  kubectl --context %s -n %s delete secret %s`,
+		was.cluster, was.server, hubContext, context, was.cluster.Namespace, was.cluster.Name, context, naming.SystemNamespace, keptCredential)
+}

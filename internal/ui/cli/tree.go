@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// tree is the command muster tree.
+type tree struct {
+	genericiooptions.IOStreams
+	*access
+}
+
+func newTree(streams genericiooptions.IOStreams, h *access) *cobra.Command {
+	t := &tree{IOStreams: streams, access: h}
+	looked := lookedFor{"muster tree", kindsNamed("members")}
+	command := &cobra.Command{
+		Use:   "tree [clusters|memberclusters] NAME",
+		Short: "Show all that the hub has of a member",
+		Long: `tree shows a member's record and what stands behind it: its namespace on the hub, the identity of its agent, the report and the heartbeat, and what is delivered
+to it, each with its state. What does not exist, and what the user may not see, is said.`,
+		Example: `  muster tree clusters/web
+  muster tree edge-1`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(command *cobra.Command, args []string) error {
+			o, c, err := h.subject(command.Context(), looked, args)
+			if err != nil {
+				return err
+			}
+			return t.print(view.Tree(command.Context(), c, o))
+		},
+	}
+	command.ValidArgsFunction = h.completeNames(looked)
+	return command
+}
+
+// branches are the lines of a tree: to one that is not the last, past it, to the last, and past that.
+type branches struct{ to, past, last, end string }
+
+// print prints a tree, with the lines of terminals that have them.
+func (t *tree) print(root *view.Node) error {
+	lines := branches{"├─ ", "│  ", "└─ ", "   "}
+	if !speaksUTF8(os.Getenv) {
+		lines = branches{"|- ", "|  ", "`- ", "   "}
+	}
+	p := &prose{out: t.Out}
+	p.line("%s  %s", root.Name, root.State)
+	p.below(root, "", lines)
+	return p.err
+}
+
+func (p *prose) below(n *view.Node, before string, lines branches) {
+	for i, child := range n.Below {
+		to, past := lines.to, lines.past
+		if i == len(n.Below)-1 {
+			to, past = lines.last, lines.end
+		}
+		p.line("%s%s%s  %s", before, to, child.Name, child.State)
+		p.below(child, before+past, lines)
+	}
+}
+
+// speaksUTF8 says whether the terminal shows more than ASCII, as the first of these variables does that is set (POSIX, Environment Variables).
+func speaksUTF8(variable func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := strings.ToUpper(variable(name)); value != "" {
+			return strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8")
+		}
+	}
+	return false
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+const (
+	// redrawn is how often a table on a terminal is drawn again: not more often, and not less, because ages grow.
+	redrawn = time.Second
+	// problemLasts is longer than client-go waits before it tries again, so that a problem that is not told again is over.
+	problemLasts = time.Minute
+)
+
+// change is what happened to an object, or why changes are not seen at the moment.
+type change struct {
+	object client.Object
+	gone   bool
+	err    error
+}
+
+// watch shows the table, and each change of what is in it until the context ends: on a terminal by drawing it again, else by a line for each change.
+func (g *get) watch(ctx context.Context, k kind, names []string) error {
+	now, err := g.find(ctx, k, names) // it says what is wrong, and a watch would try again and again
+	if err != nil {
+		return err
+	}
+	hub, _, err := g.client()
+	if err != nil {
+		return err
+	}
+	options, err := g.options()
+	if err != nil {
+		return err
+	}
+	changes := make(chan change)
+	for _, list := range now.lists {
+		if err := g.follow(ctx, hub, list, options, changes); err != nil {
+			return err
+		}
+	}
+	if out, ok := g.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+		restore, can := drawsOn(out)
+		defer restore()
+		if can {
+			return g.redraw(ctx, k, names, changes, out)
+		}
+	}
+	return g.append(ctx, k, names, changes)
+}
+
+// follow sends each object of a kind, and each change, until the context ends.
+func (g *get) follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, options []client.ListOption, changes chan<- change) error {
+	with := func(raw metav1.ListOptions) []client.ListOption {
+		return append(slices.Clone(options), &client.ListOptions{Raw: &raw})
+	}
+	empty, err := g.emptyOf(list)
+	if err != nil {
+		return err
+	}
+	informer := cache.NewSharedInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			page := list.DeepCopyObject().(client.ObjectList)
+			return page, hub.List(ctx, page, with(raw)...)
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			return hub.Watch(ctx, list.DeepCopyObject().(client.ObjectList), with(raw)...)
+		},
+	}, empty, 0)
+	send := func(c change) {
+		select {
+		case changes <- c:
+		case <-ctx.Done():
+		}
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // these are how a watch ends now and then
+			send(change{err: err})
+		}
+	}); err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { send(change{object: o.(client.Object)}) },
+		UpdateFunc: func(_, o any) { send(change{object: o.(client.Object)}) },
+		DeleteFunc: func(o any) {
+			if unseen, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = unseen.Obj
+			}
+			send(change{object: o.(client.Object), gone: true})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	go informer.RunWithContext(ctx)
+	return nil
+}
+
+// append prints a line for each object and each change.
+func (g *get) append(ctx context.Context, k kind, names []string, changes <-chan change) error {
+	t := newTable(g.Out, k, g.wide())
+	t.printHeader()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-changes:
+			if c.err != nil {
+				fmt.Fprintf(g.ErrOut, "Not live: %s\n", c.err)
+				continue
+			}
+			if len(names) > 0 && calledBy(c.object, names) == "" {
+				continue
+			}
+			row := view.Row(c.object, time.Now())
+			if c.gone {
+				row[slices.Index(k.columns, "STATE")] = "Gone"
+			}
+			t.print(row)
+			if err := t.flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// screen is what a terminal shows.
+type screen struct {
+	kind
+	wide    bool
+	names   []string
+	objects map[string]client.Object
+	// problem is why changes are not seen, as of a time.
+	problem error
+	since   time.Time
+}
+
+// redraw draws the table again and again.
+func (g *get) redraw(ctx context.Context, k kind, names []string, changes <-chan change, terminal *os.File) error {
+	v := &screen{kind: k, wide: g.wide(), names: names, objects: map[string]client.Object{}}
+	pace := time.NewTicker(redrawn)
+	defer pace.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-changes:
+			v.take(c, time.Now())
+		case now := <-pace.C:
+			width, height, err := term.GetSize(int(terminal.Fd()))
+			if err != nil {
+				width, height = 80, 24
+			}
+			if _, err := terminal.WriteString(v.draw(width, height, now)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take takes a change. A change shows that changes are seen again.
+func (v *screen) take(c change, now time.Time) {
+	v.problem, v.since = c.err, now
+	if c.err != nil || len(v.names) > 0 && calledBy(c.object, v.names) == "" {
+		return
+	}
+	key := fmt.Sprintf("%s %T", view.NameOf(c.object), c.object)
+	if delete(v.objects, key); !c.gone {
+		v.objects[key] = c.object
+	}
+}
+
+// draw is what is written to a terminal of a size to show the table in the place of the one before.
+func (v *screen) draw(width, height int, now time.Time) string {
+	var text bytes.Buffer
+	t := newTable(&text, v.kind, v.wide)
+	t.printHeader()
+	for _, key := range slices.Sorted(maps.Keys(v.objects)) {
+		t.print(view.Row(v.objects[key], now))
+	}
+	_ = t.flush() // a buffer takes everything
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	if v.problem != nil && now.Sub(v.since) < problemLasts {
+		lines = append([]string{fmt.Sprintf("Not live for %s: ", view.Since(v.since, now)) + v.problem.Error()}, lines...)
+	}
+	if hidden := len(lines) - (height - 2); hidden > 0 && height > 4 {
+		lines = append(lines[:len(lines)-hidden], fmt.Sprintf("and %d more", hidden))
+	}
+	const home, clearLine, clearBelow = "\033[H", "\033[K", "\033[J"
+	for i, line := range lines {
+		if letters := []rune(line); len(letters) > width {
+			lines[i] = string(letters[:width])
+		}
+	}
+	return home + strings.Join(lines, clearLine+"\n") + clearLine + "\n" + clearBelow
+}

@@ -1,0 +1,67 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// heldRemoval is a removal that the hub holds back until a user confirms it.
+type heldRemoval struct {
+	// Path is the page of the Bundle or the placement.
+	Path string
+	UID  types.UID
+	// Value confirms just what the page shows.
+	Value string
+}
+
+// heldFor returns the removal that a Bundle or a placement waits for, if the visitor may confirm
+// it; else nil.
+func heldFor(ctx context.Context, v *visitor, resource string, o client.Object) (*heldRemoval, error) {
+	_, value := view.HeldRemoval(o)
+	if value == "" {
+		return nil, nil
+	}
+	may, err := v.may(ctx, "patch", resource, o.GetNamespace())
+	if err != nil || !may {
+		return nil, err
+	}
+	return &heldRemoval{Path: deliveryPath(resource, o), UID: o.GetUID(), Value: value}, nil
+}
+
+// deliveryPath is the page of a Bundle or a placement.
+func deliveryPath(resource string, o client.Object) string {
+	return deliveriesPath + "/" + resource + "/" + view.NameOf(o)
+}
+
+// confirm confirms the removal that the visitor has seen, if the Bundle or the placement still
+// waits for it.
+func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	resource, err := deliveredKind(r)
+	if err != nil {
+		return err
+	}
+	if r.PostFormValue("decision") != "confirm" {
+		return &inputError{errors.New("the decision about what is delivered is confirm")}
+	}
+	o, err := readDelivery(r, v, resource)
+	if err != nil {
+		return err
+	}
+	_, value := view.HeldRemoval(o)
+	if value == "" {
+		return &inputError{fmt.Errorf("%s waits for no confirmation", view.Title(o))}
+	}
+	if err := annotate(r.Context(), v, o, r.PostFormValue, value, fleet.AnnotationConfirmRemoval, value); err != nil {
+		return err
+	}
+	http.Redirect(w, r, deliveryPath(resource, o), http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,62 @@
+package dashboard
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// delivery is a Bundle or a placement.
+type delivery struct {
+	*entry
+	// Ready of All are how many members have it; both 0 if it does not say.
+	Ready, All int
+}
+
+// Path is its page.
+func (d delivery) Path() string { return d.path() }
+
+// Kind is that of the object.
+func (d delivery) Kind() string { return strings.TrimSuffix(view.Title(d.object), " "+d.name) }
+
+func (d delivery) Since() time.Time { return d.object.GetCreationTimestamp().Time }
+
+// delivering is the view of Bundles and placements.
+type delivering struct {
+	*listing
+	lines
+	Deliveries []delivery
+}
+
+// deliveries is the view of Bundles and placements. What somebody has to see to is first.
+func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	all, err := s.list(r, v, bundles, clusterPlacements, placements)
+	if err != nil {
+		return err
+	}
+	shown := delivering{listing: all, lines: all.lines(all.matching, byUrgency)}
+	for _, e := range shown.shown {
+		column := "MEMBERS"
+		if e.resource == bundles {
+			column = "READY"
+		}
+		d := delivery{entry: e}
+		d.Ready, d.All = share(view.Column(e.object, column, time.Now()))
+		shown.Deliveries = append(shown.Deliveries, d)
+	}
+	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown})
+}
+
+// share reads a part and a whole, such as 2/3; zeroes if they are none.
+func share(text string) (part, whole int) {
+	ready, all, _ := strings.Cut(text, "/")
+	part, errPart := strconv.Atoi(ready)
+	whole, errWhole := strconv.Atoi(all)
+	if errPart != nil || errWhole != nil {
+		return 0, 0
+	}
+	return part, whole
+}

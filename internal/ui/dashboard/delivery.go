@@ -1,0 +1,173 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/ui/explain"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// mostTargets is how many members of a delivery are shown.
+const mostTargets = 200
+
+// shownDelivery is the view of a Bundle or a placement.
+type shownDelivery struct {
+	Title, State string
+	Findings     []explain.Finding
+	Partitions   []partition
+	Rollout      *rollout
+	Targets      []target
+	// More is of how many more members something is said.
+	More int
+	// Selections are whom it selects, of which PickN picks Number; Restrictions are of whom one has to select a member besides.
+	Selections, Restrictions []selection
+	// MoreSelections is how many more of them there are.
+	MoreSelections int
+	Number         *int32
+	Unseen         []string
+	// Held is the removal that the visitor may confirm; nil if there is none.
+	Held *heldRemoval
+}
+
+// partition is a step of the rollout of a Bundle.
+type partition struct {
+	Name          string
+	Ready, All    int
+	Mode, Verdict string
+}
+
+// target is a member to which something is delivered, with what keeps it from being ready there.
+type target struct {
+	Name, State, Text string
+	// Path is the page of the member; empty if the name does not say which one it is.
+	Path string
+	// Resources is the number of the resources that it was asked for, and whether they are the newest; only of a placement.
+	Resources string
+}
+
+// delivery is the view of one Bundle or placement, which is read as the visitor.
+func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	resource, err := deliveredKind(r)
+	if err != nil {
+		return err
+	}
+	live, stale, err := s.follow(r, v, resource)
+	if err != nil {
+		return err
+	}
+	o, err := readDelivery(r, v, resource)
+	if err != nil {
+		return err
+	}
+	related, unseen := view.Related(r.Context(), v, o)
+	shown := &shownDelivery{Title: view.Title(o), State: view.State(o), Findings: explain.Of(append([]client.Object{o}, related...)...)}
+	if shown.Held, err = heldFor(r.Context(), v, resource, o); err != nil {
+		return err
+	}
+	for _, err := range unseen {
+		shown.Unseen = append(shown.Unseen, err.Error())
+	}
+	switch o := o.(type) {
+	case *fleet.Bundle:
+		shown.ofBundle(o)
+	case *placement.ClusterResourcePlacement:
+		shown.ofPlacement(o, &o.Spec, &o.Status)
+	case *placement.ResourcePlacement:
+		shown.ofPlacement(o, &o.Spec, &o.Status)
+	}
+	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
+	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
+	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
+}
+
+// deliveredKind returns the kind of what a request is about, which is a Bundle or a placement.
+func deliveredKind(r *http.Request) (resource string, err error) {
+	resource = r.PathValue("resource")
+	if resource != bundles && resource != clusterPlacements && resource != placements {
+		return "", &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
+	}
+	return resource, nil
+}
+
+// readDelivery reads the Bundle or the placement that a request is about, as the visitor.
+func readDelivery(r *http.Request, v *visitor, resource string) (client.Object, error) {
+	o := kinds[resource].example.DeepCopyObject().(client.Object)
+	return o, v.Get(r.Context(), client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, o)
+}
+
+// atMost are the first of all, and how many more there are.
+func atMost[T any](n int, all []T) (first []T, more int) {
+	return all[:min(n, len(all))], max(0, len(all)-n)
+}
+
+// ofBundle adds whom it selects, the steps of its rollout, which begin one after the other, and the members that are not ready.
+func (d *shownDelivery) ofBundle(b *fleet.Bundle) {
+	d.Selections, d.Restrictions = targetsOf(b)
+	status, unfinished := &b.Status, 0
+	for _, p := range status.PartitionStatus {
+		one := partition{Name: p.Name, Ready: p.Count - p.Unavailable, All: p.Count, Mode: fmt.Sprintf("at most %d may be unavailable", p.MaxUnavailable)}
+		behind := p.Summary.OutOfSync + p.Summary.Pending + p.Summary.WaitApplied
+		switch {
+		case unfinished > status.MaxUnavailablePartitions:
+			one.Verdict = "waits for those before"
+		case p.Unavailable > p.MaxUnavailable:
+			one.Verdict = fmt.Sprintf("%d are unavailable, which is too many", p.Unavailable)
+		case behind > 0:
+			one.Verdict = fmt.Sprintf("goes on: %d of %d are not up to date yet", behind, p.Count)
+		default:
+			one.Verdict = "is finished"
+		}
+		if behind > 0 || p.Unavailable > p.MaxUnavailable {
+			unfinished++
+		}
+		d.Partitions = append(d.Partitions, one)
+	}
+	for _, not := range status.Summary.NonReadyResources {
+		d.Targets = append(d.Targets, target{Name: not.Name, State: string(not.State), Text: not.Message})
+	}
+}
+
+// ofPlacement adds whom it selects, the steps of its rollout, the members that were picked, and why one is not ready.
+func (d *shownDelivery) ofPlacement(o client.Object, spec *placement.PlacementSpec, status *placement.PlacementStatus) {
+	d.Selections = picksOf(spec.Policy)
+	if spec.Policy != nil {
+		d.Number = spec.Policy.NumberOfClusters
+	}
+	kind, _, _ := strings.Cut(view.Title(o), " ")
+	if d.Rollout = rolloutOf(kind, &spec.Strategy, status); d.Rollout != nil && o.GetDeletionTimestamp() != nil {
+		d.Rollout.Verdict = "It is being deleted, and nothing is rolled out any more."
+	}
+	for _, member := range status.PlacementStatuses {
+		if meta.IsStatusConditionFalse(member.Conditions, placement.ConditionScheduled) {
+			continue // its obstacle says more
+		}
+		one := target{Name: member.ClusterName, State: view.StateNew, Path: memberPath(member.ClusterName), Resources: numbered(member.ObservedResourceIndex, status.ObservedResourceIndex)}
+		for _, condition := range member.Conditions {
+			one.State = view.StateReady
+			if condition.Status != metav1.ConditionTrue {
+				one.State, one.Text = view.StateNotReady, said(condition.Reason, condition.Message)
+				break
+			}
+		}
+		for _, failed := range member.FailedPlacements {
+			one.Text += fmt.Sprintf(" %s %s/%s: %s", failed.Kind, failed.Namespace, failed.Name, failed.Condition.Message)
+		}
+		d.Targets = append(d.Targets, one)
+	}
+	for _, o := range status.Obstacles {
+		if !slices.ContainsFunc(d.Targets, func(t target) bool { return t.Name == o.ClusterName }) {
+			d.Targets = append(d.Targets, target{Name: o.ClusterName, State: view.StateNotReady, Path: memberPath(o.ClusterName), Text: said(o.Reason, o.Message)})
+		}
+	}
+	unready, ready := partitioned(d.Targets, func(t target) bool { return t.State != view.StateReady }) // not all may be shown
+	d.Targets = append(unready, ready...)
+}

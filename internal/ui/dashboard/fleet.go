@@ -1,0 +1,257 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+const (
+	// namedUpTo is up to how many tiles show the names of their members.
+	namedUpTo = 300
+	// recently is for how long a change is shown as one.
+	recently = time.Hour
+	// mostRecent is how many changes are shown.
+	mostRecent = 10
+	// shownNames is how many members are named that have the same trouble.
+	shownNames = 5
+)
+
+// entries are those of some resources that a visitor sees, in the order of their names, and why they are not all or not what is so now.
+func (s *Server) entries(ctx context.Context, v *visitor, resources ...string) (all []*entry, stale []string, err error) {
+	return s.seenBy(ctx, v, s.roll.of, resources)
+}
+
+// entriesNamed are those of a name, however many there are of others.
+func (s *Server) entriesNamed(ctx context.Context, v *visitor, name string, resources ...string) (all []*entry, stale []string, err error) {
+	return s.seenBy(ctx, v, func(resource string) ([]*entry, error) { return s.roll.named(resource, name) }, resources)
+}
+
+func (s *Server) seenBy(ctx context.Context, v *visitor, read func(resource string) ([]*entry, error), resources []string) (all []*entry, stale []string, err error) {
+	for _, resource := range resources {
+		entries, problem := read(resource)
+		seen, err := v.seen(ctx, resource, entries)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problem != nil {
+			stale = append(stale, s.staleness(problem))
+		}
+		all = merged(all, seen)
+	}
+	return all, stale, nil
+}
+
+// merged are the entries of both in the order of their names, in which each of them is.
+func merged(a, b []*entry) []*entry {
+	switch { // most fleets have one kind of members
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	all := make([]*entry, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].name < a[0].name {
+			all, b = append(all, b[0]), b[1:]
+		} else {
+			all, a = append(all, a[0]), a[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
+
+const (
+	// notShown begins what is said of objects that may not be read.
+	notShown = "Not shown: "
+	// outOfDate begins what is said of objects that cannot be read at the moment.
+	outOfDate = "This may not be what is so now: "
+)
+
+// staleness says what a problem of the roll means for a page. Only who reads with the account is told what the API
+// server answered to it: to others the answer gives away names and addresses. The log has it.
+func (s *Server) staleness(problem error) string {
+	var told *accountError
+	foreign, forbidden := errors.As(problem, &told) && s.shared, apierrors.IsForbidden(problem)
+	switch {
+	case foreign && forbidden:
+		return notShown + "the account of the dashboard may not list " + told.resource + "; its log says more"
+	case foreign:
+		return outOfDate + "the dashboard cannot read " + told.resource + " at the moment; its log says more"
+	case forbidden:
+		return notShown + problem.Error()
+	}
+	return outOfDate + problem.Error()
+}
+
+// fleetResources are what the view of the fleet is made of, the members first.
+var fleetResources = []string{clusters, memberClusters, requests, bundles, clusterPlacements, placements}
+
+// shown is the view of the fleet.
+type shown struct {
+	query
+	Groups []*group
+	// Workspaces are what can be chosen.
+	Workspaces []string
+	Summary    summary
+	// all are the members that the visitor sees, matching those that match, in whatever state, and tiles those that are shown.
+	all, matching, tiles []*entry
+	// others are what else somebody has to see to: requests, Bundles and placements.
+	others []*entry
+	stale  []string
+	// summary is the text of it, as the browser has it.
+	summary string
+}
+
+// GroupNames are the groups that there can be.
+func (*shown) GroupNames() []string { return groupNames }
+
+// tileID is the ID of a tile in the page.
+func tileID(e *entry) string { return "m:" + e.name }
+
+// group is some tiles with a heading.
+type group struct {
+	Name  string
+	Tiles []tile
+}
+
+// tile is one member.
+type tile struct {
+	*entry
+	// Label is as much of the name as there is room for, and as the heading does not say.
+	Label string
+}
+
+// tile is that of a member which is one of so many.
+func (q *query) tile(e *entry, of int) tile {
+	switch {
+	case of > namedUpTo:
+		return tile{e, ""}
+	case q.Group == byWorkspace:
+		return tile{e, e.bare}
+	}
+	return tile{e, e.name}
+}
+
+// summary is what is shown beside the tiles.
+type summary struct {
+	Total    int
+	States   []count
+	Troubles []trouble
+	Recent   []tile
+}
+
+// trouble is what several objects have, some of which are named.
+type trouble struct {
+	*view.Trouble
+	Shown []link
+	More  int
+}
+
+// link leads to the page of an object.
+type link struct{ Name, Path string }
+
+// ID is that of the tile in the page.
+func (t tile) ID() string { return tileID(t.entry) }
+
+// Since is when a condition of the member changed last.
+func (t tile) Since() time.Time { return t.since }
+
+// look is what a visitor sees of the fleet.
+func (s *Server) look(ctx context.Context, v *visitor, q query) (*shown, error) {
+	f := &shown{query: q}
+	var err error
+	if f.all, f.stale, err = s.entries(ctx, v, clusters, memberClusters); err != nil {
+		return nil, err
+	}
+	f.matching = q.matching(f.all)
+	f.tiles = q.inState(f.matching)
+	if q.Name+q.Selector+q.State != "" { // which say what members are meant
+		return f, nil
+	}
+	all, stale, err := s.entries(ctx, v, fleetResources[2:]...)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		if e.finding != nil && !e.finding.Passing && (q.Namespace == "" || q.Namespace == e.namespace) {
+			f.others = append(f.others, e)
+		}
+	}
+	f.stale = append(f.stale, slices.DeleteFunc(stale, func(why string) bool { return strings.HasPrefix(why, notShown) })...)
+	return f, nil
+}
+
+// digest is another one if anything else is to be shown, other than how long ago something was.
+func (f *shown) digest() string {
+	return digestOf(append(slices.Clip(f.matching), f.others...), f.stale)
+}
+
+// render adds what only the whole page has.
+func (f *shown) render(now time.Time) {
+	f.Summary = f.summarize(now)
+	f.Workspaces = workspacesOf(f.all)
+	groups := map[string]*group{}
+	for _, e := range f.tiles {
+		name := f.group(e)
+		if groups[name] == nil {
+			groups[name] = &group{Name: name}
+		}
+		groups[name].Tiles = append(groups[name].Tiles, f.tile(e, len(f.tiles)))
+	}
+	f.Groups = slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// summarize counts the members that match, in each state, and says what is wrong with them, what else somebody has to see to, and what changed.
+func (f *shown) summarize(now time.Time) (s summary) {
+	troubles, paths := view.Troubles{}, map[string]string{}
+	for _, e := range f.matching {
+		if e.finding != nil {
+			troubles.Add(e.name, *e.finding)
+		}
+		if now.Sub(e.since) < recently {
+			s.Recent = append(s.Recent, tile{e, e.name})
+		}
+	}
+	for _, e := range f.others {
+		name := e.finding.Object()
+		paths[name] = e.path()
+		troubles.Add(name, *e.finding)
+	}
+	s.Total = len(f.matching)
+	slices.SortStableFunc(s.Recent, func(a, b tile) int { return b.since.Compare(a.since) })
+	s.Recent = s.Recent[:min(mostRecent, len(s.Recent))]
+	for _, t := range troubles.Sorted() {
+		names, more := atMost(shownNames, t.Names)
+		one := trouble{Trouble: t, More: more}
+		for _, name := range names {
+			one.Shown = append(one.Shown, link{name, cmp.Or(paths[name], memberPath(name))})
+		}
+		s.Troubles = append(s.Troubles, one)
+	}
+	s.States = f.counts(f.matching)
+	return s
+}
+
+// fleet is the view of all members.
+func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	q, err := queryOf(fleetPath, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	f, err := s.look(r.Context(), v, q)
+	if err != nil {
+		return err
+	}
+	f.render(time.Now())
+	return s.show(w, r, v, "fleet", page{Title: "Fleet", View: "fleet", Stale: f.stale, Live: liveOf(r, f.digest()), Body: f})
+}

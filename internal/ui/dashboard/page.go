@@ -1,0 +1,115 @@
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/muster-fleet/muster/internal/ui/view"
+	"github.com/muster-fleet/muster/internal/version"
+)
+
+//go:embed assets
+var assets embed.FS
+
+//go:embed templates/*.html
+var pages embed.FS
+
+// takenWithin is how long a browser may take to take a page, which is kept for it meanwhile.
+const takenWithin = 30 * time.Second
+
+// page is what all pages have.
+type page struct {
+	Title string
+	// View is the one of the four that it belongs to.
+	View    string
+	Visitor string
+	// SignOut says that the visitor has signed in, and may sign out.
+	SignOut bool
+	// Stale is why what is shown may not be what is so now.
+	Stale []string
+	// Live is where changes of it are sent; empty if it has none.
+	Live string
+	Body any
+}
+
+// signIn is the page to sign in.
+type signIn struct{ To, Refused string }
+
+var templates = func() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	functions := template.FuncMap{
+		"since":   func(t time.Time) string { return view.Since(t, time.Now()) },
+		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
+		"version": func() string { return version.Version },
+		"member":  memberPath,
+		"lower":   strings.ToLower,
+	}
+	for _, name := range []string{"fleet", "member", "deliveries", "delivery", "registration", "token", "sign-in", "problem"} {
+		all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages, "templates/layout.html", "templates/shared.html", "templates/"+name+".html"))
+	}
+	return all
+}()
+
+// memberPath is the page of a member.
+func memberPath(name string) string {
+	namespace, bare, qualified := strings.Cut(name, "/")
+	if !qualified {
+		return "/members/" + url.PathEscape(name)
+	}
+	return "/members/" + url.PathEscape(namespace) + "/" + url.PathEscape(bare)
+}
+
+// show renders a page for a visitor.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, v *visitor, name string, p page) error {
+	p.Visitor = v.name
+	_, p.SignOut = s.door.(*tokenDoor)
+	render(w, r, http.StatusOK, name, p)
+	return nil
+}
+
+// problem says what went wrong.
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, status int, err error) {
+	p := page{Title: http.StatusText(status), Body: err.Error()}
+	if v != nil {
+		p.Visitor = v.name
+	}
+	render(w, r, status, "problem", p)
+}
+
+// render sends a page, compressed if the browser takes that.
+func render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
+	var text bytes.Buffer
+	if err := templates[name].Execute(&text, p); err != nil {
+		logr.FromContextOrDiscard(r.Context()).Error(err, "rendering a page failed", "page", name)
+		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // there is none for a recorder of tests
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.WriteHeader(status)
+		_, _ = text.WriteTo(w) // the browser has gone
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(status)
+	packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
+	_, _ = text.WriteTo(packed)
+	_ = packed.Close()
+}
+
+// part renders a part of a page.
+func part(of, name string, data any) (string, error) {
+	var text strings.Builder
+	err := templates[of].ExecuteTemplate(&text, name, data)
+	return text.String(), err
+}

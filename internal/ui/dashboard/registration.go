@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// registering is the view of who may be let in, and who asks for that.
+type registering struct {
+	*listing
+	RequestLines, TokenLines lines
+	Requests                 []request
+	Tokens                   []token
+	// Issues are the workspaces in which the visitor may make tokens, as far as something is in them that he sees.
+	Issues []string
+}
+
+// request is a request to register.
+type request struct {
+	*entry
+	// Decides says that the visitor may decide about it.
+	Decides bool
+}
+
+func (r request) Path() string      { return "/requests/" + r.name }
+func (r request) UID() types.UID    { return r.asked.uid }
+func (r request) Cluster() string   { return r.asked.cluster }
+func (r request) ClientID() string  { return r.asked.clientID }
+func (r request) Since() time.Time  { return r.since }
+func (r request) Reason() string    { return r.asked.reason }
+func (r request) TokenName() string { return r.labels.Get(fleet.LabelRegistrationToken) }
+
+// Again says that a decision of before has to be taken back first.
+func (r request) Again() bool { return r.asked.decided }
+
+// waitsForSomebody says that a request waits for a decision.
+func waitsForSomebody(e *entry) bool { return e.state == string(fleet.RegistrationPending) }
+
+// byDecision is the order of requests: those that wait for somebody, of which the one that waits longest is the first, so that none moves when another one comes; then the newest of
+// those that were not granted, and of those that were, of which there are as many as Clusters.
+func byDecision(a, b *entry) int {
+	rank := func(e *entry) int {
+		switch e.state {
+		case string(fleet.RegistrationPending):
+			return 0
+		case string(fleet.RegistrationGranted):
+			return 2
+		}
+		return 1
+	}
+	age := a.since.Compare(b.since)
+	if !waitsForSomebody(a) {
+		age = -age
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), age, strings.Compare(a.name, b.name))
+}
+
+// token is a registration token.
+type token struct {
+	*entry
+	columns []string
+}
+
+// State is also that of a token which has expired since it was read.
+func (t token) State() string { return t.Column("STATE") }
+
+// Why says why it is of no use, as State does of one that has expired since; empty if it is of use.
+func (t token) Why() string {
+	if why := t.Column("WHY"); why != view.Nothing {
+		return why
+	}
+	return ""
+}
+
+func (t token) Column(name string) string { return t.columns[slices.Index(view.TokenColumns, name)] }
+
+// Left is which part of its life a token has before it; -1 if it has no end.
+func (t token) Left() float64 {
+	ends, made := t.object.(*fleet.ClusterRegistrationToken).Status.Expires, t.object.GetCreationTimestamp()
+	if ends == nil || !ends.After(made.Time) {
+		return -1
+	}
+	return max(0, time.Until(ends.Time).Seconds()/ends.Sub(made.Time).Seconds())
+}
+
+// registration is the view of tokens and requests. What waits for somebody is first.
+func (s *Server) registration(w http.ResponseWriter, r *http.Request, v *visitor) error {
+	all, err := s.list(r, v, tokens, requests)
+	if err != nil {
+		return err
+	}
+	shown := registering{listing: all}
+	asking, given := partitioned(all.matching, func(e *entry) bool { return e.resource == requests })
+	shown.RequestLines, shown.TokenLines = all.lines(asking, byDecision), all.lines(given, byUrgency)
+	for _, e := range shown.RequestLines.shown {
+		one := request{entry: e}
+		if waitsForSomebody(e) || one.Again() {
+			if one.Decides, err = s.mayDecide(r.Context(), v, requests, e.namespace); err != nil {
+				return err
+			}
+		}
+		shown.Requests = append(shown.Requests, one)
+	}
+	for _, e := range shown.TokenLines.shown {
+		shown.Tokens = append(shown.Tokens, token{e, view.Row(e.object, time.Now())})
+	}
+	if shown.Issues, err = s.issuesIn(r.Context(), v); err != nil {
+		return err
+	}
+	return s.show(w, r, v, "registration", page{Title: "Registration", View: "registration", Stale: all.stale, Live: all.live(r), Body: shown})
+}
+
+// partitioned are those of all for which something holds, and the others.
+func partitioned[T any](all []T, holds func(T) bool) (with, without []T) {
+	for _, e := range all {
+		if holds(e) {
+			with = append(with, e)
+		} else {
+			without = append(without, e)
+		}
+	}
+	return with, without
+}
+
+// issuesIn are the workspaces with Clusters or tokens that a visitor sees, in which he may make tokens.
+func (s *Server) issuesIn(ctx context.Context, v *visitor) (workspaces []string, err error) {
+	all, _, err := s.entries(ctx, v, clusters, tokens)
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := v.mayIn(ctx, "create", tokens, all)
+	if err != nil {
+		return nil, err
+	}
+	for workspace, may := range allowed {
+		if may {
+			workspaces = append(workspaces, workspace)
+		}
+	}
+	slices.Sort(workspaces)
+	return workspaces, nil
+}

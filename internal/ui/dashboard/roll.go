@@ -1,0 +1,291 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/kubeclient"
+	"github.com/muster-fleet/muster/internal/restore"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// A resource is a kind of objects that the roll has, by the name that it has for the API server.
+const (
+	clusters          = "clusters"
+	memberClusters    = "memberclusters"
+	tokens            = "clusterregistrationtokens"
+	requests          = "clusterregistrations"
+	bundles           = "bundles"
+	clusterPlacements = "clusterresourceplacements"
+	placements        = "resourceplacements"
+)
+
+// kind is how a resource is listed and watched.
+type kind struct {
+	group      string
+	list       client.ObjectList
+	example    client.Object
+	namespaced bool
+}
+
+var kinds = map[string]kind{
+	clusters:          {fleet.GroupVersion.Group, &fleet.ClusterList{}, &fleet.Cluster{}, true},
+	memberClusters:    {clusterv1beta1.GroupVersion.Group, &clusterv1beta1.MemberClusterList{}, &clusterv1beta1.MemberCluster{}, false},
+	tokens:            {fleet.GroupVersion.Group, &fleet.ClusterRegistrationTokenList{}, &fleet.ClusterRegistrationToken{}, true},
+	requests:          {fleet.GroupVersion.Group, &fleet.ClusterRegistrationList{}, &fleet.ClusterRegistration{}, true},
+	bundles:           {fleet.GroupVersion.Group, &fleet.BundleList{}, &fleet.Bundle{}, true},
+	clusterPlacements: {placement.GroupVersion.Group, &placement.ClusterResourcePlacementList{}, &placement.ClusterResourcePlacement{}, false},
+	placements:        {placement.GroupVersion.Group, &placement.ResourcePlacementList{}, &placement.ResourcePlacement{}, true},
+}
+
+// roll is the fleet as it is now.
+type roll struct {
+	mu      sync.Mutex
+	entries map[string]map[string]*entry // by resource and name
+	sorted  map[string][]*entry          // the same in order; made when it is asked for
+	failure map[string]error             // why a resource is not kept; nil if it is
+	listed  map[string]bool
+	readers map[*reader]bool
+}
+
+// reader waits for what changes of some resources.
+type reader struct {
+	resources []string
+	// name is of the one object that it shows all of; of others it shows what a line of a table does. Empty if there is none.
+	name string
+	// changed is signalled.
+	changed chan struct{}
+}
+
+func newRoll() *roll {
+	return &roll{entries: map[string]map[string]*entry{}, sorted: map[string][]*entry{}, failure: map[string]error{}, listed: map[string]bool{}, readers: map[*reader]bool{}}
+}
+
+// keep keeps the objects of all kinds, of one namespace or of all, until the context ends.
+func (r *roll) keep(ctx context.Context, c client.WithWatch, namespace string) {
+	log := logr.FromContextOrDiscard(ctx)
+	var all sync.WaitGroup
+	for resource, k := range kinds {
+		from := objects{c, k.list, namespace}
+		if !k.namespaced {
+			from.namespace = ""
+		}
+		all.Go(func() {
+			kubeclient.FollowBy(ctx, restore.ListWatch(from, func(*metav1.ListOptions) {}), k.example, store{r, resource}, func(err error) {
+				switch changed := r.fail(resource, err); {
+				case changed && err != nil:
+					log.Info("reading failed", "resource", resource, "error", err.Error())
+				case changed:
+					log.Info("reading again", "resource", resource)
+				}
+			})
+		})
+	}
+	all.Wait()
+}
+
+func (r *roll) put(resource string, o client.Object) {
+	made := entryOf(resource, o)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.entries[resource][made.name]
+	if before != nil && before.resourceVersion == made.resourceVersion {
+		return
+	}
+	if r.entries[resource] == nil {
+		r.entries[resource] = map[string]*entry{}
+	}
+	r.entries[resource][made.name] = made
+	r.wake(resource, made.name, before == nil || before.shown != made.shown)
+}
+
+func (r *roll) drop(resource, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.entries[resource], name)
+	r.wake(resource, name, true)
+}
+
+// replace has the roll have these objects of a resource and no others, all at once.
+func (r *roll) replace(resource string, all []client.Object) {
+	made := make(map[string]*entry, len(all))
+	for _, o := range all {
+		e := entryOf(resource, o)
+		made[e.name] = e
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries[resource], r.listed[resource] = made, true
+	r.wake(resource, "", true)
+}
+
+// fail takes the outcome of an attempt to watch a resource, and reports whether it begins or ends a failure.
+func (r *roll) fail(resource string, err error) (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed = (r.failure[resource] == nil) != (err == nil)
+	r.failure[resource] = err
+	if changed {
+		r.wake(resource, "", true)
+	}
+	return changed
+}
+
+// wake signals those who wait for a change of an object, or of all if the name is empty; shown says that a line of a table says something else of it. The caller has the lock.
+func (r *roll) wake(resource, name string, shown bool) {
+	delete(r.sorted, resource)
+	for waits := range r.readers {
+		if slices.Contains(waits.resources, resource) && (name == "" || waits.name == name || shown && waits.name == "") {
+			kubeclient.Notify(waits.changed)
+		}
+	}
+}
+
+// read signals what changes of some resources, or of the object of a name, until it is ended.
+func (r *roll) read(name string, resources ...string) (waits *reader, end func()) {
+	waits = &reader{resources, name, make(chan struct{}, 1)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readers[waits] = true
+	return waits, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.readers, waits)
+	}
+}
+
+// of returns the entries of a resource in the order of their names, and why they are not what is so now.
+func (r *roll) of(resource string) ([]*entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sorted[resource] == nil {
+		r.sorted[resource] = slices.SortedFunc(maps.Values(r.entries[resource]), func(a, b *entry) int { return strings.Compare(a.name, b.name) })
+	}
+	return r.sorted[resource], r.problem(resource)
+}
+
+// named returns the entry of a name, if there is one, as of does.
+func (r *roll) named(resource, name string) ([]*entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[resource][name]; e != nil {
+		return []*entry{e}, r.problem(resource)
+	}
+	return nil, r.problem(resource)
+}
+
+// problem is why the entries of a resource are not what is so now; the caller has the lock.
+func (r *roll) problem(resource string) error {
+	switch err := r.failure[resource]; {
+	case err != nil && kube.NotServed(err):
+		return fmt.Errorf("the hub serves no %s: the chart fleet-crd is not installed there, or is an older one", resource)
+	case err != nil:
+		return &accountError{resource, err}
+	case !r.listed[resource]:
+		return fmt.Errorf("%s have not been read yet", resource)
+	}
+	return nil
+}
+
+// accountError is what the API server answered to the account that reads the fleet.
+type accountError struct {
+	resource string
+	error
+}
+
+func (e *accountError) Error() string { return e.resource + ": " + e.error.Error() }
+
+func (e *accountError) Unwrap() error { return e.error }
+
+// unanswered returns a resource that the API server has not answered for yet, if there is one: it has neither listed
+// the objects, nor said that it does not serve them, nor that they may not be listed. listed is how many it has listed.
+func (r *roll) unanswered() (resource string, listed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for one := range kinds {
+		if r.listed[one] {
+			listed++
+		} else if err := r.failure[one]; err == nil || !kube.NotServed(err) && !apierrors.IsForbidden(err) {
+			resource = one
+		}
+	}
+	return resource, listed
+}
+
+// store is where a reflector puts the objects of a resource.
+type store struct {
+	*roll
+	resource string
+}
+
+// Transformer implements cache.TransformingStore. A reflector calls it for what a watch-list brings, and
+// neither for a list nor for the events of a watch: these are slimmed where the store takes them.
+func (store) Transformer() cache.TransformFunc {
+	return func(o any) (any, error) {
+		if whole, ok := o.(client.Object); ok {
+			return slim(whole), nil
+		}
+		return o, nil
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (s store) Add(o any) error { return s.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (s store) Update(o any) error {
+	s.put(s.resource, slim(o.(client.Object)))
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (s store) Delete(o any) error {
+	s.drop(s.resource, view.NameOf(o.(client.Object)))
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s store) Replace(list []any, _ string) error {
+	all := make([]client.Object, len(list))
+	for i, o := range list {
+		all[i] = slim(o.(client.Object))
+	}
+	s.replace(s.resource, all)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (store) Resync() error { return nil }
+
+// objects are those of a kind in a namespace, or in all.
+type objects struct {
+	client.WithWatch
+	kind      client.ObjectList
+	namespace string
+}
+
+// List implements restore.Objects.
+func (o objects) List(ctx context.Context, options metav1.ListOptions) (client.ObjectList, error) {
+	list := o.kind.DeepCopyObject().(client.ObjectList)
+	return list, o.WithWatch.List(ctx, list, &client.ListOptions{Raw: &options, Namespace: o.namespace})
+}
+
+// Watch implements restore.Objects.
+func (o objects) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return o.WithWatch.Watch(ctx, o.kind.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options, Namespace: o.namespace})
+}

@@ -1,0 +1,57 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// sections are the parts of the page, in the order of the causes.
+var sections = []struct {
+	title  string
+	causes []cause
+}{
+	{"Members", recordCauses},
+	{"Clusters that the hub registers", importCauses},
+	{"Requests to register", requestCauses},
+	{"Registration tokens", tokenCauses},
+	{"Agents", agentCauses},
+	{"Bundles", deliveryCauses},
+	{"Placements", placementCauses},
+	{"What an agent says of itself", stateCauses},
+}
+
+// WritePage writes docs/troubleshooting.md: all causes, by what they are about.
+func WritePage(w io.Writer) error {
+	var page strings.Builder
+	page.WriteString(`<!-- Written by make generate from internal/ui/explain. Do not edit. -->
+# What is wrong, and what to do
+
+    muster explain                 the whole fleet, each cause once
+    muster explain clusters/web    one member, request, token, Bundle or placement
+
+says this about what there is. Here are all causes that it knows, in the order in which it looks at them: the first one is likely to be the cause of those that follow. A reason is the word that a condition, or the
+state of a request, has for it: ` + "`kubectl get -o yaml`" + ` shows it, with a message that names what is meant. NAMESPACE and NAME stand for those of the object.
+`)
+	for _, s := range sections {
+		fmt.Fprintf(&page, "\n## %s\n", s.title)
+		for _, c := range s.causes {
+			c.write(&page)
+		}
+	}
+	_, err := io.WriteString(w, page.String())
+	return err
+}
+
+func (c cause) write(page *strings.Builder) {
+	fmt.Fprintf(page, "\n### %s\n\n%s %s\n", strings.Join(c.reasons, ", "), c.means, c.remedy)
+	fmt.Fprintf(page, "\nSaid by: %s.\n", strings.Join(c.kinds, ", "))
+	for _, side := range []struct {
+		where    string
+		commands []string
+	}{{"On the hub", c.onHub}, {"On the member", c.onMember}} {
+		if len(side.commands) > 0 {
+			fmt.Fprintf(page, "\n%s:\n\n    %s\n", side.where, strings.Join(side.commands, "\n    "))
+		}
+	}
+}

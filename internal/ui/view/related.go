@@ -1,0 +1,144 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// lookedAt is on how many of the Clusters that are not ready the deployment of a Bundle is looked at.
+const lookedAt = 3
+
+// gathering reads what belongs to an object and may say why that is not well.
+type gathering struct {
+	client.Client
+	ctx     context.Context
+	objects []client.Object
+	unseen  []error
+	// listed is what was listed of a kind in a namespace, by both.
+	listed map[string]listed
+}
+
+// listed is what a list has, or why it cannot be had.
+type listed struct {
+	objects []client.Object
+	err     error
+}
+
+// Member returns what Related and Tree do for a member, and lists what is delivered to it once for both.
+func Member(ctx context.Context, c client.Client, record client.Object) (objects []client.Object, unseen []error, tree *Node) {
+	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
+	g.relate(record)
+	return g.objects, g.unseen, g.tree(record)
+}
+
+// Related returns what belongs to an object, and what could not be looked at. It reads what is of that object only, however large the fleet is; but for the
+// requests of a workspace, while a Cluster has no agent.
+func Related(ctx context.Context, c client.Client, subject client.Object) (objects []client.Object, unseen []error) {
+	g := &gathering{Client: c, ctx: ctx, listed: map[string]listed{}}
+	g.relate(subject)
+	return g.objects, g.unseen
+}
+
+func (g *gathering) relate(subject client.Object) {
+	switch o := subject.(type) {
+	case *fleet.Cluster:
+		status := membernamespace.ClusterStatus(&o.Status, nil)
+		if status.Agent != membernamespace.AgentOnline {
+			g.requestsOf(o)
+		} else if !status.Ready {
+			g.delivered(&fleet.BundleDeploymentList{}, membernamespace.OfCluster(o).Namespace)
+		}
+	case *clusterv1beta1.MemberCluster:
+		if membernamespace.MemberClusterStatus(&o.Status).Ready {
+			g.delivered(&placement.WorkList{}, membernamespace.OfMemberCluster(o).Namespace)
+		}
+	case *fleet.ClusterRegistration:
+		if name := o.Labels[fleet.LabelRegistrationToken]; name != "" {
+			token := &fleet.ClusterRegistrationToken{}
+			err := g.Get(g.ctx, client.ObjectKey{Namespace: o.Namespace, Name: name}, token)
+			if g.note(err); err == nil {
+				g.objects = append(g.objects, token)
+			}
+		}
+	case *fleet.Bundle:
+		g.deploymentsOf(o)
+	}
+}
+
+// each gathers the objects of a kind.
+func (g *gathering) each(list client.ObjectList, options ...client.ListOption) {
+	g.note(Each(g.ctx, g, list, func(o client.Object) { g.objects = append(g.objects, o) }, options...))
+}
+
+// delivered gathers what is delivered to the member of a namespace.
+func (g *gathering) delivered(list client.ObjectList, namespace string) {
+	all := g.in(namespace, list)
+	g.objects = append(g.objects, all.objects...)
+	g.note(all.err)
+}
+
+// in returns what is delivered to the member of a namespace, without its spec: that is large, and says nothing about why.
+func (g *gathering) in(namespace string, list client.ObjectList) listed {
+	key := fmt.Sprintf("%T %s", list, namespace)
+	all, known := g.listed[key]
+	if known {
+		return all
+	}
+	all.err = Each(g.ctx, g, list, func(o client.Object) {
+		switch o := o.(type) {
+		case *placement.Work:
+			o.Spec = placement.WorkSpec{}
+		case *fleet.BundleDeployment:
+			o.Spec = fleet.BundleDeploymentSpec{}
+		}
+		o.SetManagedFields(nil)
+		all.objects = append(all.objects, o)
+	}, client.InNamespace(namespace))
+	g.listed[key] = all
+	return all
+}
+
+// note notes what could not be looked at. What does not exist is no reason, but a kind that is not served.
+func (g *gathering) note(err error) {
+	if client.IgnoreNotFound(err) != nil || kube.NotServed(err) {
+		g.unseen = append(g.unseen, err)
+	}
+}
+
+// requestsOf gathers the requests to register as a Cluster.
+func (g *gathering) requestsOf(cluster *fleet.Cluster) {
+	err := Each(g.ctx, g, &fleet.ClusterRegistrationList{}, func(o client.Object) {
+		r := o.(*fleet.ClusterRegistration)
+		if id := membernamespace.ClientID(cluster); r.Status.ClusterName == cluster.Name || id != "" && r.Spec.ClientID == id {
+			g.objects = append(g.objects, r)
+		}
+	}, client.InNamespace(cluster.Namespace))
+	g.note(err)
+}
+
+// deploymentsOf gathers the deployments of a Bundle on some of the Clusters that its status names as not ready.
+func (g *gathering) deploymentsOf(bundle *fleet.Bundle) {
+	not := bundle.Status.Summary.NonReadyResources
+	for _, named := range not[:min(lookedAt, len(not))] {
+		workspace, name, elsewhere := strings.Cut(named.Name, "/")
+		if !elsewhere { // a Cluster of the Bundle's own workspace
+			workspace, name = bundle.Namespace, named.Name
+		}
+		var cluster fleet.Cluster
+		if err := g.Get(g.ctx, client.ObjectKey{Namespace: workspace, Name: name}, &cluster); err != nil {
+			g.note(fmt.Errorf("the deployment on %s: %w", named.Name, err))
+			continue
+		}
+		g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membernamespace.OfCluster(&cluster).Namespace),
+			client.MatchingLabels{fleet.LabelBundleName: bundle.Name, fleet.LabelBundleNamespace: bundle.Namespace})
+	}
+}

@@ -1,0 +1,295 @@
+// Package view is what people see of an object of the fleet, wherever they look: its line in a table, why it is not well, what belongs to it.
+//
+// Its invariant: it changes nothing, and reads with the client that it is given, whose rights are those of whoever looks.
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// Nothing stands in a column that says nothing.
+const Nothing = "-"
+
+// States of what has no words of its own for them.
+const (
+	StateReady    = "Ready"
+	StateNotReady = "NotReady"
+	StateLeaving  = "Leaving"
+	StateDeleting = "Deleting"
+	StateNew      = "New" // the hub has not looked at it yet
+)
+
+// The columns of the tables, in the order of Row; MemberWide are those of members that are shown only if asked for.
+var (
+	MemberColumns    = []string{"NAME", "KIND", columnState, "NODES", "BUNDLES", "VERSION", "LAST-SEEN", "AGENT", "EXPIRES", columnWhy}
+	MemberWide       = []string{"AGENT", "EXPIRES"}
+	TokenColumns     = []string{"NAME", columnState, "EXPIRES", "REGISTRATIONS", "LAST-USED", "AGE", columnWhy}
+	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "AGE", columnWhy}
+	BundleColumns    = []string{"NAME", columnState, "READY", "AGE", columnWhy}
+	PlacementColumns = []string{"NAME", "KIND", columnState, "MEMBERS", "AGE", columnWhy}
+)
+
+// Columns that all tables have.
+const (
+	columnState = "STATE"
+	columnWhy   = "WHY"
+)
+
+// Columns are those of the table of an object.
+func Columns(o client.Object) []string {
+	switch o.(type) {
+	case *fleet.Cluster, *clusterv1beta1.MemberCluster:
+		return MemberColumns
+	case *fleet.ClusterRegistrationToken:
+		return TokenColumns
+	case *fleet.ClusterRegistration:
+		return RequestColumns
+	case *fleet.Bundle:
+		return BundleColumns
+	}
+	return PlacementColumns
+}
+
+// Column is what a column of the table says of an object; Nothing if the table has no such column.
+func Column(o client.Object, name string, now time.Time) string {
+	if i := slices.Index(Columns(o), name); i >= 0 {
+		return Row(o, now)[i]
+	}
+	return Nothing
+}
+
+// State is what the table says of an object.
+func State(o client.Object) string { return Column(o, columnState, time.Now()) }
+
+// Because is why an object is not well; Nothing if it is.
+func Because(o client.Object) string { return Column(o, columnWhy, time.Now()) }
+
+// Row is the line of an object, with all columns of its kind.
+func Row(o client.Object, now time.Time) []string {
+	switch o := o.(type) {
+	case *fleet.Cluster:
+		return clusterRow(o, now)
+	case *clusterv1beta1.MemberCluster:
+		return memberClusterRow(o, now)
+	case *fleet.ClusterRegistrationToken:
+		return tokenRow(o, now)
+	case *fleet.ClusterRegistration:
+		return requestRow(o, now)
+	case *fleet.Bundle:
+		return bundleRow(o, now)
+	case *placement.ClusterResourcePlacement:
+		return placementRow(o, "ClusterResourcePlacement", &o.Status, now)
+	case *placement.ResourcePlacement:
+		return placementRow(o, "ResourcePlacement", &o.Status, now)
+	}
+	panic(fmt.Sprintf("no table shows a %T", o)) // a mistake of the caller
+}
+
+func clusterRow(record *fleet.Cluster, now time.Time) []string {
+	status := membernamespace.ClusterStatus(&record.Status, nil)
+	agent := record.Status.Agent
+	return []string{
+		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles), Or(agent.KubernetesVersion),
+		lastSeen(record, status, agent.LastSeen.Time, now), Or(agent.Version), Until(Expires(record), now), Why(status.Ready, status.Message),
+	}
+}
+
+func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []string {
+	status := membernamespace.MemberClusterStatus(&record.Status)
+	message := status.Message
+	for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionReadyToJoin} { // what has to be so first says most
+		if c := meta.FindStatusCondition(record.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			message = c.Message
+		}
+	}
+	var seen time.Time
+	for _, agent := range record.Status.AgentStatus {
+		if agent.LastReceivedHeartbeat.After(seen) {
+			seen = agent.LastReceivedHeartbeat.Time
+		}
+	}
+	property := func(name string) string { return Or(record.Status.Properties[name].Value) }
+	return []string{
+		NameOf(record), "MemberCluster", memberState(record, status), property("kubernetes-fleet.io/node-count"), Nothing, property("k8s.io/k8s-version"),
+		lastSeen(record, status, seen, now), Nothing, Until(Expires(record), now), Why(status.Ready, message),
+	}
+}
+
+// Expires is when the credential of a member's agent ends, as its record says.
+func Expires(record client.Object) *metav1.Time {
+	switch o := record.(type) {
+	case *fleet.Cluster:
+		if o.Status.Credential != nil {
+			return o.Status.Credential.Expires
+		}
+	case *clusterv1beta1.MemberCluster:
+		if o.Status.Credential != nil {
+			return o.Status.Credential.Expires
+		}
+	}
+	return nil
+}
+
+// lastSeen is how old the heartbeat is that a record shows. In a large fleet that may be an hour while the member is well, so of one that is online, as the hub
+// judges, it says that. Of one that leaves the hub says nothing.
+func lastSeen(record client.Object, status membernamespace.Status, at, now time.Time) string {
+	if record.GetDeletionTimestamp() == nil && (status.Agent == membernamespace.AgentOnline || status.Agent == membernamespace.AgentUnhealthy) {
+		return "online"
+	}
+	return Since(at, now)
+}
+
+func memberState(record client.Object, status membernamespace.Status) string {
+	switch {
+	case record.GetDeletionTimestamp() != nil:
+		return StateLeaving
+	case status.Ready:
+		return StateReady
+	case status.Agent == membernamespace.AgentUnknown:
+		return StateNew
+	case status.Agent == membernamespace.AgentOnline:
+		return StateNotReady
+	}
+	return string(status.Agent)
+}
+
+func tokenRow(token *fleet.ClusterRegistrationToken, now time.Time) []string {
+	state, message := stateOf(token, kube.FindCondition(token.Status.Conditions, fleet.ConditionReady))
+	if expires := token.Status.Expires; expires != nil && !expires.After(now) {
+		state = "Expired"
+	}
+	var used time.Time
+	if token.Status.LastUsed != nil {
+		used = token.Status.LastUsed.Time
+	}
+	return []string{NameOf(token), state, Until(token.Status.Expires, now), Or(token.Status.Used), Since(used, now), Since(token.CreationTimestamp.Time, now), message}
+}
+
+func requestRow(request *fleet.ClusterRegistration, now time.Time) []string {
+	state := string(request.Status.State)
+	if state == "" {
+		state = StateNew
+	}
+	return []string{NameOf(request), state, Or(request.Status.ClusterName), Or(request.Spec.ClientID), Since(request.CreationTimestamp.Time, now),
+		Why(request.Status.State == fleet.RegistrationGranted, request.Status.Message)}
+}
+
+func bundleRow(bundle *fleet.Bundle, now time.Time) []string {
+	state, message := stateOf(bundle, kube.FindCondition(bundle.Status.Conditions, fleet.ConditionReady))
+	if state == StateNotReady && bundle.Status.Display.State != "" {
+		state = bundle.Status.Display.State
+	}
+	return []string{NameOf(bundle), state, Or(bundle.Status.Display.ReadyClusters), Since(bundle.CreationTimestamp.Time, now), message}
+}
+
+func placementRow(o client.Object, kind string, status *placement.PlacementStatus, now time.Time) []string {
+	state := StateNew
+	for _, condition := range []string{placement.ConditionScheduled, placement.ConditionApplied, placement.ConditionAvailable} { // each asks for the one before
+		c := meta.FindStatusCondition(status.Conditions, kind+condition)
+		if c == nil {
+			continue
+		}
+		if state = condition; c.Status != metav1.ConditionTrue {
+			state = "Not" + condition
+			break
+		}
+	}
+	if o.GetDeletionTimestamp() != nil {
+		state = StateDeleting
+	}
+	return []string{NameOf(o), kind, state, Or(status.Members), Since(o.GetCreationTimestamp().Time, now), Why(state == placement.ConditionAvailable, status.Message)}
+}
+
+// stateOf says whether an object is ready, and if not why, as its condition does.
+func stateOf(o client.Object, ready *fleet.Condition) (state, message string) {
+	well := ready == nil || ready.Status == corev1.ConditionTrue
+	switch {
+	case o.GetDeletionTimestamp() != nil:
+		state = StateDeleting
+	case ready == nil:
+		state = StateNew
+	case well:
+		state = StateReady
+	default:
+		state = StateNotReady
+	}
+	if well {
+		return state, Nothing
+	}
+	return state, Why(false, ready.Message)
+}
+
+// NameOf is how users name an object: with its namespace if it has one.
+func NameOf(o client.Object) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// Why is a message in one line, of what is not well.
+func Why(well bool, message string) string {
+	if well {
+		return Nothing
+	}
+	return Or(strings.Join(strings.Fields(message), " "))
+}
+
+// Or is a text, or Nothing in the place of none.
+func Or(text string) string {
+	return cmp.Or(text, Nothing)
+}
+
+// Title is how users name an object with its kind.
+func Title(o client.Object) string {
+	switch o.(type) {
+	case *fleet.Cluster:
+		return "Cluster " + NameOf(o)
+	case *clusterv1beta1.MemberCluster:
+		return "MemberCluster " + NameOf(o)
+	case *fleet.ClusterRegistrationToken:
+		return "ClusterRegistrationToken " + NameOf(o)
+	case *fleet.ClusterRegistration:
+		return "ClusterRegistration " + NameOf(o)
+	case *fleet.Bundle:
+		return "Bundle " + NameOf(o)
+	case *placement.ClusterResourcePlacement:
+		return "ClusterResourcePlacement " + NameOf(o)
+	}
+	return "ResourcePlacement " + NameOf(o)
+}
+
+// Since is how long ago something was.
+func Since(at, now time.Time) string {
+	if at.IsZero() {
+		return Nothing
+	}
+	return duration.HumanDuration(max(0, now.Sub(at)))
+}
+
+// Until is how long something lasts yet.
+func Until(at *metav1.Time, now time.Time) string {
+	switch {
+	case at.IsZero():
+		return Nothing
+	case !at.After(now):
+		return fmt.Sprintf("%s ago", Since(at.Time, now))
+	}
+	return "in " + duration.HumanDuration(at.Sub(now))
+}

@@ -1,0 +1,37 @@
+package view
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/muster-fleet/muster/internal/ui/explain"
+)
+
+// Trouble is what several objects have.
+type Trouble struct {
+	// First is what one of them says.
+	First explain.Finding
+	// Names of the objects, with their namespaces.
+	Names []string
+}
+
+// Troubles are by kind and reason.
+type Troubles map[string]*Trouble
+
+// Add adds what is wrong with an object first.
+func (t Troubles) Add(name string, first explain.Finding) {
+	key := first.Kind + " " + first.Reason
+	if t[key] == nil {
+		t[key] = &Trouble{First: first}
+	}
+	t[key].Names = append(t[key].Names, name)
+}
+
+// Sorted is what most objects have first.
+func (t Troubles) Sorted() []*Trouble {
+	return slices.SortedFunc(maps.Values(t), func(a, b *Trouble) int {
+		return cmp.Or(len(b.Names)-len(a.Names), strings.Compare(a.First.Kind+a.First.Reason, b.First.Kind+b.First.Reason))
+	})
+}
