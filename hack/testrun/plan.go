@@ -16,7 +16,7 @@ const (
 )
 
 // longest are the packages that take longest, in this order: they begin first, so that no core idles while the last of them runs.
-var longest = []string{"internal/hub", "internal/ui/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/ui/dashboard", "hack/release", "crash", "internal/deploy/work"}
+var longest = []string{"internal/hub/test", "internal/ui/cli", "hack/docs", "internal/deploy/bundle", "internal/agent", "internal/ui/dashboard", "hack/release", "crash", "internal/deploy/work"}
 
 // pkg is a package with tests.
 type pkg struct {
@@ -46,9 +46,10 @@ func (d diff) touches(dir string) bool {
 	})
 }
 
-// touchesBelow reports whether a file of a directory, or of one below it, differs: the tests with control planes of internal/hub run all
-// controllers.
+// touchesBelow reports whether a file of a directory, or of one below it, differs. A directory named test holds the tests of the one
+// above it: those of internal/hub run all controllers.
 func (d diff) touchesBelow(dir string) bool {
+	dir = strings.TrimSuffix(dir, "/test")
 	return slices.ContainsFunc(d.files, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 

@@ -15,8 +15,8 @@ import (
 var packages = []pkg{
 	{module + "/internal/kube", false},
 	{module + "/internal/agent", true},
-	{module + "/internal/hub", true},
-	{module + "/internal/hub/cluster", true},
+	{module + "/internal/hub/test", true},
+	{module + "/internal/hub/members/cluster", true},
 }
 
 // commands are what a plan runs, a line each.
@@ -34,24 +34,24 @@ func TestPlan(t *testing.T) {
 		o       options
 		want    []string
 	}{
-		"without differences the commit chooses a third": {diff{revision: "b"}, options{race: raceAuto, parallel: 1}, []string{
+		"without differences the commit chooses a third": {diff{revision: "a"}, options{race: raceAuto, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/agent internal/hub/members/cluster",
-			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
-		"a package that differs is among them": {diff{revision: "b", files: []string{"internal/agent/agent.go"}}, options{race: raceAuto, parallel: 1}, []string{
+		"a package that differs is among them": {diff{revision: "a", files: []string{"internal/agent/agent.go"}}, options{race: raceAuto, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/hub/members/cluster",
-			"-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
-		"a package above one that differs is among them": {diff{revision: "c", files: []string{"internal/hub/members/cluster/leave.go"}}, options{race: raceAuto, parallel: 1}, []string{
+		"a package above one that differs is among them": {diff{revision: "h", files: []string{"internal/hub/members/cluster/leave.go"}}, options{race: raceAuto, parallel: 1}, []string{
 			"-race internal/kube", "-race -short internal/agent",
-			"-timeout=40m -race internal/hub", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/members/cluster",
+			"-timeout=40m -race internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m -race internal/hub/members/cluster",
 		}},
 		"all of them": {diff{}, options{race: raceAll, parallel: 1}, []string{
-			"-race internal/kube", "-timeout=40m -race internal/hub", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/members/cluster",
+			"-race internal/kube", "-timeout=40m -race internal/hub/test", "-timeout=40m -race internal/agent", "-timeout=40m -race internal/hub/members/cluster",
 		}},
 		"none of them": {diff{files: []string{"internal/agent/agent.go"}}, options{race: raceNone, parallel: 1}, []string{
-			"-race internal/kube", "-race -short internal/hub internal/agent internal/hub/members/cluster",
-			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"-race internal/kube", "-race -short internal/hub/test internal/agent internal/hub/members/cluster",
+			"-timeout=40m internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
 		"only what differs": {
 			diff{files: []string{"internal/kube/kube.go", "internal/hub/members/cluster/testdata/a.yaml", "internal/agent/a_test.go"}, tests: map[string][]string{"internal/agent": {"TestA", "TestB"}}},
@@ -60,8 +60,8 @@ func TestPlan(t *testing.T) {
 			},
 		},
 		"without a C compiler": {diff{}, options{race: raceAll, parallel: 1, noDetector: true}, []string{
-			"internal/kube", "-short internal/hub internal/agent internal/hub/members/cluster",
-			"-timeout=40m internal/hub", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
+			"internal/kube", "-short internal/hub/test internal/agent internal/hub/members/cluster",
+			"-timeout=40m internal/hub/test", "-timeout=40m internal/agent", "-timeout=40m internal/hub/members/cluster",
 		}},
 		"nothing differs": {diff{}, options{race: raceAuto, changed: true, parallel: 1}, nil},
 	} {
@@ -141,15 +141,15 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := &runner{used: map[string]float64{}, ended: []result{{name: "internal/hub", seconds: 50}}, results: []result{
-		{"internal/hub TestA", "skip", 0}, {"internal/hub TestA", "pass", 7}, {"internal/hub TestB", "skip", 0}, {"internal/kube TestC", "fail", 1},
+	r := &runner{used: map[string]float64{}, ended: []result{{name: "internal/hub/test", seconds: 50}}, results: []result{
+		{"internal/hub/test TestA", "skip", 0}, {"internal/hub/test TestA", "pass", 7}, {"internal/hub/test TestB", "skip", 0}, {"internal/kube TestC", "fail", 1},
 	}}
 	if err := addUsage(r.used, usage); err != nil {
 		t.Fatal(err)
 	}
 	r.report(&out, time.Minute, 40*time.Second)
 	for _, want := range []string{
-		"     7.0  internal/hub TestA\n", "    50.0  internal/hub\n", "       4  etcd\n", "      30  tests\n", "       3  agents\n",
+		"     7.0  internal/hub/test TestA\n", "    50.0  internal/hub/test\n", "       4  etcd\n", "      30  tests\n", "       3  agents\n",
 		"      24  compilers and the rest\n      60  in all, within 40 seconds\n", "\n1 passed, 1 failed, 1 skipped\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -15,7 +15,7 @@ import (
 // TestTheAgentSaysWhatTheRequestSays takes each request that tests have recorded of real hubs: readiness and log of an agent have the sentence of the request, and the
 // reason by which the sentence is explained.
 func TestTheAgentSaysWhatTheRequestSays(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "explain", "testdata", "ClusterRegistration.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "ui", "explain", "testdata", "ClusterRegistration.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func (f fixture) downstream() downstream {
 	d.configuration = action.NewConfiguration()
 	f.check(d.configuration.Init(settings.RESTClientGetter(), d.agentNamespace, "secret"))
 	d.ours = func() *chartv2.Chart {
-		loaded, err := loader.LoadDir("../../charts/fleet-agent")
+		loaded, err := loader.LoadDir("../../../charts/fleet-agent")
 		f.check(err)
 		return loaded
 	}

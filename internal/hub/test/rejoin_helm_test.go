@@ -28,7 +28,7 @@ func TestHelmUpgradeWithTheValuesOfAnotherTokenMovesTheCluster(t *testing.T) {
 	settings.SetNamespace(m.agentNamespace)
 	configuration := action.NewConfiguration()
 	f.check(configuration.Init(settings.RESTClientGetter(), m.agentNamespace, "secret"))
-	chart, err := loader.LoadDir("../../charts/fleet-agent")
+	chart, err := loader.LoadDir("../../../charts/fleet-agent")
 	f.check(err)
 	values := func(of map[string]string, clientID string) map[string]any {
 		return map[string]any{

@@ -24,7 +24,7 @@ var isKey = regexp.MustCompile(`^[a-z0-9.-]+/[A-Za-z0-9._-]+$`)
 func hubKeys(t *testing.T) []string {
 	t.Helper()
 	keys := map[string]bool{}
-	for _, root := range []string{"../../api", ".", "../naming", "../kube"} {
+	for _, root := range []string{"../../../api", "..", "../../naming", "../../kube"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -73,7 +73,7 @@ func addKeys(keys map[string]bool, declared *ast.ValueSpec) {
 func TestTheSweepFindsTheKeysOfTheHub(t *testing.T) {
 	keys := hubKeys(t)
 	quoted := regexp.MustCompile(`"(muster/[a-z-]+)"`)
-	for _, path := range []string{"../../api/fleet/v1alpha1/wellknown.go", "../../api/cluster/v1beta1/wellknown.go", "../../api/placement/v1beta1/wellknown.go"} {
+	for _, path := range []string{"../../../api/fleet/v1alpha1/wellknown.go", "../../../api/cluster/v1beta1/wellknown.go", "../../../api/placement/v1beta1/wellknown.go"} {
 		source, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -42,9 +42,11 @@ func TestEveryReasonOfTheHubIsExplained(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, dir := range strings.Fields(`
-		admission agentbundle bundle cluster importer inventory member membership placement record registration removal renewal served token
-		../agent/deployer ../agent/report ../agent/not_running.go ../agent/decide.go ../deploy/bundle ../deploy/work ../../api`) {
-		reasonsIn(t, filepath.Join("..", "hub", dir), said)
+		joining/admission joining/importer joining/registration joining/token credentials/renewal members/cluster members/inventory
+		members/lifecycle members/membercluster members/membernamespace bundles/agentbundle bundles/bundle placement
+		runtime/removal runtime/servedkinds ../agent/deployer ../agent/report ../agent/not_running.go ../agent/decide.go
+		../deploy/bundle ../deploy/work ../../api`) {
+		reasonsIn(t, filepath.Join("..", "..", "hub", dir), said)
 	}
 	if len(said) < 100 {
 		t.Errorf("only %d reasons were found", len(said))

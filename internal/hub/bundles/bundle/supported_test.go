@@ -126,7 +126,7 @@ func fill(value reflect.Value) {
 }
 
 func TestNoFieldOfABundleIsWithoutEffectInSilence(t *testing.T) {
-	tests := testsBelow(t, "../..")
+	tests := testsBelow(t, "../../..")
 	check := func(bundle *fleet.Bundle, shown, path string) {
 		test, known := effect[path]
 		condition := supported(bundle)

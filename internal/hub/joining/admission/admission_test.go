@@ -139,7 +139,7 @@ func TestAPolicyThatIsGoneIsNamedAtTheStart(t *testing.T) {
 
 // TestTheChartHasThePoliciesThatAreLookedFor keeps the names in step with the chart.
 func TestTheChartHasThePoliciesThatAreLookedFor(t *testing.T) {
-	files, err := filepath.Glob("../../../charts/fleet/templates/admission*.yaml")
+	files, err := filepath.Glob("../../../../charts/fleet/templates/admission*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
