@@ -190,3 +190,9 @@ func ServiceAccountToken(account string) string { return account + "-token" }
 
 // LastingToken is the empty Secret that tokens of an account which nobody renews are bound to.
 func LastingToken(account string) string { return account + "-lasting" }
+
+// AgentBundlePrefix begins the names of the Bundles of agents.
+const AgentBundlePrefix = "fleet-agent"
+
+// AgentBundle returns the name of the Bundle of a Cluster's agent.
+func AgentBundle(cluster string) string { return SafeConcat(AgentBundlePrefix, cluster) }

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -28,10 +28,10 @@ func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherC
 	} else if err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", old.cluster, err)
 	}
-	if membernamespace.OfCluster(record).Namespace != old.member {
+	if membernamespace.Namespace(record) != old.member {
 		return nil // a Cluster of that name on another hub
 	}
-	name := types.NamespacedName{Namespace: old.member, Name: agentbundle.BundleName(record.Name)}
+	name := types.NamespacedName{Namespace: old.member, Name: naming.AgentBundle(record.Name)}
 	delivered := &fleet.BundleDeployment{}
 	if err := hub.Get(ctx, name, delivered); apierrors.IsNotFound(err) || err == nil && delivered.Labels[fleet.LabelAgent] == "" {
 		return nil
@@ -61,7 +61,7 @@ const rancherAgents = "fleet-manage-agent"
 // namespace: Muster's agent would deploy it before the hub makes it its own.
 func (m *migrator) pauseTheirs(ctx context.Context, hub *checked, record *fleet.Cluster) error {
 	bundle := &fleet.Bundle{}
-	key := types.NamespacedName{Namespace: record.Namespace, Name: agentbundle.BundleName(record.Name)}
+	key := types.NamespacedName{Namespace: record.Namespace, Name: naming.AgentBundle(record.Name)}
 	if err := hub.Get(ctx, key, bundle); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Bundle %s: %w", key, err)
 	}
@@ -75,7 +75,7 @@ func (m *migrator) pauseTheirs(ctx context.Context, hub *checked, record *fleet.
 	m.progress.step("Bundle %s of Rancher Fleet's agent is paused", key)
 	delivered := &fleet.BundleDeployment{}
 	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
-		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.OfCluster(record).Namespace, Name: key.Name}, delivered)
+		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.Namespace(record), Name: key.Name}, delivered)
 		return apierrors.IsNotFound(err) || err == nil && delivered.Spec.Paused, client.IgnoreNotFound(err)
 	})
 	if err != nil {

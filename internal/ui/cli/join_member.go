@@ -105,7 +105,7 @@ func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1
 func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked) (map[string]any, error) {
 	config := map[string]any{"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)), "memberClusterName": j.name, "memberNamespace": ""}
 	if found != nil && membernamespace.Epoch(found) > 0 {
-		config["memberNamespace"] = membernamespace.OfMemberCluster(found).Namespace
+		config["memberNamespace"] = membernamespace.Namespace(found)
 	}
 	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
 }

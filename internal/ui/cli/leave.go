@@ -118,7 +118,7 @@ func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object)
 		return false
 	}
 	report := &clusterv1beta1.InternalMemberCluster{}
-	err := hub.Get(ctx, client.ObjectKey{Namespace: membernamespace.OfMemberCluster(mc).Namespace, Name: mc.Name}, report)
+	err := hub.Get(ctx, client.ObjectKey{Namespace: membernamespace.Namespace(mc), Name: mc.Name}, report)
 	return err == nil && report.Status.AgentVersion == "" && len(report.Status.AgentStatus) > 0
 }
 
@@ -128,7 +128,7 @@ func memberNamespaceOf(o client.Object) string {
 	case *fleet.Cluster:
 		return membernamespace.DeliveryNamespace(o)
 	case *clusterv1beta1.MemberCluster:
-		return membernamespace.OfMemberCluster(o).Namespace
+		return membernamespace.Namespace(o)
 	}
 	return ""
 }

@@ -25,6 +25,7 @@ import (
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // definitions is the kind of what defines a kind.
@@ -74,7 +75,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	if err != nil {
 		return nil, err
 	}
-	if namespace := membernamespace.OfCluster(record).Namespace; !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
+	if namespace := membernamespace.Namespace(record); !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
 		err := notItsMember(m.title(record), cluster, is.server)
 		if is.server != hub.server { // it may be a Cluster of the same name on another hub
 			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
@@ -100,9 +101,10 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 
 // takesForOurs says whether the hub takes the agent of a Cluster for Muster's. The condition AgentUpToDate says so only of agents that the hub may manage.
 func (c *checked) takesForOurs(ctx context.Context, record *fleet.Cluster) (bool, error) {
-	account, err := membernamespace.OfCluster(record).ReadAccount(ctx, c)
-	if err != nil {
-		return false, err
+	account := kube.CoreMetadata("ServiceAccount")
+	key := types.NamespacedName{Namespace: membernamespace.Namespace(record), Name: naming.MemberServiceAccount}
+	if err := c.Get(ctx, key, account); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
 	return membernamespace.KindOf(account) == membernamespace.Native, nil
 }
@@ -148,7 +150,7 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 	agent.prepare = cluster.keepAppliedWorks
 	agent.native = func(ctx context.Context) (bool, error) {
 		report := &clusterv1beta1.InternalMemberCluster{}
-		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.OfMemberCluster(record).Namespace, Name: name}, report)
+		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.Namespace(record), Name: name}, report)
 		return report.Status.AgentVersion != "", client.IgnoreNotFound(err)
 	}
 	return agent, nil

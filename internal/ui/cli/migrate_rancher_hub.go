@@ -231,7 +231,7 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 // time: it does so again on the way back, with an account of Rancher Fleet's hub.
 func (c *checked) rancherBeats(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
 	lease := &coordinationv1.Lease{}
-	name := types.NamespacedName{Namespace: membernamespace.OfCluster(cluster).Namespace, Name: naming.HeartbeatLease}
+	name := types.NamespacedName{Namespace: membernamespace.Namespace(cluster), Name: naming.HeartbeatLease}
 	if err := c.Get(ctx, name, lease); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading Lease %s: %w", name, err)
 	}

@@ -24,11 +24,11 @@ type elsewhere struct {
 
 // registeredByRancher reports whether the account of a member's agent is one that Rancher Fleet's hub made.
 func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster, user string) (bool, error) {
-	member := membernamespace.OfCluster(record)
+	namespace := membernamespace.Namespace(record)
 	account := kube.CoreMetadata("ServiceAccount")
-	name := strings.TrimPrefix(user, "system:serviceaccount:"+member.Namespace+":")
-	if err := c.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: name}, account); err != nil {
-		return false, fmt.Errorf("reading ServiceAccount %s/%s: %w", member.Namespace, name, err)
+	name := strings.TrimPrefix(user, "system:serviceaccount:"+namespace+":")
+	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, account); err != nil {
+		return false, fmt.Errorf("reading ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	return kube.ObjectSetOf(account).ID == rancherRegistration, nil
 }

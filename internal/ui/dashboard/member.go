@@ -161,9 +161,8 @@ func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.O
 
 // readUsage reads from the report what the member's nodes have.
 func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.Object) {
-	of := membernamespace.Of(record)
 	var report clusterv1beta1.InternalMemberCluster
-	if err := v.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, &report); err != nil {
+	if err := v.Get(ctx, client.ObjectKey{Namespace: membernamespace.Namespace(record), Name: record.GetName()}, &report); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			m.note(fmt.Errorf("the nodes: %w", err))
 		}

@@ -55,11 +55,11 @@ func (g *gathering) relate(subject client.Object) {
 		if status.Agent != membernamespace.AgentOnline {
 			g.requestsOf(o)
 		} else if !status.Ready {
-			g.delivered(&fleet.BundleDeploymentList{}, membernamespace.OfCluster(o).Namespace)
+			g.delivered(&fleet.BundleDeploymentList{}, membernamespace.Namespace(o))
 		}
 	case *clusterv1beta1.MemberCluster:
 		if membernamespace.MemberClusterStatus(&o.Status).Ready {
-			g.delivered(&placement.WorkList{}, membernamespace.OfMemberCluster(o).Namespace)
+			g.delivered(&placement.WorkList{}, membernamespace.Namespace(o))
 		}
 	case *fleet.ClusterRegistration:
 		if name := o.Labels[fleet.LabelRegistrationToken]; name != "" {
@@ -138,7 +138,7 @@ func (g *gathering) deploymentsOf(bundle *fleet.Bundle) {
 			g.note(fmt.Errorf("the deployment on %s: %w", named.Name, err))
 			continue
 		}
-		g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membernamespace.OfCluster(&cluster).Namespace),
+		g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membernamespace.Namespace(&cluster)),
 			client.MatchingLabels{fleet.LabelBundleName: bundle.Name, fleet.LabelBundleNamespace: bundle.Namespace})
 	}
 }

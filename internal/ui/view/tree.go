@@ -40,10 +40,9 @@ func Tree(ctx context.Context, c client.Client, record client.Object) *Node {
 
 func (g *gathering) tree(record client.Object) *Node {
 	root := &Node{Name: Title(record), State: State(record)}
-	member := membernamespace.Of(record)
-	namespace, foreign := &corev1.Namespace{}, false
-	below := root.add("Namespace "+member.Namespace, g.read(namespace, "", member.Namespace, func() string {
-		if foreign = !member.MadeFor(namespace); foreign {
+	name, namespace, foreign := membernamespace.Namespace(record), &corev1.Namespace{}, false
+	below := root.add("Namespace "+name, g.read(namespace, "", name, func() string {
+		if foreign = !membernamespace.HasNamespace(record, namespace); foreign {
 			return "not made for this member"
 		}
 		return string(namespace.Status.Phase)
@@ -52,23 +51,23 @@ func (g *gathering) tree(record client.Object) *Node {
 	if foreign { // what is in it is somebody else's
 		return root
 	}
-	below.add("identity ServiceAccount "+naming.MemberServiceAccount, g.read(&corev1.ServiceAccount{}, member.Namespace, naming.MemberServiceAccount, func() string {
+	below.add("identity ServiceAccount "+naming.MemberServiceAccount, g.read(&corev1.ServiceAccount{}, name, naming.MemberServiceAccount, func() string {
 		if expires := Expires(record); expires != nil {
 			return "there, its credential expires " + Until(expires, time.Now())
 		}
 		return "there"
 	}))
 	report := &clusterv1beta1.InternalMemberCluster{}
-	below.add("report InternalMemberCluster "+member.Name, g.read(report, member.Namespace, member.Name, func() string { return reported(report) }))
+	below.add("report InternalMemberCluster "+record.GetName(), g.read(report, name, record.GetName(), func() string { return reported(report) }))
 	lease := &coordinationv1.Lease{}
-	below.add("heartbeat Lease "+naming.HeartbeatLease, g.read(lease, member.Namespace, naming.HeartbeatLease, func() string {
+	below.add("heartbeat Lease "+naming.HeartbeatLease, g.read(lease, name, naming.HeartbeatLease, func() string {
 		if lease.Spec.RenewTime == nil {
 			return "never renewed"
 		}
 		return "renewed " + Since(lease.Spec.RenewTime.Time, time.Now()) + " ago"
 	}))
-	g.addEach(below, &fleet.BundleDeploymentList{}, "BundleDeployment", member.Namespace)
-	g.addEach(below, &placement.WorkList{}, "Work", member.Namespace)
+	g.addEach(below, &fleet.BundleDeploymentList{}, "BundleDeployment", name)
+	g.addEach(below, &placement.WorkList{}, "Work", name)
 	return root
 }
 

@@ -11,6 +11,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 func TestTheBundleOfRancherFleetsAgentGoesOnceMustersActs(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTheBundleOfRancherFleetsAgentGoesOnceMustersActs(t *testing.T) {
 		"a user's Bundle, and Muster's agent shares a credential":  {false, SharedCredential, false},
 		"a user's Bundle, and the hub leaves the agent of another": {false, ForeignAgent, false},
 	} {
-		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: BundleName("c-1"), UID: "2"}}
+		bundle := &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "ws", Name: naming.AgentBundle("c-1"), UID: "2"}}
 		c := &Controller{Deps: controller.Deps{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bundle).Build()}}
 		o := observed{cluster: cluster, bundle: bundle.DeepCopy(), ranchers: row.ranchers}
 		o.unmanaged = row.state

@@ -29,6 +29,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 const (
@@ -82,7 +83,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 // ofName wakes the Cluster whose agent would have a Bundle of the name of one that nobody owns: somebody may have deleted it.
 // The name of a long Cluster is cut, and its Cluster wakes later.
 func ofName(_ context.Context, bundle client.Object) []reconcile.Request {
-	cluster, is := strings.CutPrefix(bundle.GetName(), bundlePrefix+"-")
+	cluster, is := strings.CutPrefix(bundle.GetName(), naming.AgentBundlePrefix+"-")
 	if !is || metav1.GetControllerOf(bundle) != nil {
 		return nil
 	}

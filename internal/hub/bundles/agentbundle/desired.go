@@ -40,12 +40,6 @@ const (
 	digits = 20
 )
 
-// bundlePrefix begins the names of the Bundles of agents.
-const bundlePrefix = "fleet-agent"
-
-// BundleName is the name of the Bundle of a Cluster's agent.
-func BundleName(cluster string) string { return naming.SafeConcat(bundlePrefix, cluster) }
-
 // NoteResources notes that the Bundle of an agent has resources of its own, before the cache drops them: those that the hub writes have none.
 func NoteResources(bundle *fleet.Bundle) {
 	if bundle.Labels[fleet.LabelAgent] != "" && len(bundle.Spec.Resources) > 0 {
@@ -117,7 +111,7 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings set
 	}
 	bundle := &fleet.Bundle{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster.Namespace, Name: BundleName(cluster.Name),
+			Namespace: cluster.Namespace, Name: naming.AgentBundle(cluster.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, fleet.GroupVersion.WithKind("Cluster"))},
 			Finalizers:      []string{fleet.FinalizerBundle}, // which it would get by another write
 			Annotations: map[string]string{

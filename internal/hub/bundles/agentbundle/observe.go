@@ -17,6 +17,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // observed is an agent, and what acting on it takes.
@@ -37,9 +38,9 @@ const rancherAgents = "fleet-manage-agent"
 func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (observed, error) {
 	o := observed{cluster: cluster}
 	var bundle fleet.Bundle
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: BundleName(cluster.Name)}, &bundle)
+	err := c.Client.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AgentBundle(cluster.Name)}, &bundle)
 	if client.IgnoreNotFound(err) != nil {
-		return o, fmt.Errorf("reading Bundle %s/%s: %w", cluster.Namespace, BundleName(cluster.Name), err)
+		return o, fmt.Errorf("reading Bundle %s/%s: %w", cluster.Namespace, naming.AgentBundle(cluster.Name), err)
 	}
 	if err == nil {
 		o.bundle = &bundle
@@ -143,7 +144,7 @@ func (c *Controller) deployment(ctx context.Context, namespace, name string) (*f
 func (c *Controller) Wrote(ctx context.Context, bundle *fleet.Bundle) (bool, error) {
 	label := bundle.Labels[fleet.LabelAgent]
 	owner := metav1.GetControllerOf(bundle)
-	if owner == nil || bundle.Name != BundleName(owner.Name) {
+	if owner == nil || bundle.Name != naming.AgentBundle(owner.Name) {
 		return false, nil
 	}
 	if holds, err := versionOf(bundle); err != nil || holds.String() != label {
@@ -171,7 +172,7 @@ func Delivered(ctx context.Context, reader client.Reader, cluster *fleet.Cluster
 		return "", false, nil
 	}
 	var bundle fleet.Bundle
-	err = reader.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: BundleName(cluster.Name)}, &bundle)
+	err = reader.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: naming.AgentBundle(cluster.Name)}, &bundle)
 	if err == nil && !metav1.IsControlledBy(&bundle, cluster) {
 		return "", false, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // describe is the condition for a decision. An agent that has not joined has none; the condition Ready says what the Cluster waits for.
@@ -36,9 +37,9 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 			alsoFailed(failed, d.behind))
 	case DidNotComeBack:
 		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment fleet-agent on the cluster",
-			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), BundleName(o.cluster.Name))
+			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), naming.AgentBundle(o.cluster.Name))
 	case NameTaken:
-		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", BundleName(o.cluster.Name))
+		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", naming.AgentBundle(o.cluster.Name))
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }

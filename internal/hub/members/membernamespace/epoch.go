@@ -21,27 +21,6 @@ import (
 // later, nothing is ever delivered into the namespace of a member that was revoked: the record counts its revocations, its epoch, and in each epoch the
 // member has a namespace of its own.
 
-// Revoked returns whether the access of a record's member is revoked. A value that somebody misspelled revokes, too.
-func Revoked(record client.Object) bool {
-	value, set := record.GetAnnotations()[clusterv1beta1.AnnotationRevoked]
-	return set && value != strconv.FormatBool(false)
-}
-
-// maxEpoch is the largest epoch that the hub counts to. A record has a larger one only if somebody else has written it.
-const maxEpoch = 1 << 30
-
-// Epoch is how often the member of a record was revoked.
-func Epoch(record client.Object) int {
-	epoch, err := strconv.Atoi(record.GetAnnotations()[clusterv1beta1.AnnotationMemberEpoch])
-	if err != nil || epoch < 0 {
-		return 0
-	}
-	return epoch
-}
-
-// Countable reports whether the epoch of a record can be counted further, so that the next one has another namespace.
-func Countable(record client.Object) bool { return Epoch(record) < maxEpoch }
-
 // BeginEpoch changes a record so that its member has another namespace from then on. After an epoch that cannot be
 // counted further the hub begins anew, and the caller has made sure that nothing is left of that epoch.
 //
@@ -60,7 +39,7 @@ func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberClust
 	annotations[clusterv1beta1.AnnotationMemberEpoch] = strconv.Itoa(next)
 	long := longDigests(record)
 	if _, isCluster := record.(*fleet.Cluster); isCluster {
-		annotations[clusterv1beta1.AnnotationLongDigests] = long.begin(Epoch(record), next, report)
+		annotations[clusterv1beta1.AnnotationLongDigests] = listLongDigests(long, Epoch(record), next, report)
 	}
 	if annotations[clusterv1beta1.AnnotationLongDigests] == "" {
 		delete(annotations, clusterv1beta1.AnnotationLongDigests)
@@ -68,21 +47,9 @@ func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberClust
 	record.SetAnnotations(annotations)
 }
 
-// epochs lists epochs, separated by commas.
-type epochs string
-
-// longDigests are the epochs of a record in which the member namespace has a name with a long digest.
-func longDigests(record client.Object) epochs {
-	return epochs(record.GetAnnotations()[clusterv1beta1.AnnotationLongDigests])
-}
-
-func (e epochs) has(epoch int) bool {
-	return slices.Contains(strings.Split(string(e), ","), strconv.Itoa(epoch))
-}
-
-// begin returns the list for the next epoch. Of the epochs before, only the last one is still needed,
+// listLongDigests returns the list for the next epoch. Of the epochs before, only the last one is still needed,
 // until its namespace is gone.
-func (e epochs) begin(last, next int, report *clusterv1beta1.InternalMemberCluster) string {
+func listLongDigests(e epochs, last, next int, report *clusterv1beta1.InternalMemberCluster) string {
 	var list []string
 	if e.has(last) && next == last+1 {
 		list = append(list, strconv.Itoa(last))
@@ -148,15 +115,7 @@ func Disused(record client.Object) (all []Member) {
 
 // at is the member in an epoch.
 func (m Member) at(epoch int) Member {
-	m.Epoch = epoch
-	if m.Workspace == "" {
-		m.Namespace = naming.MemberClusterNamespaceAt(epoch, m.Name)
-		return m
-	}
-	m.Namespace = naming.MemberNamespaceAt(epoch, m.Workspace, m.Name)
-	if m.long.has(epoch) {
-		m.Namespace = naming.LongMemberNamespaceAt(epoch, m.Workspace, m.Name)
-	}
+	m.Epoch, m.Namespace = epoch, namespaceAt(m.Workspace, m.Name, epoch, m.long)
 	return m
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// AnnotationRecordUID on a member namespace is the UID of the Cluster or MemberCluster that the hub created it for.
-const AnnotationRecordUID = "muster/record-uid"
-
 // conditionProcessed of a Cluster says whether its namespace exists.
 const conditionProcessed = "Processed"
 

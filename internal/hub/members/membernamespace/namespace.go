@@ -54,24 +54,6 @@ func OfCluster(cluster *fleet.Cluster) Member {
 	return m
 }
 
-// DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it, and after a revocation while no agent has registered. The
-// name is derived and status.namespace only shows that the namespace may be used, because an agent of Rancher Fleet may write the status.
-func DeliveryNamespace(cluster *fleet.Cluster) string {
-	if cluster.Status.Namespace == "" {
-		return ""
-	}
-	return OfCluster(cluster).Namespace
-}
-
-// ClientID is what an agent must present to become a Cluster: spec.clientID, else, if the hub itself installs the agent, the UID of the record, so that
-// the hub need not write into the spec. Without either no agent matches.
-func ClientID(cluster *fleet.Cluster) string {
-	if cluster.Spec.ClientID == "" && cluster.Spec.KubeConfigSecret != "" {
-		return string(cluster.UID)
-	}
-	return cluster.Spec.ClientID
-}
-
 // OfMemberCluster returns the member behind a MemberCluster.
 func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
 	m := Member{Name: mc.Name, UID: mc.UID}
@@ -89,16 +71,6 @@ func Of(record client.Object) Member {
 // MemberClusterOf leads from the name of a member namespace back to the name of a MemberCluster that was never revoked.
 func MemberClusterOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, naming.MemberClusterNamespace(""))
-}
-
-// RecordOf leads from an object in a member namespace, or from the namespace itself, to the Cluster. Objects of a MemberCluster have an owner reference
-// instead.
-func RecordOf(o client.Object) (types.NamespacedName, bool) {
-	key := types.NamespacedName{
-		Namespace: o.GetAnnotations()[fleet.AnnotationClusterNamespace],
-		Name:      o.GetAnnotations()[fleet.LabelCluster],
-	}
-	return key, key.Name != "" && key.Namespace != ""
 }
 
 // ToCluster returns the request for the Cluster of an object in a member namespace, or of the namespace itself.

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,17 +68,6 @@ func (m Member) ForgetKey(ctx context.Context, c client.Client, report *clusterv
 	err := c.Status().Patch(ctx, report.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner)
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("forgetting the key in the report of %s: %w", m.Namespace, err)
-	}
-	return nil
-}
-
-// AgentCondition returns a condition that the member's agent writes about itself, or nil.
-func AgentCondition(report *clusterv1beta1.InternalMemberCluster, kind string) *metav1.Condition {
-	if report == nil {
-		return nil
-	}
-	if agent := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
-		return meta.FindStatusCondition(agent.Conditions, kind)
 	}
 	return nil
 }

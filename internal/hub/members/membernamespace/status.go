@@ -166,3 +166,14 @@ func MemberClusterStatus(record *clusterv1beta1.MemberClusterStatus) (s Status) 
 	}
 	return s
 }
+
+// AgentCondition returns a condition that the member's agent writes about itself, or nil.
+func AgentCondition(report *clusterv1beta1.InternalMemberCluster, kind string) *metav1.Condition {
+	if report == nil {
+		return nil
+	}
+	if agent := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
+		return meta.FindStatusCondition(agent.Conditions, kind)
+	}
+	return nil
+}
