@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
@@ -90,7 +91,7 @@ func TestTheAgentThatTheHubInstallsRunsThereToo(t *testing.T) {
 	cluster := &fleet.Cluster{}
 	cluster.Namespace, cluster.Name = "clusters", "a"
 	values := agentchart.Of(cluster, "id", settings.Agent{Image: "muster-agent:v1", TLSMode: settings.TLSSystemStore}, "cattle-fleet-system")
-	values.Bootstrap = &agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	values.Bootstrap = &bootstrap.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	rendered, err := agentchart.Render(values)
 	if err != nil {
 		t.Fatal(err)

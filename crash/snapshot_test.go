@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -75,7 +75,7 @@ func list(in *run, on client.Client, kinds []schema.GroupVersionKind) []unstruct
 			in.t.Fatalf("listing %s: %v", kind, err)
 		}
 		for _, o := range found.Items {
-			if kind.Kind == "ClusterRoleBinding" && strings.HasPrefix(o.GetName(), membernamespace.ContentRole+"-") {
+			if kind.Kind == "ClusterRoleBinding" && strings.HasPrefix(o.GetName(), agentroles.ContentRole+"-") {
 				objects = append(objects, shares(in, o)...)
 			} else {
 				objects = append(objects, o)
@@ -97,7 +97,7 @@ func shares(in *run, binding unstructured.Unstructured) []unstructured.Unstructu
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(namespace)) // it returns no error
 		share.SetKind("ClusterRoleBinding")
-		share.SetName(membernamespace.ContentRole + " of " + namespace)
+		share.SetName(agentroles.ContentRole + " of " + namespace)
 		share.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", hash.Sum64()>>16)))
 		all = append(all, share)
 	}

@@ -22,8 +22,8 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/restore"
@@ -61,7 +61,7 @@ type program struct {
 	placed  *kubeclient.Store[*unstructured.Unstructured]
 	running sync.WaitGroup
 	// followed are the kinds that are watched.
-	followed []deployer.Kind
+	followed []protocol.Kind
 	mu       sync.Mutex
 	// answered are the generations of the BundleDeployments whose status is written, others 0; agents is that of the agent itself.
 	answered map[string]int64
@@ -78,9 +78,9 @@ func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer
 	changed := make(chan struct{}, 1)
 	p.bundles = &kubeclient.Store[*fleet.BundleDeployment]{Changed: changed, Put: p.putBundle, Drop: p.dropBundle, Reset: func() {}}
 	p.placed = &kubeclient.Store[*unstructured.Unstructured]{Changed: changed, Put: p.putWork, Drop: p.dropWork, Reset: func() {}}
-	received := make(chan deployer.Order)
+	received := make(chan protocol.Order)
 	go func() {
-		_ = deployer.ReadOrders(orders, func(order deployer.Order) { // the pipe is closed when this program ends
+		_ = protocol.ReadOrders(orders, func(order protocol.Order) { // the pipe is closed when this program ends
 			select {
 			case received <- order:
 			case <-ctx.Done():
@@ -108,9 +108,9 @@ func (n *native) deploy(ctx context.Context, orders io.Reader, replies io.Writer
 var errLeaves = errors.New("the member leaves")
 
 // follow takes an order of the agent.
-func (p *program) follow(order deployer.Order) error {
+func (p *program) follow(order protocol.Order) error {
 	if order.Leave == clusterv1beta1.LeaveDelete {
-		p.reply(deployer.Reply{Emptied: true})
+		p.reply(protocol.Reply{Emptied: true})
 	}
 	if order.Leave != "" {
 		return errLeaves
@@ -130,13 +130,13 @@ func (p *program) follow(order deployer.Order) error {
 }
 
 // watch begins to watch the kinds that are ordered for the first time.
-func (p *program) watch(kinds []deployer.Kind) error {
+func (p *program) watch(kinds []protocol.Kind) error {
 	for _, kind := range kinds {
 		if slices.Contains(p.followed, kind) {
 			continue
 		}
 		p.followed = append(p.followed, kind)
-		if kind == deployer.Bundles {
+		if kind == protocol.Bundles {
 			deployments, err := p.hub.Deployments()
 			if err != nil {
 				return err
@@ -175,7 +175,7 @@ func (w works) List(ctx context.Context, options metav1.ListOptions) (*unstructu
 // endIfIdle ends the program when nothing is left to do or to watch: the agent's own release needs no program while it is well.
 func (p *program) endIfIdle() {
 	for _, kind := range p.followed {
-		if kind == deployer.Bundles && !p.bundles.IsListed() || kind == deployer.Works && !p.placed.IsListed() {
+		if kind == protocol.Bundles && !p.bundles.IsListed() || kind == protocol.Works && !p.placed.IsListed() {
 			return
 		}
 	}
@@ -187,7 +187,7 @@ func (p *program) endIfIdle() {
 		return
 	}
 	if generation > 0 {
-		p.reply(deployer.Reply{Kind: deployer.Bundles, Idle: map[string]int64{p.agents: generation}})
+		p.reply(protocol.Reply{Kind: protocol.Bundles, Idle: map[string]int64{p.agents: generation}})
 	}
 	p.end()
 }

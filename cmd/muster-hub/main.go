@@ -6,11 +6,11 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/muster-fleet/muster/internal/hub"
+	"github.com/muster-fleet/muster/internal/hub/server"
 )
 
 func main() {
-	if err := hub.NewCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	if err := server.NewCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		os.Exit(1) // cobra has printed the error
 	}
 }

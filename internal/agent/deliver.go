@@ -7,7 +7,8 @@ import (
 	"sync"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/supervise"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
@@ -18,24 +19,24 @@ type Delivery struct {
 	// Arguments are those of the program, with which it reaches the member.
 	Arguments []string
 	// Simulation runs in this process in place of the program, in a fleet that is simulated; nil otherwise.
-	Simulation deployer.Simulation
+	Simulation supervise.Simulation
 	// Off deploys nothing, and reports that to what is placed.
 	Off bool
 }
 
 // deliver runs the deployer as long as something is placed on the member, until ctx ends.
 func (s *session) deliver(ctx context.Context) {
-	var all []*deployer.Placed
+	var all []*supervise.Placed
 	for _, kind := range s.mode.kinds {
-		placed := deployer.NewPlaced(kind, s.placed)
-		if placed.Report = s.reportNotRunning(kind); kind == deployer.Works {
+		placed := supervise.NewPlaced(kind, s.placed)
+		if placed.Report = s.reportNotRunning(kind); kind == protocol.Works {
 			placed.First = s.deliveryDue
 		}
 		all = append(all, placed)
 	}
-	supervisor := &deployer.Supervisor{
+	supervisor := &supervise.Supervisor{
 		Path: s.delivery.Path, Arguments: s.delivery.Arguments, Simulation: s.delivery.Simulation, Renewed: s.deliveryDue, Placed: all, Changed: s.placed,
-		Order: func() deployer.Order { return s.order(all) }, Left: s.anythingLeft,
+		Order: func() protocol.Order { return s.order(all) }, Left: s.anythingLeft,
 		Leaves: s.leavePolicy, Empty: s.setRemoval, Block: s.setBlocked, Count: countWorks, Log: s.log, Clock: s.clock,
 	}
 	var running sync.WaitGroup
@@ -61,7 +62,7 @@ func (s *session) features() []string {
 }
 
 // watchPlaced watches what is placed while the program does not, and logs once that it cannot.
-func (s *session) watchPlaced(ctx context.Context, placed *deployer.Placed) {
+func (s *session) watchPlaced(ctx context.Context, placed *supervise.Placed) {
 	failing := false
 	outcome := func(err error) {
 		if err != nil && !failing {
@@ -82,7 +83,7 @@ func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 	if left || err != nil {
 		s.hasApplied.Store(true)
 	}
-	if left || err != nil || !slices.Contains(s.mode.kinds, deployer.Bundles) {
+	if left || err != nil || !slices.Contains(s.mode.kinds, protocol.Bundles) {
 		return left, err
 	}
 	if left, err = s.member.HasReleases(ctx, string(s.hub.Report.UID)); left || err != nil || s.leavePolicy() != "" {
@@ -93,7 +94,7 @@ func (s *session) anythingLeft(ctx context.Context) (bool, error) {
 }
 
 // reportDeliveryOff reports on whatever is placed that nothing comes of it.
-func (s *session) reportDeliveryOff(ctx context.Context, all []*deployer.Placed) {
+func (s *session) reportDeliveryOff(ctx context.Context, all []*supervise.Placed) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -108,8 +109,8 @@ func (s *session) reportDeliveryOff(ctx context.Context, all []*deployer.Placed)
 	}
 }
 
-func (s *session) order(all []*deployer.Placed) deployer.Order {
-	order := deployer.Order{
+func (s *session) order(all []*supervise.Placed) protocol.Order {
+	order := protocol.Order{
 		Hub: s.hub.Target(), Token: s.credential.Load().Token, Namespace: s.hub.Namespace, Name: s.hub.Name, Member: string(s.hub.Report.UID),
 		Leave: s.leavePolicy(),
 	}
@@ -123,11 +124,11 @@ func (s *session) order(all []*deployer.Placed) deployer.Order {
 
 // needed says whether the program is to see to a kind. Works are watched from the first one on, or
 // because something of earlier ones is left: most Clusters never have any.
-func (s *session) needed(placed *deployer.Placed, leave clusterv1beta1.LeavePolicy) bool {
+func (s *session) needed(placed *supervise.Placed, leave clusterv1beta1.LeavePolicy) bool {
 	switch {
-	case placed.Kind == deployer.Bundles && leave == clusterv1beta1.LeaveDelete:
+	case placed.Kind == protocol.Bundles && leave == clusterv1beta1.LeaveDelete:
 		return true // to remove what was delivered needs nothing that the hub shows
-	case placed.Kind == deployer.Works && leave != clusterv1beta1.LeaveDelete && !placed.Begun() && !s.hasApplied.Load():
+	case placed.Kind == protocol.Works && leave != clusterv1beta1.LeaveDelete && !placed.Begun() && !s.hasApplied.Load():
 		return false
 	}
 	return placed.Offered()

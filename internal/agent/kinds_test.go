@@ -14,18 +14,18 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // ordered plays the deployer, and passes on the kinds of each order.
-func ordered(kinds chan<- []deployer.Kind) func(*Options) {
+func ordered(kinds chan<- []protocol.Kind) func(*Options) {
 	return func(o *Options) {
 		o.Delivery.Simulation = func(ctx context.Context, orders io.Reader, _ io.Writer) error {
 			go func() {
-				_ = deployer.ReadOrders(orders, func(order deployer.Order) { kinds <- order.Kinds }) // until the pipe is closed
+				_ = protocol.ReadOrders(orders, func(order protocol.Order) { kinds <- order.Kinds }) // until the pipe is closed
 			}()
 			<-ctx.Done()
 			return nil
@@ -54,10 +54,10 @@ func TestTheDeployerSeesToWorksFromTheFirstOneOn(t *testing.T) {
 	for name, row := range map[string]struct {
 		// left says that something of an earlier Work is on the member.
 		left  bool
-		first []deployer.Kind
+		first []protocol.Kind
 	}{
-		"a member without any":                      {false, []deployer.Kind{deployer.Bundles}},
-		"a member with an AppliedWork that is left": {true, []deployer.Kind{deployer.Bundles, deployer.Works}},
+		"a member without any":                      {false, []protocol.Kind{protocol.Bundles}},
+		"a member with an AppliedWork that is left": {true, []protocol.Kind{protocol.Bundles, protocol.Works}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, member := newCluster(t)
@@ -81,7 +81,7 @@ func TestTheDeployerSeesToWorksFromTheFirstOneOn(t *testing.T) {
 			_, err = hub.deployments().Create(t.Context(), web, metav1.CreateOptions{})
 			check(t, err)
 			member.bootstrap(hub.values())
-			orders := make(chan []deployer.Kind, 10)
+			orders := make(chan []protocol.Kind, 10)
 			agent := member.start(ordered(orders))
 			agent.untilJoined()
 			if got := <-orders; !slices.Equal(got, row.first) {
@@ -99,7 +99,7 @@ func TestTheDeployerSeesToWorksFromTheFirstOneOn(t *testing.T) {
 			_, err = admin.Resource(hubclient.Works).Namespace(hub.namespace).Create(t.Context(), work, metav1.CreateOptions{})
 			check(t, err)
 			for got := range orders {
-				if slices.Contains(got, deployer.Works) {
+				if slices.Contains(got, protocol.Works) {
 					break
 				}
 			}

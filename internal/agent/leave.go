@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 )
 
@@ -34,7 +34,7 @@ func (s *session) setRemoval(progress string, done bool) {
 }
 
 // setBlocked sets what keeps something from being removed that was deleted on the hub.
-func (s *session) setBlocked(blocked deployer.Blocked) {
+func (s *session) setBlocked(blocked protocol.Blocked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.blocked = blocked

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -98,7 +98,7 @@ func newMembership(given Membership, member *local.Cluster, changed chan struct{
 	}
 	return &mode{
 		credentialSource: m, credentialStore: m, hubPolicy: m,
-		kinds: []deployer.Kind{deployer.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
+		kinds: []protocol.Kind{protocol.Works}, deliverySetting: "delivery=false", // there are no Bundles for a MemberCluster
 		features:  []string{clusterv1beta1.FeatureHandOver},
 		always:    []string{clusterv1beta1.FeatureReconnect},
 		exchanges: true, runnables: m.runnables, credentialChanged: notification(),

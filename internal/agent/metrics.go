@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 var (
@@ -26,7 +26,7 @@ var (
 )
 
 // countWorks takes over what the program that delivers has counted.
-func countWorks(t deployer.Tally) {
+func countWorks(t protocol.Tally) {
 	worksGauge.Reset()
 	for state, count := range t.Works {
 		worksGauge.WithLabelValues(state).Set(float64(count))

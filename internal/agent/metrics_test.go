@@ -6,13 +6,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 func TestWorksAreShownAsTheyStandAndManifestsAddUp(t *testing.T) {
 	registry := Metrics()
-	countWorks(deployer.Tally{Works: map[string]int{"Pending": 2}, Manifests: map[string]int{"applied": 3, "failed": 1}})
-	countWorks(deployer.Tally{Works: map[string]int{"Available": 1, "Failing": 1}, Manifests: map[string]int{"applied": 2}})
+	countWorks(protocol.Tally{Works: map[string]int{"Pending": 2}, Manifests: map[string]int{"applied": 3, "failed": 1}})
+	countWorks(protocol.Tally{Works: map[string]int{"Available": 1, "Failing": 1}, Manifests: map[string]int{"applied": 2}})
 	want := `
 # HELP muster_agent_manifests_total Manifests of Works, by what was done about them: applied, failed, compared or removed.
 # TYPE muster_agent_manifests_total counter

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 )
 
@@ -16,7 +16,7 @@ type mode struct {
 	hubPolicy
 
 	// kinds are what the hub places on such a member, features what the hub may ask of its agent beyond that.
-	kinds    []deployer.Kind
+	kinds    []protocol.Kind
 	features []string
 	// always are features that the agent reports also when it does not deliver.
 	always []string

@@ -13,7 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -21,13 +21,13 @@ import (
 // reasonNotRunning is the reason of conditions of what is not deployed or applied because the deployer does not run.
 const reasonNotRunning = "DeployerNotRunning"
 
-var resources = map[deployer.Kind]schema.GroupVersionResource{deployer.Bundles: hubclient.BundleDeployments, deployer.Works: hubclient.Works}
+var resources = map[protocol.Kind]schema.GroupVersionResource{protocol.Bundles: hubclient.BundleDeployments, protocol.Works: hubclient.Works}
 
 // reportNotRunning writes to the objects of a kind why nothing comes of them, in conditions that the deployer writes otherwise. Conditions that
 // say so already are not written again.
-func (s *session) reportNotRunning(kind deployer.Kind) func(ctx context.Context, placed map[string]int64, sentence string) error {
+func (s *session) reportNotRunning(kind protocol.Kind) func(ctx context.Context, placed map[string]int64, sentence string) error {
 	report := s.reportDeployment
-	if kind == deployer.Works {
+	if kind == protocol.Works {
 		report = s.reportWork
 	}
 	return func(ctx context.Context, placed map[string]int64, sentence string) error {

@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/join"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/renewal"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -38,7 +38,7 @@ func newRegistration(member *local.Cluster, changed chan struct{}) *mode {
 	}
 	return &mode{
 		credentialSource: r, credentialStore: r, hubPolicy: r,
-		kinds:           []deployer.Kind{deployer.Bundles, deployer.Works},
+		kinds:           []protocol.Kind{protocol.Bundles, protocol.Works},
 		features:        []string{clusterv1beta1.FeatureManagedAgent, clusterv1beta1.FeatureHandOver},
 		always:          []string{clusterv1beta1.FeatureLongDigest},
 		deliverySetting: "fleetAgent.delivery=false", runnables: r.runnables, credentialChanged: notification(),

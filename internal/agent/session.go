@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
 	"github.com/muster-fleet/muster/internal/agent/local"
 	"github.com/muster-fleet/muster/internal/agent/report"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/retry"
@@ -51,7 +51,7 @@ type session struct {
 	// removal is how far a member that leaves is with removing what was placed on it, blocked what keeps something from being removed that
 	// was deleted on the hub.
 	removal removal
-	blocked deployer.Blocked
+	blocked protocol.Blocked
 	// address is how the agent reaches the hub.
 	address clusterv1beta1.HubInUse
 	// issued adopts the credentials that the hub issues; nil for an agent without a key.

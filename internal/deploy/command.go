@@ -24,7 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/bundle"
 	"github.com/muster-fleet/muster/internal/deploy/release"
@@ -48,9 +48,9 @@ type flags struct {
 func NewCommand() *cobra.Command {
 	var f flags
 	command := &cobra.Command{
-		Use:   deployer.Program,
+		Use:   protocol.Program,
 		Short: "Deploy on this cluster what a Muster hub placed on it",
-		Long: deployer.Program + ` makes the Helm releases of a cluster what the BundleDeployments on the hub say, and applies its Works.
+		Long: protocol.Program + ` makes the Helm releases of a cluster what the BundleDeployments on the hub say, and applies its Works.
 
 muster-agent starts it when there is something to deploy and tells it over its standard input, line by line, for which hub and with which
 credential. It ends when its standard input does, and when nothing is left to deploy or to watch.`,
@@ -81,7 +81,7 @@ func Main() int {
 		return render.Main()
 	}
 	if err := NewCommand().ExecuteContext(context.Background()); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", deployer.Program, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", protocol.Program, err)
 		return 1
 	}
 	return 0
@@ -102,16 +102,16 @@ func (f flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.UserAgent = deployer.Program + "/" + version.Version
+	config.UserAgent = protocol.Program + "/" + version.Version
 	cluster, err := release.NewCluster(config, f.namespace)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	orders, ended := make(chan deployer.Order), make(chan error, 1)
+	orders, ended := make(chan protocol.Order), make(chan error, 1)
 	go func() {
-		err := deployer.ReadOrders(os.Stdin, func(order deployer.Order) {
+		err := protocol.ReadOrders(os.Stdin, func(order protocol.Order) {
 			select {
 			case orders <- order:
 			case <-ctx.Done():
@@ -136,7 +136,7 @@ func (f flags) run(ctx context.Context) error {
 }
 
 // serve handles orders until the process has nothing left to do.
-func serve(ctx context.Context, d *controllers, first deployer.Order, orders <-chan deployer.Order) error {
+func serve(ctx context.Context, d *controllers, first protocol.Order, orders <-chan protocol.Order) error {
 	hub, err := hubclient.Dial(first.Hub, first.Token, clock.RealClock{})
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func serve(ctx context.Context, d *controllers, first deployer.Order, orders <-c
 		return err
 	}
 	d.member = first.Member
-	d.idle, d.left, d.removing = map[deployer.Kind]bool{}, map[deployer.Kind]applied.Remaining{}, make(chan struct{})
+	d.idle, d.left, d.removing = map[protocol.Kind]bool{}, map[protocol.Kind]applied.Remaining{}, make(chan struct{})
 	d.log.Info("deployer started", "version", version.Version, "hub", first.Hub.Server, "namespace", first.Namespace)
 	acquired, release, err := d.lease.acquire(ctx, d.cluster.Kube, d.leaseFailing, exitLost)
 	if err != nil {
@@ -180,7 +180,7 @@ func serve(ctx context.Context, d *controllers, first deployer.Order, orders <-c
 }
 
 // followOrder takes over the credential and the address of the hub.
-func followOrder(log logr.Logger, hub *hubclient.Member, order deployer.Order) {
+func followOrder(log logr.Logger, hub *hubclient.Member, order protocol.Order) {
 	hub.SetToken(order.Token)
 	if reflect.DeepEqual(order.Hub, hub.Target()) {
 		return

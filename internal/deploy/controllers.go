@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/bundle"
 	"github.com/muster-fleet/muster/internal/deploy/release"
@@ -39,7 +39,7 @@ type controllers struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 	mu      sync.Mutex
-	idle    map[deployer.Kind]bool
+	idle    map[protocol.Kind]bool
 	// bundles is the Deployer that is running; nil if none is.
 	bundles *bundle.Deployer
 	// replies is written under replying.
@@ -47,11 +47,11 @@ type controllers struct {
 	replying sync.Mutex
 	// removing is closed when the member leaves and everything is to be removed; left is what each kind has left then.
 	removing chan struct{}
-	left     map[deployer.Kind]applied.Remaining
+	left     map[protocol.Kind]applied.Remaining
 }
 
 // handleOrder starts the controllers of an order that are not running yet.
-func (d *controllers) handleOrder(ctx context.Context, order deployer.Order) {
+func (d *controllers) handleOrder(ctx context.Context, order protocol.Order) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if order.Leave == clusterv1beta1.LeaveDelete && !d.removesAll() {
@@ -72,7 +72,7 @@ func (d *controllers) handleOrder(ctx context.Context, order deployer.Order) {
 }
 
 // runController runs the controller of one kind, again after each failure, so that the other kind goes on.
-func (d *controllers) runController(ctx context.Context, kind deployer.Kind) {
+func (d *controllers) runController(ctx context.Context, kind protocol.Kind) {
 	for backoff := retry.Unreachable(); ctx.Err() == nil; {
 		err := d.runOnce(ctx, kind)
 		if ctx.Err() != nil {
@@ -80,7 +80,7 @@ func (d *controllers) runController(ctx context.Context, kind deployer.Kind) {
 		}
 		if err != nil {
 			d.log.Info("carrying out "+string(kind)+" failing", "reason", err.Error())
-			d.reply(deployer.Reply{Kind: kind, Failing: err.Error()})
+			d.reply(protocol.Reply{Kind: kind, Failing: err.Error()})
 		}
 		if retry.Wait(ctx, clock.RealClock{}, backoff.Step()) != nil {
 			return
@@ -88,14 +88,14 @@ func (d *controllers) runController(ctx context.Context, kind deployer.Kind) {
 	}
 }
 
-func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
+func (d *controllers) runOnce(ctx context.Context, kind protocol.Kind) error {
 	setIdle := func(idle bool) { d.setIdle(kind, idle) }
-	seen := func(e deployer.Event) { d.reply(deployer.Reply{Kind: kind, Event: &e}) }
-	if kind == deployer.Bundles {
+	seen := func(e protocol.Event) { d.reply(protocol.Reply{Kind: kind, Event: &e}) }
+	if kind == protocol.Bundles {
 		of := &bundle.Deployer{
 			Cluster: d.cluster, Hub: d.hub, Member: d.member, Log: d.log, Clock: clock.RealClock{}, Idle: setIdle, Attempts: d.attempts, Renderer: d.renderer,
-			AgentIdle: func(generations map[string]int64) { d.reply(deployer.Reply{Kind: kind, Idle: generations}) },
-			Blocked:   func(blocked deployer.Blocked) { d.reply(deployer.Reply{Blocked: &blocked}) }, Seen: seen,
+			AgentIdle: func(generations map[string]int64) { d.reply(protocol.Reply{Kind: kind, Idle: generations}) },
+			Blocked:   func(blocked protocol.Blocked) { d.reply(protocol.Reply{Blocked: &blocked}) }, Seen: seen,
 		}
 		d.setBundles(of)
 		defer d.setBundles(nil)
@@ -105,7 +105,7 @@ func (d *controllers) runOnce(ctx context.Context, kind deployer.Kind) error {
 		Hub: d.hub.Config(), Member: d.config, Namespace: d.hub.Namespace, Membership: types.UID(d.member), Report: d.hub.Name,
 		Clock: clock.RealClock{}, Log: d.log,
 		Idle: setIdle, Leaving: d.removesAll(), Seen: seen,
-		Counted:        func(t deployer.Tally) { d.reply(deployer.Reply{Tally: &t}) },
+		Counted:        func(t protocol.Tally) { d.reply(protocol.Reply{Tally: &t}) },
 		ConfirmDeleted: func(ctx context.Context) error { return d.hub.Removable(ctx, types.UID(d.member), hubclient.Works) },
 	})
 	if err != nil {
@@ -152,10 +152,10 @@ func (d *controllers) deploy(ctx context.Context, of *bundle.Deployer) error {
 			return err
 		}
 	}
-	if err := of.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(deployer.Bundles, left) }); err != nil {
+	if err := of.RemoveAll(ctx, func(left applied.Remaining) { d.reportRemaining(protocol.Bundles, left) }); err != nil {
 		return err
 	}
-	d.setRemoved(deployer.Bundles)
+	d.setRemoved(protocol.Bundles)
 	<-ctx.Done()
 	return nil
 }
@@ -178,7 +178,7 @@ func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) 
 		case <-over:
 		case <-timer.C():
 			if d.removesAll() {
-				d.reply(deployer.Reply{Left: "waiting for Helm to end the deployments that it had begun"})
+				d.reply(protocol.Reply{Left: "waiting for Helm to end the deployments that it had begun"})
 			}
 		}
 	})
@@ -186,7 +186,7 @@ func (d *controllers) runUntilRemoval(ctx context.Context, of *bundle.Deployer) 
 }
 
 // setIdle sets whether a controller is idle, and ends the process if all are.
-func (d *controllers) setIdle(kind deployer.Kind, idle bool) {
+func (d *controllers) setIdle(kind protocol.Kind, idle bool) {
 	if d.removesAll() {
 		return // that ends otherwise
 	}
@@ -213,7 +213,7 @@ func (d *controllers) removesAll() bool {
 }
 
 // reportRemaining reports what all kinds have left.
-func (d *controllers) reportRemaining(kind deployer.Kind, left applied.Remaining) {
+func (d *controllers) reportRemaining(kind protocol.Kind, left applied.Remaining) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left[kind] = left
@@ -222,12 +222,12 @@ func (d *controllers) reportRemaining(kind deployer.Kind, left applied.Remaining
 		all.Add(d.left[of])
 	}
 	if all.Left > 0 {
-		d.reply(deployer.Reply{Left: "removing what was placed on this cluster: " + all.String()})
+		d.reply(protocol.Reply{Left: "removing what was placed on this cluster: " + all.String()})
 	}
 }
 
 // setRemoved marks a kind as removed, and ends the process if all are.
-func (d *controllers) setRemoved(kind deployer.Kind) {
+func (d *controllers) setRemoved(kind protocol.Kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.left, kind)
@@ -238,11 +238,11 @@ func (d *controllers) setRemoved(kind deployer.Kind) {
 
 func (d *controllers) finish() {
 	d.log.Info("all that was placed on this cluster is removed")
-	d.reply(deployer.Reply{Emptied: true})
+	d.reply(protocol.Reply{Emptied: true})
 	d.end()
 }
 
 // known drops the kinds that this program does not know: the agent may be newer.
-func known(kinds []deployer.Kind) []deployer.Kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k deployer.Kind) bool { return k != deployer.Bundles && k != deployer.Works })
+func known(kinds []protocol.Kind) []protocol.Kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k protocol.Kind) bool { return k != protocol.Bundles && k != protocol.Works })
 }

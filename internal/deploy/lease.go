@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 // leaseDuration is how long the Lease of a deployer that was killed keeps others from deploying.
@@ -41,13 +41,13 @@ func (l lease) deadline() time.Duration { return l.duration * 4 / 9 }
 func newHolder() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = deployer.Program
+		host = protocol.Program
 	}
 	return host + "_" + string(uuid.NewUUID())
 }
 
 // exitLost ends a process that lost the Lease at once, because another one may be deploying.
-func exitLost() { os.Exit(deployer.ExitLeaseLost) }
+func exitLost() { os.Exit(protocol.ExitLeaseLost) }
 
 // acquire starts to take the Lease. The channel acquired is closed when this process holds it;
 // release gives it back. lost is called when another one may hold the Lease. Each new reason for

@@ -6,11 +6,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 // reply sends a reply to the agent.
-func (d *controllers) reply(a deployer.Reply) {
+func (d *controllers) reply(a protocol.Reply) {
 	d.replying.Lock()
 	defer d.replying.Unlock()
 	if err := a.Send(d.replies); err != nil {
@@ -20,7 +20,7 @@ func (d *controllers) reply(a deployer.Reply) {
 
 // reportAlive reports to the agent until ctx ends that the process is not stuck: each report takes the locks that everything takes.
 func (d *controllers) reportAlive(ctx context.Context) {
-	ticker := time.NewTicker(deployer.AlivePeriod)
+	ticker := time.NewTicker(protocol.AlivePeriod)
 	defer ticker.Stop()
 	for {
 		d.mu.Lock()
@@ -29,7 +29,7 @@ func (d *controllers) reportAlive(ctx context.Context) {
 		if bundles != nil {
 			bundles.CheckLock()
 		}
-		d.reply(deployer.Reply{Alive: true})
+		d.reply(protocol.Reply{Alive: true})
 		select {
 		case <-ctx.Done():
 			return
@@ -44,7 +44,7 @@ func (d *controllers) leaseFailing(err error) {
 	if !apierrors.IsForbidden(err) {
 		return
 	}
-	for _, kind := range []deployer.Kind{deployer.Bundles, deployer.Works} {
-		d.reply(deployer.Reply{Kind: kind, Failing: err.Error()})
+	for _, kind := range []protocol.Kind{protocol.Bundles, protocol.Works} {
+		d.reply(protocol.Reply{Kind: kind, Failing: err.Error()})
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/api/crds"
-	"github.com/muster-fleet/muster/internal/hub"
+	"github.com/muster-fleet/muster/internal/hub/server"
 )
 
 // decoding finds what the API server stores and a program cannot read.
@@ -36,7 +36,7 @@ func TestWhatTheAPIServerStoresCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := decoding{t: t, scheme: hub.NewScheme()}
+	d := decoding{t: t, scheme: server.NewScheme()}
 	for _, file := range files {
 		data, err := crds.FS.ReadFile(file.Name())
 		if err != nil {

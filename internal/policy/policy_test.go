@@ -92,8 +92,8 @@ func isOf(selector *ast.SelectorExpr, name string) bool {
 // a member has.
 func TestTheHubTakesNothingFromAMemberWithoutACause(t *testing.T) {
 	others := map[string]string{ // what they delete is not what a member has
-		"internal/hub/bundles/bundle/act.go":              "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
-		"internal/hub/bundles/bundle/content.go":          "DeleteByUID", // a Content that nothing refers to
+		"internal/hub/bundles/bundle/act.go":      "Delete",      // a Secret with values, with its BundleDeployment or because there are none any more
+		"internal/hub/bundles/bundle/content.go":  "DeleteByUID", // a Content that nothing refers to
 		"internal/hub/placement/statuscopy.go":    "Delete",      // the copy of a status
 		"internal/hub/placement/bindingwrites.go": "DeleteByUID", // a binding, which only shows what a Work says
 		"internal/hub/placement/versions.go":      "DeleteByUID", // a version of what is selected, on the hub

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/muster-fleet/muster/internal/agent"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/supervise"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/kubeclient"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -99,7 +100,7 @@ keeps the credential that it gets in the Secret ` + naming.AgentSecret + `.`,
 		"NAMESPACE/NAME of the Secret with the hub's token (default: env HUB_TOKEN_SECRET)")
 	set.BoolVar(&f.member.Insecure, "tls-insecure", false, "do not verify the hub's certificate; anybody in between can then read the token")
 	set.BoolVar(&f.delivery, "delivery", os.Getenv("DELIVERY") != "false",
-		"deploy what the hub places on the cluster, by the program "+deployer.Program+" beside this one (default: env DELIVERY, else true)")
+		"deploy what the hub places on the cluster, by the program "+protocol.Program+" beside this one (default: env DELIVERY, else true)")
 	set.BoolVar(&f.debug, "debug", false, "log more")
 	return command
 }
@@ -156,7 +157,7 @@ func (f flags) run(ctx context.Context) error {
 
 // deliveryOptions say how the deployer is started.
 func (f flags) deliveryOptions(hostname string, member bool) (agent.Delivery, error) {
-	path, err := deployer.Beside()
+	path, err := supervise.Beside()
 	if err != nil {
 		return agent.Delivery{}, err
 	}

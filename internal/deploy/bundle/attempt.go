@@ -7,7 +7,7 @@ import (
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 )
 
@@ -30,19 +30,19 @@ const (
 // suspects work alone.
 type Attempts struct {
 	// Reply sends a reply to the agent.
-	Reply    func(deployer.Reply)
+	Reply    func(protocol.Reply)
 	mu       sync.Mutex
-	suspects map[string]deployer.Suspect
+	suspects map[string]protocol.Suspect
 	// alone is locked by a suspect while it is looked at and compared, and read-locked by the others.
 	// No lock is held while something is downloaded, rendered or removed, or a hook runs.
 	alone sync.RWMutex
 }
 
 // SetSuspects replaces the suspects.
-func (a *Attempts) SetSuspects(all []deployer.Suspect) {
+func (a *Attempts) SetSuspects(all []protocol.Suspect) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.suspects = make(map[string]deployer.Suspect, len(all))
+	a.suspects = make(map[string]protocol.Suspect, len(all))
 	for _, suspect := range all {
 		a.suspects[suspect.Name] = suspect
 	}
@@ -77,7 +77,7 @@ func versionOf(deployment *fleet.BundleDeployment) (uid string, generation int64
 // attempt is the work of a worker on one deployment.
 type attempt struct {
 	of     *Attempts
-	action deployer.Action
+	action protocol.Action
 	free   func()
 }
 
@@ -88,7 +88,7 @@ func (a *Attempts) begin(name string, deployment *fleet.BundleDeployment) *attem
 		lock, free = a.alone.Lock, a.alone.Unlock
 	}
 	lock()
-	one := &attempt{of: a, action: deployer.Action{Name: name}, free: sync.OnceFunc(free)}
+	one := &attempt{of: a, action: protocol.Action{Name: name}, free: sync.OnceFunc(free)}
 	one.action.UID, one.action.Generation = versionOf(deployment)
 	one.extend(prepareTimeout)
 	return one
@@ -98,7 +98,7 @@ func (a *Attempts) begin(name string, deployment *fleet.BundleDeployment) *attem
 func (a *attempt) extend(within time.Duration) {
 	a.action.Within = within
 	action := a.action
-	a.of.Reply(deployer.Reply{Begun: &action})
+	a.of.Reply(protocol.Reply{Begun: &action})
 }
 
 // waits sets the deadline for what waits for others: a download, the API server, a hook.
@@ -116,7 +116,7 @@ func (a *attempt) end(state State) {
 		delete(a.of.suspects, a.action.Name)
 		a.of.mu.Unlock()
 	}
-	a.of.Reply(deployer.Reply{Ended: &deployer.Ended{Name: a.action.Name, Survived: survived}})
+	a.of.Reply(protocol.Reply{Ended: &protocol.Ended{Name: a.action.Name, Survived: survived}})
 	a.free()
 }
 

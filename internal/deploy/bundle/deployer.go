@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/deploy/chart"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
@@ -60,9 +60,9 @@ type Deployer struct {
 	// Attempts report what is being worked on.
 	Attempts *Attempts
 	// Blocked is called with what keeps releases from being removed, when that changes.
-	Blocked func(deployer.Blocked)
+	Blocked func(protocol.Blocked)
 	// Seen is called with each event of the watch of BundleDeployments, before it counts. May be nil.
-	Seen func(deployer.Event)
+	Seen func(protocol.Event)
 
 	queue    workqueue.TypedDelayingInterface[string]
 	store    *store
@@ -125,8 +125,8 @@ func (d *Deployer) follow(ctx context.Context, deployments *hubclient.Deployment
 		kubeclient.Follow(ctx, deployments, "", d.store, d.watchEnded)
 		return
 	}
-	kubeclient.Follow(ctx, deployments, "", deployer.Telling{ReflectorStore: d.store, Tell: d.Seen}, d.watchEnded)
-	d.Seen(deployer.Event{Type: deployer.EventEnded})
+	kubeclient.Follow(ctx, deployments, "", protocol.Telling{ReflectorStore: d.store, Tell: d.Seen}, d.watchEnded)
+	d.Seen(protocol.Event{Type: protocol.EventEnded})
 }
 
 // CheckLock returns unless the lock that everything takes is held for ever.
@@ -145,7 +145,7 @@ func (d *Deployer) adopt(ctx context.Context) error {
 			}
 			for secret, is := range found.Unreadable {
 				d.Log.Info("reading a release failing", "reason", is.Why.Error())
-				d.setProblem(problemOf(secret), deployer.ReasonRemovalBlocked, is.Why.Error())
+				d.setProblem(problemOf(secret), protocol.ReasonRemovalBlocked, is.Why.Error())
 			}
 			for name, releases := range found.Releases {
 				d.deliveries[name] = newDelivery(releases...)

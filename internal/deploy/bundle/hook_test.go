@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -36,7 +36,7 @@ func TestHookOfADeployerThatIsKilledRunsOnce(t *testing.T) {
 	for name, completes := range map[string]bool{"one that runs": false, "one that ends before the next deployer begins": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			binary := testkube.Build(t, deployer.Program)
+			binary := testkube.Build(t, protocol.Program)
 			first := r.program(binary, r.cluster.Config.Host)
 			r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 			uid := r.underWay()
@@ -61,7 +61,7 @@ func TestHookOfADeployerThatIsKilledRunsOnce(t *testing.T) {
 
 func TestHookOfADeployerThatLosesItsLeaseRunsOnce(t *testing.T) {
 	r := newRig(t)
-	binary := testkube.Build(t, deployer.Program)
+	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	uid := r.underWay()
@@ -81,7 +81,7 @@ func TestHookOfADeployerThatLosesItsLeaseRunsOnce(t *testing.T) {
 
 func TestHookThatHasSucceededAndGoneIsNotRunAgain(t *testing.T) {
 	r := newRig(t)
-	binary := testkube.Build(t, deployer.Program)
+	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	goes := hook
 	goes.Content = strings.Replace(hook.Content, `"pre-install,pre-upgrade"`, `"pre-install,pre-upgrade", "helm.sh/hook-delete-policy": hook-succeeded`, 1)
@@ -115,7 +115,7 @@ spec:
 
 func TestHookWithTheNumberOfItsRevisionGoesOn(t *testing.T) {
 	r := newRig(t)
-	binary := testkube.Build(t, deployer.Program)
+	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	r.deploy("web", fleet.BundleDeploymentOptions{}, chartOf()...)
 	numbered := strings.Replace(hook.Content, `annotations: {`, `annotations: {revision: "{{ .Release.Revision }}", `, 1)

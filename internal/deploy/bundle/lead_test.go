@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -73,7 +73,7 @@ func (r *rig) prints(p *program, parts ...string) {
 
 func TestHookThatRunsWhileTheAgentIsReplacedRunsOnce(t *testing.T) {
 	r := newRig(t)
-	binary := testkube.Build(t, deployer.Program)
+	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	uid := r.underWay()
@@ -110,7 +110,7 @@ func TestHookThatRunsWhileTheAgentIsReplacedRunsOnce(t *testing.T) {
 
 func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 	r := newRig(t)
-	binary := testkube.Build(t, deployer.Program)
+	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	second := r.program(binary, r.cluster.Config.Host)
@@ -125,7 +125,7 @@ func TestDeployerThatIsKilledIsSucceededWhenItsLeaseExpires(t *testing.T) {
 
 func TestDeployerThatLosesItsLeaseEndsAtOnce(t *testing.T) {
 	r := newRig(t)
-	first := r.program(testkube.Build(t, deployer.Program), r.cluster.Config.Host)
+	first := r.program(testkube.Build(t, protocol.Program), r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	r.underWay()
 	lease := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
@@ -134,7 +134,7 @@ func TestDeployerThatLosesItsLeaseEndsAtOnce(t *testing.T) {
 		[]byte(`{"spec":{"holderIdentity":"somebody else","leaseDurationSeconds":60}}`))))
 	err := <-first.exited
 	var status interface{ ExitCode() int }
-	if !errors.As(err, &status) || status.ExitCode() != deployer.ExitLeaseLost {
+	if !errors.As(err, &status) || status.ExitCode() != protocol.ExitLeaseLost {
 		t.Errorf("it ended with %v:\n%s", err, first.output)
 	}
 }

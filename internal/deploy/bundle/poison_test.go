@@ -18,8 +18,9 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/agent/supervise"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -28,7 +29,7 @@ import (
 func (r *rig) supervise(arguments ...string) (reported func() []string) {
 	r.t.Helper()
 	order := r.order(r.server)
-	placed := deployer.NewPlaced(deployer.Bundles, make(chan struct{}, 1))
+	placed := supervise.NewPlaced(protocol.Bundles, make(chan struct{}, 1))
 	var mu sync.Mutex
 	var all []string
 	placed.Report = func(_ context.Context, _ map[string]int64, sentence string) error {
@@ -38,10 +39,10 @@ func (r *rig) supervise(arguments ...string) (reported func() []string) {
 		return nil
 	}
 	r.check(placed.Replace([]any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "some"}}}, ""))
-	supervisor := &deployer.Supervisor{
-		Path: testkube.Build(r.t, deployer.Program), Placed: []*deployer.Placed{placed}, Changed: placed.Changed, Renewed: make(chan struct{}),
+	supervisor := &supervise.Supervisor{
+		Path: testkube.Build(r.t, protocol.Program), Placed: []*supervise.Placed{placed}, Changed: placed.Changed, Renewed: make(chan struct{}),
 		Arguments: append([]string{"--kubeconfig", filepath.Join(r.cluster.Dir, "kubeconfig"), "--namespace", r.agent, "--holder", r.agent}, arguments...),
-		Order:     func() deployer.Order { return order },
+		Order:     func() protocol.Order { return order },
 		Left:      func(context.Context) (bool, error) { return true, nil },
 		Leaves:    func() clusterv1beta1.LeavePolicy { return "" },
 		Log:       testr.New(r.t), Clock: clock.RealClock{},
@@ -146,7 +147,7 @@ func TestASuspectThatIsRemovedHoldsNoOtherUp(t *testing.T) {
 	first := r.start()
 	r.deploy("suspect", fleet.BundleDeploymentOptions{}, file("hook.yaml", strings.Replace(hook.Content, "pre-install,pre-upgrade", "pre-delete", 1)), configMap("suspect", "one"))
 	first.stop()
-	r.suspects = []deployer.Suspect{{Name: "suspect"}}
+	r.suspects = []protocol.Suspect{{Name: "suspect"}}
 	r.start()
 	r.check(r.kube.Delete(t.Context(), r.get("suspect")))
 	r.underWay()
@@ -161,7 +162,7 @@ func TestASuspectThatIsRemovedHoldsNoOtherUp(t *testing.T) {
 func TestTheEndOfARenderingEndsNothingElse(t *testing.T) {
 	t.Setenv("MEMORY_LIMIT", fmt.Sprint(256<<20))
 	r := newRigAlone(t)
-	p := r.program(testkube.Build(t, deployer.Program), r.cluster.Config.Host, "--render-timeout=5s")
+	p := r.program(testkube.Build(t, protocol.Program), r.cluster.Config.Host, "--render-timeout=5s")
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	uid := r.underWay()
 	for name, template := range map[string]string{

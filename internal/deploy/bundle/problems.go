@@ -6,16 +6,16 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
 // problems are what keeps releases without BundleDeployment from being removed. No status is left to report them in, so the agent does in its report.
 type problems struct {
 	mu     sync.Mutex
-	byName map[string]deployer.Blocked
+	byName map[string]protocol.Blocked
 	// reported is what the agent was sent last; nil before the first report of this process.
-	reported *deployer.Blocked
+	reported *protocol.Blocked
 }
 
 // setProblem sets the problem with the release of a BundleDeployment.
@@ -23,9 +23,9 @@ func (d *Deployer) setProblem(name, reason, message string) {
 	d.problems.mu.Lock()
 	defer d.problems.mu.Unlock()
 	if d.problems.byName == nil {
-		d.problems.byName = map[string]deployer.Blocked{}
+		d.problems.byName = map[string]protocol.Blocked{}
 	}
-	d.problems.byName[name] = deployer.Blocked{Reason: reason, Message: message}
+	d.problems.byName[name] = protocol.Blocked{Reason: reason, Message: message}
 	d.reportProblems()
 }
 
@@ -61,9 +61,9 @@ func problemOf(secret string) string { return "secret/" + secret }
 
 // join makes one condition of all problems: the first by reason and name, and the number of the others. By reason, RemovalBlocked comes before
 // RemovalUnconfirmed, which usually passes by itself.
-func join(byName map[string]deployer.Blocked) deployer.Blocked {
+func join(byName map[string]protocol.Blocked) protocol.Blocked {
 	if len(byName) == 0 {
-		return deployer.Blocked{}
+		return protocol.Blocked{}
 	}
 	names := slices.SortedFunc(maps.Keys(byName), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byName[a].Reason, byName[b].Reason), cmp.Compare(a, b))

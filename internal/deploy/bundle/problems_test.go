@@ -5,21 +5,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 func TestWhatCannotBeRemovedIsReportedWhenThatChanges(t *testing.T) {
-	var reported []deployer.Blocked
-	d := &Deployer{Blocked: func(b deployer.Blocked) { reported = append(reported, b) }}
-	d.setProblem("web", deployer.ReasonRemovalUnconfirmed, "waiting")
-	d.setProblem("web", deployer.ReasonRemovalUnconfirmed, "waiting")
-	d.setProblem("db", deployer.ReasonRemovalBlocked, "forbidden")
-	d.setProblem("app", deployer.ReasonRemovalBlocked, "held")
+	var reported []protocol.Blocked
+	d := &Deployer{Blocked: func(b protocol.Blocked) { reported = append(reported, b) }}
+	d.setProblem("web", protocol.ReasonRemovalUnconfirmed, "waiting")
+	d.setProblem("web", protocol.ReasonRemovalUnconfirmed, "waiting")
+	d.setProblem("db", protocol.ReasonRemovalBlocked, "forbidden")
+	d.setProblem("app", protocol.ReasonRemovalBlocked, "held")
 	d.clearProblem("app")
 	d.clearProblem("db")
 	d.clearProblem("web")
 	d.clearProblem("web")
-	want := []deployer.Blocked{
+	want := []protocol.Blocked{
 		{Reason: "RemovalUnconfirmed", Message: "waiting"},
 		{Reason: "RemovalBlocked", Message: "forbidden; and 1 more"},
 		{Reason: "RemovalBlocked", Message: "held; and 2 more"},

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
 
@@ -25,7 +25,7 @@ type program struct {
 	*exec.Cmd
 	orders io.WriteCloser
 	// order is the last one.
-	order  deployer.Order
+	order  protocol.Order
 	output *output
 	exited chan error
 }
@@ -113,7 +113,7 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 	r := newRig(t)
 	first, shutFirst := r.relay()
 	second, _ := r.relay()
-	p := r.program(testkube.Build(t, deployer.Program), first, "--lease-duration=45s") // a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
+	p := r.program(testkube.Build(t, protocol.Program), first, "--lease-duration=45s") // a machine that is busy for seconds loses a shorter one, and nobody starts the program again here
 	r.deploy("web", fleet.BundleDeploymentOptions{}, configMap("web", "one"))
 	p.order.Hub.Server = second
 	r.check(p.order.Send(p.orders))
@@ -137,7 +137,7 @@ func TestProgramGoesOnAtAnotherAddressOfTheHub(t *testing.T) {
 
 func TestProgramThatWasKilledInAnInstallationGoesOn(t *testing.T) {
 	r := newRig(t)
-	binary := testkube.Build(t, deployer.Program)
+	binary := testkube.Build(t, protocol.Program)
 	first := r.program(binary, r.cluster.Config.Host)
 	r.place("web", fleet.BundleDeploymentOptions{}, hook, configMap("web", "one"))
 	r.eventually("the installation is under way", func() error {

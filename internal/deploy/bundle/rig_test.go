@@ -25,11 +25,11 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/charts"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
 	contents "github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/deploy/render"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/hubclient"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -56,7 +56,7 @@ type rig struct {
 	ca     []byte
 	pauses Pauses
 	// suspects are those of the next deployer.
-	suspects []deployer.Suspect
+	suspects []protocol.Suspect
 	// hookWait is how long an uninstall waits for a hook at a time.
 	hookWait time.Duration
 	// member is the member namespace, agent the one of the agent downstream, target one for releases.
@@ -95,7 +95,7 @@ func prepare(t *testing.T, name string) testkube.Cluster {
 	}
 	prepared[name] = true
 	cluster.InstallCRDs(t)
-	roles, err := membernamespace.ClusterRoles()
+	roles, err := agentroles.ClusterRoles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,11 +194,11 @@ func (r *rig) token() string {
 }
 
 // order is what the agent sends the program, for a hub at this address.
-func (r *rig) order(server string) deployer.Order {
+func (r *rig) order(server string) protocol.Order {
 	r.t.Helper()
-	return deployer.Order{
+	return protocol.Order{
 		Hub:   hubclient.Target{Server: server, CA: r.ca, Trust: hubclient.Trust{Mode: hubclient.TLSStrict}},
-		Token: r.token(), Namespace: r.member, Name: r.report.Name, Member: string(r.report.UID), Kinds: []deployer.Kind{deployer.Bundles},
+		Token: r.token(), Namespace: r.member, Name: r.report.Name, Member: string(r.report.UID), Kinds: []protocol.Kind{protocol.Bundles},
 	}
 }
 
@@ -222,7 +222,7 @@ type running struct {
 	log  *strings.Builder
 	mu   sync.Mutex
 	// said is what cannot be removed, as it was reported last.
-	said deployer.Blocked
+	said protocol.Blocked
 }
 
 func (r *rig) start() *running {
@@ -236,9 +236,9 @@ func (r *rig) startOn(cluster *release.Cluster) *running {
 	run := &running{ended: make(chan struct{}), log: &strings.Builder{}}
 	d := &Deployer{Cluster: cluster, Hub: r.hub(), Member: string(r.report.UID), Log: run.logger(), Clock: clock.RealClock{}, Pauses: &r.pauses, AgentIdle: func(map[string]int64) {}}
 	d.Renderer = render.New(render.LeastMemory, RenderTimeout)
-	d.Attempts = &Attempts{Reply: func(deployer.Reply) {}}
+	d.Attempts = &Attempts{Reply: func(protocol.Reply) {}}
 	d.Attempts.SetSuspects(r.suspects)
-	d.Blocked = func(b deployer.Blocked) {
+	d.Blocked = func(b protocol.Blocked) {
 		run.mu.Lock()
 		defer run.mu.Unlock()
 		run.said = b

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/drift"
 	"github.com/muster-fleet/muster/internal/deploy/release"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -31,7 +31,7 @@ func (d *Deployer) prune(ctx context.Context, name string, of *delivery) error {
 	case err == nil:
 		d.clearProblem(name)
 	case !errors.Is(err, release.ErrBusy) && d.Clock.Since(of.removingSince) >= ReportAfter:
-		d.setProblem(name, deployer.ReasonRemovalBlocked, err.Error())
+		d.setProblem(name, protocol.ReasonRemovalBlocked, err.Error())
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 // Results that are counted.
@@ -32,7 +32,7 @@ func (t *counts) count(result string) {
 }
 
 // news returns a Tally if there is anything new in it.
-func (t *counts) news(works []placement.Work) (deployer.Tally, bool) {
+func (t *counts) news(works []placement.Work) (protocol.Tally, bool) {
 	states := map[string]int{}
 	for i := range works {
 		states[stateOf(&works[i])]++
@@ -40,9 +40,9 @@ func (t *counts) news(works []placement.Work) (deployer.Tally, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.now) == 0 && maps.Equal(t.works, states) {
-		return deployer.Tally{}, false
+		return protocol.Tally{}, false
 	}
-	tally := deployer.Tally{Works: states, Manifests: t.now}
+	tally := protocol.Tally{Works: states, Manifests: t.now}
 	t.now, t.works = nil, states
 	return tally, true
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 func TestOnlyNewsAreCounted(t *testing.T) {
@@ -28,7 +28,7 @@ func TestOnlyNewsAreCounted(t *testing.T) {
 	counted.count(countApplied)
 	counted.count(countApplied)
 	counted.count(countFailed)
-	want := deployer.Tally{Works: map[string]int{"Pending": 1, "Failing": 2, "Applied": 1, "Available": 1, "Compared": 1}, Manifests: map[string]int{"applied": 2, "failed": 1}}
+	want := protocol.Tally{Works: map[string]int{"Pending": 1, "Failing": 2, "Applied": 1, "Available": 1, "Compared": 1}, Manifests: map[string]int{"applied": 2, "failed": 1}}
 	got, _ := counted.news(works)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -48,7 +48,7 @@ type counted struct {
 	done  map[string]int
 }
 
-func (c *counted) take(t deployer.Tally) {
+func (c *counted) take(t protocol.Tally) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done == nil {

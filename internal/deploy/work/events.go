@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 )
 
 // passOn calls Seen with what the watch of Works shows, until ctx ends.
@@ -21,11 +21,11 @@ func (c *Controller) passOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Seen(deployer.Event{Type: deployer.EventListing})
-	defer c.Seen(deployer.Event{Type: deployer.EventEnded})
+	c.Seen(protocol.Event{Type: protocol.EventListing})
+	defer c.Seen(protocol.Event{Type: protocol.EventEnded})
 	put := func(obj any) {
 		if work, is := obj.(metav1.Object); is {
-			c.Seen(deployer.EventOf(deployer.EventPut, work))
+			c.Seen(protocol.EventOf(protocol.EventPut, work))
 		}
 	}
 	registered, err := works.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -34,7 +34,7 @@ func (c *Controller) passOn(ctx context.Context) error {
 				obj = missed.Obj
 			}
 			if work, is := obj.(metav1.Object); is {
-				c.Seen(deployer.EventOf(deployer.EventDeleted, work))
+				c.Seen(protocol.EventOf(protocol.EventDeleted, work))
 			}
 		},
 	})
@@ -46,7 +46,7 @@ func (c *Controller) passOn(ctx context.Context) error {
 		return nil
 	case <-registered.HasSyncedChecker().Done():
 	}
-	c.Seen(deployer.Event{Type: deployer.EventListed})
+	c.Seen(protocol.Event{Type: protocol.EventListed})
 	<-ctx.Done()
 	return nil
 }

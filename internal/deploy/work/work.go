@@ -32,7 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/agent/deployer"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
 	"github.com/muster-fleet/muster/internal/deploy/applied"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/kubeclient"
@@ -65,9 +65,9 @@ type Deps struct {
 	// Idle is called with whether there is no Work; a Work is there until its objects are deleted. May be nil.
 	Idle func(bool)
 	// Counted is called with the states of the Works and what was done, whenever these change. May be nil.
-	Counted func(deployer.Tally)
+	Counted func(protocol.Tally)
 	// Seen is called with each event of the watch of Works. May be nil.
-	Seen func(deployer.Event)
+	Seen func(protocol.Event)
 	// ConfirmDeleted returns an error unless the hub confirms that a Work was deleted by itself, and not because the member leaves or the CRD of
 	// Works is being deleted. May be nil.
 	ConfirmDeleted func(context.Context) error

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/author"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -67,7 +68,7 @@ func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o 
 		}
 	}
 	o.selected, err = c.selector.Select(s.key, mayRead, s.spec.ResourceSelectors)
-	var unanswered *author.UnansweredError
+	var unanswered *authorization.UnansweredError
 	if errors.As(err, &unanswered) {
 		o.setRightsError(err)
 		return nil
@@ -76,8 +77,8 @@ func (c *Controller) selectResources(ctx context.Context, s genericPlacement, o 
 }
 
 // rightOf is the right to read what a query asks for.
-func rightOf(q selection.Query) author.Right {
-	return author.Right{Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
+func rightOf(q selection.Query) authorization.Right {
+	return authorization.Right{Resource: q.Resource, Namespace: q.Namespace, Name: q.Name}
 }
 
 // annotateCommand is what a user appends to kubectl annotate to become the author of a placement.

@@ -31,7 +31,7 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -63,7 +63,7 @@ type Deps struct {
 type Controller struct {
 	Deps
 	selector *selection.Selector
-	reviewer *author.Reviewer
+	reviewer *authorization.Reviewer
 	// queue is nil until the controller starts.
 	queue atomic.Pointer[controller.Queue]
 	// expected are the statuses that were written, workWrites the Works: a decision made before the cache shows them would pick twice.
@@ -80,7 +80,7 @@ func New(deps Deps) *Controller {
 		runWrites: kube.Expectations{Clock: deps.Clock, Timeout: maxCacheLag}}
 	c.selector = &selection.Selector{Kinds: selection.NewKinds(deps.Discovery), IsWorkspace: c.isWorkspace}
 	c.selector.Watches = selection.NewWatches(deps.Dynamic, c.enqueue)
-	c.reviewer = author.NewReviewer(deps.Client, deps.Clock)
+	c.reviewer = authorization.NewReviewer(deps.Client, deps.Clock)
 	return c
 }
 

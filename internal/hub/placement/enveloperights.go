@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -28,11 +29,11 @@ func (c *Controller) unwrap(ctx context.Context, o *observed) (err error) {
 			object: argument(envelope.GetKind(), types.NamespacedName{Namespace: envelope.GetNamespace(), Name: envelope.GetName()}),
 			author: by, hasAuthor: known, refused: removal.ReasonRefused,
 		}
-		refused, err := c.reviewWriting(ctx, w, policies, func() ([]author.Right, error) { return author.ToCreate(resource, wrapped), nil })
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) { return authorization.ToCreate(resource, wrapped), nil })
 		return refused.reason, refused.message, err
 	}
 	o.resources, err = c.selector.Unwrap(o.selected.Objects, mayWrap)
-	var unanswered *author.UnansweredError
+	var unanswered *authorization.UnansweredError
 	if errors.As(err, &unanswered) {
 		o.setRightsError(err)
 		return nil

@@ -12,7 +12,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -104,13 +104,13 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	if workspace == nil {
 		return
 	}
-	if before == nil || after == nil || membernamespace.DeliveryNamespace(before) != membernamespace.DeliveryNamespace(after) {
+	if before == nil || after == nil || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) {
 		c.enqueueAll(q)
 		return
 	}
 	var report *clusterv1beta1.InternalMemberCluster
 	stored := &clusterv1beta1.InternalMemberCluster{}
-	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: membernamespace.DeliveryNamespace(after), Name: after.Name}, stored); err == nil {
+	if err := c.Client.Get(ctx, types.NamespacedName{Namespace: membership.DeliveryNamespace(after), Name: after.Name}, stored); err == nil {
 		report = stored
 	} else if !apierrors.IsNotFound(err) {
 		c.enqueueAll(q)
@@ -127,7 +127,7 @@ func (c *Controller) onReport(ctx context.Context, before, after *clusterv1beta1
 	if reportsHandOver(before) != reportsHandOver(after) {
 		c.onHandOver(ctx, after.Namespace, q)
 	}
-	key, ok := membernamespace.RecordOf(after)
+	key, ok := membership.RecordOf(after)
 	workspace := c.optedIn(key.Namespace)
 	if !ok || workspace == nil {
 		return

@@ -16,6 +16,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
@@ -32,7 +33,7 @@ var optedIn = selection.Query{Resource: schema.GroupVersionResource{Version: "v1
 const (
 	reasonLeaving   = "Leaving"
 	reasonNotJoined = "NotJoined"
-	reasonLost      = membernamespace.ReasonAgentLost
+	reasonLost      = membership.ReasonAgentLost
 	reasonUnhealthy = "Unhealthy"
 	reasonOldAgent  = "AgentCannotPlace"
 )
@@ -48,15 +49,15 @@ func unreachable(m *scheduling.Member) bool {
 // ofMemberCluster returns the member of a MemberCluster, whose conditions have what is known of its health.
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster, state liveness.State) *scheduling.Member {
 	m := &scheduling.Member{
-		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membernamespace.Epoch(mc), Labels: mc.Labels, Taints: mc.Spec.Taints,
-		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membernamespace.Revoked(mc),
+		Name: mc.Name, Namespace: membernamespace.OfMemberCluster(mc).Namespace, Epoch: membership.Epoch(mc), Labels: mc.Labels, Taints: mc.Spec.Taints,
+		Properties: mc.Status.Properties, Usage: mc.Status.ResourceUsage, Leaving: mc.DeletionTimestamp != nil || membership.Revoked(mc),
 		AdmittedNamespaces: admittedNamespaces(scheduling.AnyNamespace, mc),
 		Namespaces:         mc.Status.Namespaces,
 		MoreNamespaces:     meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected),
 	}
-	switch status := membernamespace.MemberClusterStatus(&mc.Status); {
-	case membernamespace.Revoked(mc):
-		m.Obstacle = scheduling.Obstacle{Reason: membernamespace.ReasonRevoked, Message: "the member is revoked"}
+	switch status := membership.MemberClusterStatus(&mc.Status); {
+	case membership.Revoked(mc):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonRevoked, Message: "the member is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the member is leaving the fleet"}
 	case status.Joined.Status != metav1.ConditionTrue:
@@ -92,28 +93,28 @@ func ofCluster(
 	workspace metav1.Object, cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster, state liveness.State,
 ) *scheduling.Member {
 	m := &scheduling.Member{
-		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membernamespace.DeliveryNamespace(cluster), Epoch: membernamespace.Epoch(cluster), Labels: cluster.Labels,
-		Leaving:            cluster.DeletionTimestamp != nil || membernamespace.Revoked(cluster),
+		Name: cluster.Namespace + "/" + cluster.Name, Namespace: membership.DeliveryNamespace(cluster), Epoch: membership.Epoch(cluster), Labels: cluster.Labels,
+		Leaving:            cluster.DeletionTimestamp != nil || membership.Revoked(cluster),
 		AdmittedNamespaces: admittedNamespaces("", cluster, workspace),
 	}
 	if report != nil {
 		m.Properties, m.Usage, m.Namespaces = report.Status.Properties, report.Status.ResourceUsage, report.Status.Namespaces
 		m.MoreNamespaces = meta.IsStatusConditionFalse(report.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 	}
-	switch status := membernamespace.ClusterStatus(&cluster.Status, nil); {
-	case membernamespace.Revoked(cluster):
-		m.Obstacle = scheduling.Obstacle{Reason: membernamespace.ReasonRevoked, Message: "the Cluster is revoked"}
+	switch status := membership.ClusterStatus(&cluster.Status, nil); {
+	case membership.Revoked(cluster):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonRevoked, Message: "the Cluster is revoked"}
 	case m.Leaving:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLeaving, Message: "the Cluster is being deleted"}
 	case state == liveness.Lost:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonLost, Message: "the Cluster is lost: its agent sends no heartbeats"}
-	case status.Agent == membernamespace.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
+	case status.Agent == membership.AgentUnknown || cluster.Status.Namespace == "" || cluster.Status.Agent.LastSeen.IsZero():
 		m.Obstacle = scheduling.Obstacle{Reason: reasonNotJoined, Message: "no agent of the Cluster has registered"}
-	case membernamespace.AwaitsApproval(cluster):
-		m.Obstacle = scheduling.Obstacle{Reason: membernamespace.ReasonApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
+	case membership.AwaitsApproval(cluster):
+		m.Obstacle = scheduling.Obstacle{Reason: membership.ReasonApprovalRequired, Message: "nobody has approved that something is delivered to the Cluster; its condition DeliveryApproved says how"}
 	case report == nil:
 		m.Obstacle = scheduling.Obstacle{Reason: reasonOldAgent, Message: "the agent of the Cluster is Rancher Fleet's, which does not apply Works"}
-	case status.Agent != membernamespace.AgentOnline: // Bundles that are not ready do not matter
+	case status.Agent != membership.AgentOnline: // Bundles that are not ready do not matter
 		m.Obstacle = scheduling.Obstacle{Reason: status.Reason, Message: "the Cluster is not ready: " + status.Message}
 	}
 	return m
@@ -147,7 +148,7 @@ func (c *Controller) members(ctx context.Context) ([]*scheduling.Member, error) 
 		}
 		for i := range clusters.Items {
 			cluster := &clusters.Items[i]
-			key := types.NamespacedName{Namespace: membernamespace.DeliveryNamespace(cluster), Name: cluster.Name}
+			key := types.NamespacedName{Namespace: membership.DeliveryNamespace(cluster), Name: cluster.Name}
 			report := &clusterv1beta1.InternalMemberCluster{}
 			if err := c.Client.Get(ctx, key, report, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 				report = nil

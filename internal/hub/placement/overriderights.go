@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/author"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 )
 
@@ -41,11 +42,11 @@ func (c *Controller) policies(ctx context.Context) func() (missing string, err e
 
 // reviewWriting says whether the author of an override or an envelope may do on the hub what it
 // does on members. The rights are only computed if they matter.
-func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error), rights func() ([]author.Right, error)) (refusal, error) {
+func (c *Controller) reviewWriting(ctx context.Context, w written, policies func() (string, error), rights func() ([]authorization.Right, error)) (refusal, error) {
 	missing, err := policies()
 	switch {
 	case err != nil:
-		return refusal{}, author.Unanswered(err)
+		return refusal{}, authorization.Unanswered(err)
 	case missing != "":
 		return refusal{admission.ReasonMissing, fmt.Sprintf("%s: %s", w.name, missing)}, nil
 	case !w.hasAuthor:
@@ -81,8 +82,8 @@ func (c *Controller) reviewOverrides(ctx context.Context, all override.Set, o *o
 			kind = "ResourceOverride"
 		}
 		w := written{name: of.String(), object: argument(kind, of.NamespacedName), author: of.Author, hasAuthor: of.HasAuthor, refused: reasonOverrideRefused}
-		refused, err := c.reviewWriting(ctx, w, policies, func() ([]author.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
-		var unanswered *author.UnansweredError
+		refused, err := c.reviewWriting(ctx, w, policies, func() ([]authorization.Right, error) { return of.Rights(o.resources.Objects, c.selector.ResourceOf) })
+		var unanswered *authorization.UnansweredError
 		switch {
 		case errors.As(err, &unanswered):
 			o.rightsErr = err

@@ -18,8 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/author"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/override"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
@@ -52,7 +53,7 @@ func reviewing(answer authorizationv1.SubjectAccessReviewStatus, policies string
 			Deps:     controller.Deps{Config: settings.New(api, recorder, "system")},
 			Policies: &admission.Checker{Client: api, Clock: clock, Recorder: recorder, Namespace: "system"},
 		},
-		selector: &selection.Selector{Mapper: mapper}, reviewer: author.NewReviewer(api, clock),
+		selector: &selection.Selector{Mapper: mapper}, reviewer: authorization.NewReviewer(api, clock),
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/hub/placement/selection"
 	"github.com/muster-fleet/muster/internal/hub/placement/staged"
 )
@@ -105,13 +106,13 @@ func (c *Controller) reviewVersion(ctx context.Context, s genericPlacement, o *o
 		if err != nil {
 			return err
 		}
-		right := author.Right{Resource: resource, Namespace: r.GetNamespace()}
+		right := authorization.Right{Resource: resource, Namespace: r.GetNamespace()}
 		allowed, err := c.reviewer.Allows(ctx, by, right)
 		if err == nil && !allowed {
 			right.Name = r.GetName()
 			allowed, err = c.reviewer.Allows(ctx, by, right)
 		}
-		var unanswered *author.UnansweredError
+		var unanswered *authorization.UnansweredError
 		switch {
 		case errors.As(err, &unanswered):
 			o.rightsErr, o.staging.targetProblem = err, err.Error()

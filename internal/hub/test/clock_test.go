@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub"
+	"github.com/muster-fleet/muster/internal/hub/server"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/logging"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -43,7 +43,7 @@ func runHub(ctx context.Context, clock wrongClock) error {
 	if err != nil {
 		return err
 	}
-	return hub.Run(ctx, config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0", Clock: clock})
+	return server.Run(ctx, config, server.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0", Clock: clock})
 }
 
 // TestAHubWhoseClockIsWrongLosesNobodyAndEndsNothingEarly lets a hub with a right clock be followed by one whose clock is ahead, and that by one whose clock is behind.

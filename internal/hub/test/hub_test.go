@@ -28,7 +28,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub"
+	"github.com/muster-fleet/muster/internal/hub/server"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -142,7 +142,7 @@ func startShared(config *rest.Config) {
 	done := make(chan error, 1)
 	config.Wrap(reads.of)
 	go func() {
-		err := hub.Run(ctx, config, hub.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
+		err := server.Run(ctx, config, server.Options{Namespace: naming.SystemNamespace, MetricsAddress: "0", ProbeAddress: "0"})
 		if err != nil && ctx.Err() == nil {
 			panic(fmt.Sprintf("the hub ended: %v", err)) // no test could go on
 		}

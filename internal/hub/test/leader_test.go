@@ -15,7 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-fleet/muster/internal/hub"
+	"github.com/muster-fleet/muster/internal/hub/server"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
 )
@@ -123,7 +123,7 @@ func TestTimesByWhichTwoHubsWouldLeadAreRefused(t *testing.T) {
 		{"15s", "10s", "0s", "--leader-elect-retry-period, which is more than 0"},
 		{"90s", "60s", "11s", "--leader-elect-retry-period 11s (leaderElection.retryPeriod of the chart) may be 10s at most"},
 	} {
-		command := hub.NewCommand()
+		command := server.NewCommand()
 		command.SetErr(io.Discard)
 		command.SetArgs([]string{"--namespace", "any", "--kubeconfig", filepath.Join(t.TempDir(), "none"),
 			"--leader-elect-lease-duration", test.lease, "--leader-elect-renew-deadline", test.renew, "--leader-elect-retry-period", test.retry})

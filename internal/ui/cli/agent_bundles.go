@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -28,7 +28,7 @@ func (m *migrator) stopManaging(ctx context.Context, hub *checked, old *rancherC
 	} else if err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", old.cluster, err)
 	}
-	if membernamespace.Namespace(record) != old.member {
+	if membership.Namespace(record) != old.member {
 		return nil // a Cluster of that name on another hub
 	}
 	name := types.NamespacedName{Namespace: old.member, Name: naming.AgentBundle(record.Name)}
@@ -75,7 +75,7 @@ func (m *migrator) pauseTheirs(ctx context.Context, hub *checked, record *fleet.
 	m.progress.step("Bundle %s of Rancher Fleet's agent is paused", key)
 	delivered := &fleet.BundleDeployment{}
 	unseen, err := await(ctx, &m.progress, func(ctx context.Context) (bool, error) {
-		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.Namespace(record), Name: key.Name}, delivered)
+		err := hub.Get(ctx, types.NamespacedName{Namespace: membership.Namespace(record), Name: key.Name}, delivered)
 		return apierrors.IsNotFound(err) || err == nil && delivered.Spec.Paused, client.IgnoreNotFound(err)
 	})
 	if err != nil {

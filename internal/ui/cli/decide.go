@@ -12,7 +12,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -51,7 +51,7 @@ members. It takes the verb approve on clusterregistrations, or on clusters.`,
 			case *fleet.ClusterRegistration:
 				return o.Status.Granted, c.isOver(o, gone)
 			case *fleet.Cluster:
-				return gone || !membernamespace.AwaitsApproval(o), nil
+				return gone || !membership.AwaitsApproval(o), nil
 			}
 			return true, nil
 		})
@@ -149,9 +149,9 @@ Cluster with the values of a new registration token, a MemberCluster with a toke
 func saysRevoked(o client.Object) bool {
 	switch o := o.(type) {
 	case *fleet.Cluster:
-		return kube.ReasonOf(o.Status.Conditions, fleet.ConditionReady) == membernamespace.ReasonRevoked
+		return kube.ReasonOf(o.Status.Conditions, fleet.ConditionReady) == membership.ReasonRevoked
 	case *clusterv1beta1.MemberCluster:
-		return membernamespace.MemberClusterStatus(&o.Status).Reason == membernamespace.ReasonRevoked
+		return membership.MemberClusterStatus(&o.Status).Reason == membership.ReasonRevoked
 	}
 	return false
 }

@@ -26,7 +26,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -201,12 +201,12 @@ func TestTheValuesOfATokenHaveTheAddressOfTheHub(t *testing.T) {
 	} {
 		var out, said bytes.Buffer
 		i := &issuer{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &said}, access: newAccess(), format: formatValues, hubURL: row.hubURL}
-		err := i.print(&corev1.Secret{Data: map[string][]byte{agentchart.ValuesKey: []byte(row.values)}}, "https://mine:6443")
-		var got agentchart.Bootstrap
+		err := i.print(&corev1.Secret{Data: map[string][]byte{bootstrap.ValuesKey: []byte(row.values)}}, "https://mine:6443")
+		var got bootstrap.Bootstrap
 		if err == nil {
 			err = yaml.Unmarshal(out.Bytes(), &got)
 		}
-		if want := (agentchart.Bootstrap{APIServerURL: row.url, APIServerCA: row.ca, Token: "t"}); err != nil || got != want || !strings.HasPrefix(said.String(), row.warns) || row.warns == "" && said.Len() > 0 {
+		if want := (bootstrap.Bootstrap{APIServerURL: row.url, APIServerCA: row.ca, Token: "t"}); err != nil || got != want || !strings.HasPrefix(said.String(), row.warns) || row.warns == "" && said.Len() > 0 {
 			t.Errorf("%s: %v\n%s\n%s", what, err, &out, &said)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-fleet/muster/api/crds"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 )
 
 // definitionsFit checks that the definitions of the hub's kinds can be installed over those that the cluster has. The
@@ -45,7 +45,7 @@ func (c *checked) definitionsFit() check {
 // rolesFit checks that the hub can create the ClusterRoles of agents, as the hub itself checks when it starts.
 func (c *checked) rolesFit() check {
 	return check{"roles", false, func(ctx context.Context) (string, error) {
-		there, err := membernamespace.FindRoles(ctx, c)
+		there, err := agentroles.FindRoles(ctx, c)
 		switch {
 		case apierrors.IsForbidden(err):
 			return "", notAsked{err}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -117,7 +117,7 @@ func (j *joiner) predefined(ctx context.Context, hub *checked, workspace string)
 // agentValues are the values of the chart fleet-agent: those of the token, whose empty ones take the place of what was set before.
 func (j *joiner) agentValues(secret *corev1.Secret, hub *checked) (map[string]any, error) {
 	values := map[string]any{"clusterNamespace": "", "tokenName": ""}
-	if err := yaml.Unmarshal(secret.Data[agentchart.ValuesKey], &values); err != nil {
+	if err := yaml.Unmarshal(secret.Data[bootstrap.ValuesKey], &values); err != nil {
 		return nil, fmt.Errorf("reading the values of the token: %w", err)
 	}
 	if known, _ := values["apiServerURL"].(string); known == "" {

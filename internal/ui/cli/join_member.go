@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -104,8 +104,8 @@ func (j *joiner) makeMember(ctx context.Context, hub *checked, record *clusterv1
 // place of what was set before.
 func (j *joiner) memberValues(found *clusterv1beta1.MemberCluster, hub *checked) (map[string]any, error) {
 	config := map[string]any{"hubURL": cmp.Or(j.hubURL, hub.server), "hubCA": cmp.Or(j.caIn, string(hub.config.CAData)), "memberClusterName": j.name, "memberNamespace": ""}
-	if found != nil && membernamespace.Epoch(found) > 0 {
-		config["memberNamespace"] = membernamespace.Namespace(found)
+	if found != nil && membership.Epoch(found) > 0 {
+		config["memberNamespace"] = membership.Namespace(found)
 	}
 	return j.over(map[string]any{"config": config, "namespace": naming.MemberSystemNamespace})
 }

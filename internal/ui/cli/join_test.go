@@ -19,6 +19,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -105,7 +106,7 @@ func importedBefore(t *testing.T, cluster testkube.Cluster) {
 	t.Helper()
 	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}}
 	values := agentchart.Of(record, "id", settings.Agent{Image: "muster-agent:v1", TLSMode: settings.TLSSystemStore}, "cattle-fleet-system")
-	values.Bootstrap = &agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	values.Bootstrap = &bootstrap.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	objects, err := agentchart.Render(values)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -118,7 +118,7 @@ func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object)
 		return false
 	}
 	report := &clusterv1beta1.InternalMemberCluster{}
-	err := hub.Get(ctx, client.ObjectKey{Namespace: membernamespace.Namespace(mc), Name: mc.Name}, report)
+	err := hub.Get(ctx, client.ObjectKey{Namespace: membership.Namespace(mc), Name: mc.Name}, report)
 	return err == nil && report.Status.AgentVersion == "" && len(report.Status.AgentStatus) > 0
 }
 
@@ -126,9 +126,9 @@ func hasKubeFleetsAgent(ctx context.Context, hub client.Client, o client.Object)
 func memberNamespaceOf(o client.Object) string {
 	switch o := o.(type) {
 	case *fleet.Cluster:
-		return membernamespace.DeliveryNamespace(o)
+		return membership.DeliveryNamespace(o)
 	case *clusterv1beta1.MemberCluster:
-		return membernamespace.Namespace(o)
+		return membership.Namespace(o)
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -86,7 +86,7 @@ func (m *migrator) leftovers(ctx context.Context, hub *checked, agent *migratedA
 // registrationsOf finds what Rancher Fleet's hub applied for the registrations of a Cluster, except for the one whose account
 // the agent uses. All objects of a registration have the same label.
 func (c *checked) registrationsOf(ctx context.Context, record *fleet.Cluster, used string) (found []leftover, err error) {
-	accounts, err := c.metadata(ctx, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.InNamespace(membernamespace.Namespace(record)))
+	accounts, err := c.metadata(ctx, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.InNamespace(membership.Namespace(record)))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -75,7 +75,7 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	if err != nil {
 		return nil, err
 	}
-	if namespace := membernamespace.Namespace(record); !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
+	if namespace := membership.Namespace(record); !strings.HasPrefix(user, "system:serviceaccount:"+namespace+":") {
 		err := notItsMember(m.title(record), cluster, is.server)
 		if is.server != hub.server { // it may be a Cluster of the same name on another hub
 			err = fmt.Errorf("%w; muster move --context %s --hub-context %s takes it here", err, cluster.contextName(), hub.contextName())
@@ -102,11 +102,11 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 // takesForOurs says whether the hub takes the agent of a Cluster for Muster's. The condition AgentUpToDate says so only of agents that the hub may manage.
 func (c *checked) takesForOurs(ctx context.Context, record *fleet.Cluster) (bool, error) {
 	account := kube.CoreMetadata("ServiceAccount")
-	key := types.NamespacedName{Namespace: membernamespace.Namespace(record), Name: naming.MemberServiceAccount}
+	key := types.NamespacedName{Namespace: membership.Namespace(record), Name: naming.MemberServiceAccount}
 	if err := c.Get(ctx, key, account); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading ServiceAccount %s: %w", key, err)
 	}
-	return membernamespace.KindOf(account) == membernamespace.Native, nil
+	return membership.KindOf(account) == membership.Native, nil
 }
 
 // kubeFleetAgent is the agent of a MemberCluster.
@@ -150,7 +150,7 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 	agent.prepare = cluster.keepAppliedWorks
 	agent.native = func(ctx context.Context) (bool, error) {
 		report := &clusterv1beta1.InternalMemberCluster{}
-		err := hub.Get(ctx, types.NamespacedName{Namespace: membernamespace.Namespace(record), Name: name}, report)
+		err := hub.Get(ctx, types.NamespacedName{Namespace: membership.Namespace(record), Name: name}, report)
 		return report.Status.AgentVersion != "", client.IgnoreNotFound(err)
 	}
 	return agent, nil

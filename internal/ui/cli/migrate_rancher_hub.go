@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -37,7 +38,7 @@ func (m *migrator) migrateRancherHub(ctx context.Context, hub *checked) error {
 	if err != nil {
 		return err
 	}
-	roles, err := membernamespace.FindRoles(ctx, hub)
+	roles, err := agentroles.FindRoles(ctx, hub)
 	if err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (c *checked) noMembersOfMuster(ctx context.Context) error {
 // time: it does so again on the way back, with an account of Rancher Fleet's hub.
 func (c *checked) rancherBeats(ctx context.Context, cluster *fleet.Cluster) (bool, error) {
 	lease := &coordinationv1.Lease{}
-	name := types.NamespacedName{Namespace: membernamespace.Namespace(cluster), Name: naming.HeartbeatLease}
+	name := types.NamespacedName{Namespace: membership.Namespace(cluster), Name: naming.HeartbeatLease}
 	if err := c.Get(ctx, name, lease); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading Lease %s: %w", name, err)
 	}

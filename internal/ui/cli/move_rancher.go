@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -24,7 +24,7 @@ type elsewhere struct {
 
 // registeredByRancher reports whether the account of a member's agent is one that Rancher Fleet's hub made.
 func (c *checked) registeredByRancher(ctx context.Context, record *fleet.Cluster, user string) (bool, error) {
-	namespace := membernamespace.Namespace(record)
+	namespace := membership.Namespace(record)
 	account := kube.CoreMetadata("ServiceAccount")
 	name := strings.TrimPrefix(user, "system:serviceaccount:"+namespace+":")
 	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, account); err != nil {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -194,7 +194,7 @@ func (h *access) issued(ctx context.Context, hub client.Client, token *fleet.Clu
 }
 
 func (i *issuer) print(secret *corev1.Secret, server string) error {
-	values := agentchart.ReadBootstrap(secret)
+	values := bootstrap.ReadBootstrap(secret)
 	if i.format == formatToken {
 		_, err := fmt.Fprintln(i.Out, values.Token)
 		return err
@@ -207,7 +207,7 @@ func (i *issuer) print(secret *corev1.Secret, server string) error {
 		_, err := fmt.Fprintln(i.Out, i.line(values.Token, url, ca))
 		return err
 	}
-	text := secret.Data[agentchart.ValuesKey]
+	text := secret.Data[bootstrap.ValuesKey]
 	if url != values.APIServerURL {
 		values.APIServerURL, values.APIServerCA = url, string(ca)
 		var err error
@@ -220,7 +220,7 @@ func (i *issuer) print(secret *corev1.Secret, server string) error {
 }
 
 // address is where clusters reach the hub. Without a CA that the hub knows, it is the kubeconfig's.
-func (i *issuer) address(values agentchart.Bootstrap, server string) (url string, ca []byte) {
+func (i *issuer) address(values bootstrap.Bootstrap, server string) (url string, ca []byte) {
 	url, ca = cmp.Or(i.hubURL, values.APIServerURL, server), []byte(values.APIServerCA)
 	if len(ca) == 0 {
 		if config, err := i.ToRESTConfig(); err == nil && rest.LoadTLSFiles(config) == nil { // it was read before

@@ -14,7 +14,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
@@ -84,14 +84,14 @@ func decisionsOf(record client.Object) (all []memberDecision) {
 		return nil
 	}
 	if cluster, ok := record.(*fleet.Cluster); ok && kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved) != nil {
-		if membernamespace.AwaitsApproval(cluster) {
+		if membership.AwaitsApproval(cluster) {
 			all = append(all, approveMember)
 		}
 		if record.GetAnnotations()[fleet.AnnotationApproved] != denyMember.value {
 			all = append(all, denyMember)
 		}
 	}
-	if membernamespace.Revoked(record) {
+	if membership.Revoked(record) {
 		return append(all, readmitMember)
 	}
 	return append(all, revokeMember)

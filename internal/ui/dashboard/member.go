@@ -18,7 +18,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/explain"
 	"github.com/muster-fleet/muster/internal/ui/view"
@@ -162,7 +162,7 @@ func (m *shownMember) readAudit(ctx context.Context, v *visitor, record client.O
 // readUsage reads from the report what the member's nodes have.
 func (m *shownMember) readUsage(ctx context.Context, v *visitor, record client.Object) {
 	var report clusterv1beta1.InternalMemberCluster
-	if err := v.Get(ctx, client.ObjectKey{Namespace: membernamespace.Namespace(record), Name: record.GetName()}, &report); err != nil {
+	if err := v.Get(ctx, client.ObjectKey{Namespace: membership.Namespace(record), Name: record.GetName()}, &report); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			m.note(fmt.Errorf("the nodes: %w", err))
 		}

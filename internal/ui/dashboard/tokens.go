@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
@@ -88,7 +88,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, v *visitor) error
 		if err := v.Get(r.Context(), client.ObjectKey{Namespace: o.Namespace, Name: o.Status.SecretName}, secret); err != nil {
 			shown.Unseen = err.Error()
 		} else {
-			values := agentchart.ReadBootstrap(secret)
+			values := bootstrap.ReadBootstrap(secret)
 			shown.Line = view.JoinCommand(values.Token, values.APIServerURL, []byte(values.APIServerCA), "")
 			if values.APIServerURL == "" {
 				shown.Unseen = "The hub does not know its own address: add --hub-url with it, or set the value apiServerURL of the chart fleet."

@@ -44,7 +44,7 @@ func TestEveryReasonOfTheHubIsExplained(t *testing.T) {
 	for _, dir := range strings.Fields(`
 		joining/admission joining/importer joining/registration joining/token credentials/renewal members/cluster members/inventory
 		members/lifecycle members/membercluster members/membernamespace bundles/agentbundle bundles/bundle placement
-		runtime/removal runtime/servedkinds ../agent/deployer ../agent/report ../agent/not_running.go ../agent/decide.go
+		runtime/removal runtime/servedkinds ../delivery/protocol ../agent/supervise ../fleet/membership ../agent/report ../agent/not_running.go ../agent/decide.go
 		../deploy/bundle ../deploy/work ../../api`) {
 		reasonsIn(t, filepath.Join("..", "..", "hub", dir), said)
 	}

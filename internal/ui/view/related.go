@@ -10,7 +10,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -51,15 +51,15 @@ func Related(ctx context.Context, c client.Client, subject client.Object) (objec
 func (g *gathering) relate(subject client.Object) {
 	switch o := subject.(type) {
 	case *fleet.Cluster:
-		status := membernamespace.ClusterStatus(&o.Status, nil)
-		if status.Agent != membernamespace.AgentOnline {
+		status := membership.ClusterStatus(&o.Status, nil)
+		if status.Agent != membership.AgentOnline {
 			g.requestsOf(o)
 		} else if !status.Ready {
-			g.delivered(&fleet.BundleDeploymentList{}, membernamespace.Namespace(o))
+			g.delivered(&fleet.BundleDeploymentList{}, membership.Namespace(o))
 		}
 	case *clusterv1beta1.MemberCluster:
-		if membernamespace.MemberClusterStatus(&o.Status).Ready {
-			g.delivered(&placement.WorkList{}, membernamespace.Namespace(o))
+		if membership.MemberClusterStatus(&o.Status).Ready {
+			g.delivered(&placement.WorkList{}, membership.Namespace(o))
 		}
 	case *fleet.ClusterRegistration:
 		if name := o.Labels[fleet.LabelRegistrationToken]; name != "" {
@@ -118,7 +118,7 @@ func (g *gathering) note(err error) {
 func (g *gathering) requestsOf(cluster *fleet.Cluster) {
 	err := Each(g.ctx, g, &fleet.ClusterRegistrationList{}, func(o client.Object) {
 		r := o.(*fleet.ClusterRegistration)
-		if id := membernamespace.ClientID(cluster); r.Status.ClusterName == cluster.Name || id != "" && r.Spec.ClientID == id {
+		if id := membership.ClientID(cluster); r.Status.ClusterName == cluster.Name || id != "" && r.Spec.ClientID == id {
 			g.objects = append(g.objects, r)
 		}
 	}, client.InNamespace(cluster.Namespace))
@@ -138,7 +138,7 @@ func (g *gathering) deploymentsOf(bundle *fleet.Bundle) {
 			g.note(fmt.Errorf("the deployment on %s: %w", named.Name, err))
 			continue
 		}
-		g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membernamespace.Namespace(&cluster)),
+		g.each(&fleet.BundleDeploymentList{}, client.InNamespace(membership.Namespace(&cluster)),
 			client.MatchingLabels{fleet.LabelBundleName: bundle.Name, fleet.LabelBundleNamespace: bundle.Namespace})
 	}
 }

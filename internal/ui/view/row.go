@@ -19,7 +19,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -102,7 +102,7 @@ func Row(o client.Object, now time.Time) []string {
 }
 
 func clusterRow(record *fleet.Cluster, now time.Time) []string {
-	status := membernamespace.ClusterStatus(&record.Status, nil)
+	status := membership.ClusterStatus(&record.Status, nil)
 	agent := record.Status.Agent
 	return []string{
 		NameOf(record), "Cluster", memberState(record, status), Or(record.Status.Display.ReadyNodes), Or(record.Status.Display.ReadyBundles), Or(agent.KubernetesVersion),
@@ -111,7 +111,7 @@ func clusterRow(record *fleet.Cluster, now time.Time) []string {
 }
 
 func memberClusterRow(record *clusterv1beta1.MemberCluster, now time.Time) []string {
-	status := membernamespace.MemberClusterStatus(&record.Status)
+	status := membership.MemberClusterStatus(&record.Status)
 	message := status.Message
 	for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionReadyToJoin} { // what has to be so first says most
 		if c := meta.FindStatusCondition(record.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
@@ -148,22 +148,22 @@ func Expires(record client.Object) *metav1.Time {
 
 // lastSeen is how old the heartbeat is that a record shows. In a large fleet that may be an hour while the member is well, so of one that is online, as the hub
 // judges, it says that. Of one that leaves the hub says nothing.
-func lastSeen(record client.Object, status membernamespace.Status, at, now time.Time) string {
-	if record.GetDeletionTimestamp() == nil && (status.Agent == membernamespace.AgentOnline || status.Agent == membernamespace.AgentUnhealthy) {
+func lastSeen(record client.Object, status membership.Status, at, now time.Time) string {
+	if record.GetDeletionTimestamp() == nil && (status.Agent == membership.AgentOnline || status.Agent == membership.AgentUnhealthy) {
 		return "online"
 	}
 	return Since(at, now)
 }
 
-func memberState(record client.Object, status membernamespace.Status) string {
+func memberState(record client.Object, status membership.Status) string {
 	switch {
 	case record.GetDeletionTimestamp() != nil:
 		return StateLeaving
 	case status.Ready:
 		return StateReady
-	case status.Agent == membernamespace.AgentUnknown:
+	case status.Agent == membership.AgentUnknown:
 		return StateNew
-	case status.Agent == membernamespace.AgentOnline:
+	case status.Agent == membership.AgentOnline:
 		return StateNotReady
 	}
 	return string(status.Agent)

@@ -14,7 +14,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/ui/explain"
@@ -40,9 +40,9 @@ func Tree(ctx context.Context, c client.Client, record client.Object) *Node {
 
 func (g *gathering) tree(record client.Object) *Node {
 	root := &Node{Name: Title(record), State: State(record)}
-	name, namespace, foreign := membernamespace.Namespace(record), &corev1.Namespace{}, false
+	name, namespace, foreign := membership.Namespace(record), &corev1.Namespace{}, false
 	below := root.add("Namespace "+name, g.read(namespace, "", name, func() string {
-		if foreign = !membernamespace.HasNamespace(record, namespace); foreign {
+		if foreign = !membership.HasNamespace(record, namespace); foreign {
 			return "not made for this member"
 		}
 		return string(namespace.Status.Phase)

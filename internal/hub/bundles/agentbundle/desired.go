@@ -14,8 +14,8 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -104,7 +104,7 @@ func (c *chart) bundleFor(cluster *fleet.Cluster, namespace string, settings set
 	if err != nil {
 		return nil, version{}, err
 	}
-	clientID := membernamespace.ClientID(cluster)
+	clientID := membership.ClientID(cluster)
 	values, err := agentchart.Overrides(cluster, clientID, namespace, settings)
 	if err != nil {
 		return nil, version{}, err

@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -67,7 +68,7 @@ func (c *Controller) observe(ctx context.Context, cluster *fleet.Cluster) (obser
 	}
 	state := c.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace).State
 	o.online, o.lost = state == liveness.Online, state == liveness.Lost
-	o.ready = membernamespace.ClusterStatus(&cluster.Status, nil).Ready
+	o.ready = membership.ClusterStatus(&cluster.Status, nil).Ready
 	return o, c.observeUpdate(ctx, &o)
 }
 
@@ -82,9 +83,9 @@ func (c *Controller) unmanaged(ctx context.Context, cluster *fleet.Cluster, acco
 	switch {
 	case account.UID == "":
 		return NotJoined, nil
-	case membernamespace.KindOf(account) != membernamespace.Native:
+	case membership.KindOf(account) != membership.Native:
 		return ForeignAgent, nil
-	case membernamespace.Shared(account):
+	case membership.Shared(account):
 		return SharedCredential, nil
 	}
 	key := types.NamespacedName{Namespace: membernamespace.OfCluster(cluster).Namespace, Name: cluster.Name}
@@ -115,7 +116,7 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 		return err
 	}
 	o.sent, o.sentAt, o.before = holds, sentAt, o.bundle.Annotations[annotationBefore]
-	deployment, err := c.deployment(ctx, membernamespace.DeliveryNamespace(o.cluster), o.bundle.Name)
+	deployment, err := c.deployment(ctx, membership.DeliveryNamespace(o.cluster), o.bundle.Name)
 	if err != nil || deployment.Labels[fleet.LabelAgent] != label {
 		return err
 	}

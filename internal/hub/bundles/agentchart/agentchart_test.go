@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
 
@@ -27,7 +28,7 @@ func of(change func(*fleet.Cluster)) Values {
 		change(cluster)
 	}
 	v := Of(cluster, "really-random", agent, "cattle-fleet-system")
-	v.Bootstrap = &Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	v.Bootstrap = &bootstrap.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	return v
 }
 

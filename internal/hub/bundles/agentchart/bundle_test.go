@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -104,7 +105,7 @@ func TestAnImportAndItsBundleMakeTheSamePod(t *testing.T) {
 	}
 	with := settings.Agent{Image: "muster-agent:v1", TLSMode: settings.TLSSystemStore, GarbageCollectionInterval: 15 * time.Minute}
 	imported := Of(cluster, "id", with, "cattle-fleet-system")
-	imported.Bootstrap = &Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	imported.Bootstrap = &bootstrap.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	imported.Internal.Generation = Generation(cluster.Status.Import.Time.Time)
 	text, err := Overrides(cluster, "id", "cattle-fleet-system", with)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -15,16 +16,16 @@ import (
 // Values are those of the chart fleet-agent that the hub sets.
 type Values struct {
 	// Bootstrap is nil once the agent has registered.
-	*Bootstrap `json:",inline"`
+	*bootstrap.Bootstrap `json:",inline"`
 
-	ClientID                  string            `json:"clientID"`
-	Labels                    map[string]string `json:"labels,omitempty"`
-	AgentTLSMode              string            `json:"agentTLSMode"`
-	GarbageCollectionInterval string            `json:"garbageCollectionInterval"`
-	Image                     image             `json:"image"`
-	Global                    global            `json:"global"`
-	FleetAgent                scheduling        `json:"fleetAgent"`
-	Internal                  Internal          `json:"internal"`
+	ClientID                  string             `json:"clientID"`
+	Labels                    map[string]string  `json:"labels,omitempty"`
+	AgentTLSMode              string             `json:"agentTLSMode"`
+	GarbageCollectionInterval string             `json:"garbageCollectionInterval"`
+	Image                     image              `json:"image"`
+	Global                    global             `json:"global"`
+	FleetAgent                scheduling         `json:"fleetAgent"`
+	Internal                  bootstrap.Internal `json:"internal"`
 }
 
 type image struct {
@@ -60,7 +61,7 @@ func Of(cluster *fleet.Cluster, clientID string, agent settings.Agent, systemNam
 			Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity, Resources: spec.AgentResources,
 			HostNetwork: spec.HostNetwork != nil && *spec.HostNetwork, ExtraEnv: spec.AgentEnvVars,
 		},
-		Internal: Internal{SystemNamespace: systemNamespace},
+		Internal: bootstrap.Internal{SystemNamespace: systemNamespace},
 	}
 	if spec.AgentNamespace != "" {
 		v.Internal.SystemNamespace = spec.AgentNamespace

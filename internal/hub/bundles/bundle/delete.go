@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -58,7 +58,7 @@ func (c *Controller) recordRemoval(ctx context.Context, d *fleet.BundleDeploymen
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	cluster, is := membernamespace.RecordOf(namespace)
+	cluster, is := membership.RecordOf(namespace)
 	if !is || namespace.DeletionTimestamp != nil {
 		return nil
 	}

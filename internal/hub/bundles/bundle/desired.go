@@ -14,7 +14,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/delivery"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -33,7 +33,7 @@ func optionsFor(by rules, bundle *fleet.Bundle, matched []int, cluster *fleet.Cl
 
 // desiredDeployment returns the deployment of a Bundle on a Cluster, without its options.
 func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentID string) *fleet.BundleDeployment {
-	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: membernamespace.DeliveryNamespace(cluster), Name: bundle.Name, Labels: maps.Clone(bundle.Labels)}}
+	d := &fleet.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: membership.DeliveryNamespace(cluster), Name: bundle.Name, Labels: maps.Clone(bundle.Labels)}}
 	if d.Labels == nil {
 		d.Labels = map[string]string{}
 	}
@@ -49,7 +49,7 @@ func desiredDeployment(bundle *fleet.Bundle, cluster *fleet.Cluster, deploymentI
 	}
 	delete(d.Labels, clusterv1beta1.AnnotationMemberEpoch) // the author's
 	delete(d.Labels, fleet.LabelCreatedByDisplayName)
-	maps.Copy(d.Labels, delivery.EpochLabels(membernamespace.Epoch(cluster)))
+	maps.Copy(d.Labels, delivery.EpochLabels(membership.Epoch(cluster)))
 	d.Spec.Paused = bundle.Spec.Paused || cluster.Spec.Paused
 	d.Spec.DependsOn = bundle.Spec.DependsOn
 	d.Spec.DeploymentID, d.Spec.StagedDeploymentID = deploymentID, deploymentID

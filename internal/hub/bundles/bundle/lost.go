@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -86,7 +86,7 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: d.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	record, is := membernamespace.RecordOf(namespace)
+	record, is := membership.RecordOf(namespace)
 	if !is {
 		return nil
 	}
@@ -109,10 +109,10 @@ func (c *Controller) replace(ctx context.Context, o observed, d *fleet.BundleDep
 // keeps says whether a Cluster is to keep what a deleted deployment brought, although the Bundle
 // cannot be delivered to the Cluster now.
 func (o observed) keeps(cluster *fleet.Cluster, d *fleet.BundleDeployment) bool {
-	if !deliverable(cluster) || membernamespace.DeliveryNamespace(cluster) != d.Namespace {
+	if !deliverable(cluster) || membership.DeliveryNamespace(cluster) != d.Namespace {
 		return false
 	}
-	return !o.valid() || membernamespace.AwaitsApproval(cluster) ||
+	return !o.valid() || membership.AwaitsApproval(cluster) ||
 		slices.ContainsFunc(o.targets, func(t target) bool { return t.cluster.UID == cluster.UID && t.problem != nil && t.deployment == nil })
 }
 

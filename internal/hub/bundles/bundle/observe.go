@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -59,7 +60,7 @@ func (c *Controller) observe(ctx context.Context, bundle *fleet.Bundle) (observe
 	}
 	all, seen, present := selecting(groups), map[types.UID]bool{}, map[string]*fleet.Cluster{}
 	for _, cluster := range clusters {
-		namespace := membernamespace.DeliveryNamespace(cluster)
+		namespace := membership.DeliveryNamespace(cluster)
 		present[namespace] = cluster
 		if withheld(bundle, cluster, deployments) {
 			continue
@@ -308,7 +309,7 @@ func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[stri
 	for _, former := range membernamespace.Disused(cluster) {
 		delete(deployments, former.Namespace)
 	}
-	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membernamespace.AwaitsApproval(cluster)) {
+	if deliverable(cluster) && (bundle.Labels[fleet.LabelAgent] != "" || !membership.AwaitsApproval(cluster)) {
 		return false
 	}
 	delete(deployments, membernamespace.OfCluster(cluster).Namespace)
@@ -317,5 +318,5 @@ func withheld(bundle *fleet.Bundle, cluster *fleet.Cluster, deployments map[stri
 
 // deliverable says whether a Cluster has a member namespace, is neither leaving nor revoked, and is managed by this hub.
 func deliverable(cluster *fleet.Cluster) bool {
-	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membernamespace.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == ""
+	return cluster.Status.Namespace != "" && cluster.DeletionTimestamp == nil && !membership.Revoked(cluster) && cluster.Labels[fleet.LabelClusterManagement] == ""
 }

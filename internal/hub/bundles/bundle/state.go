@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/bundles/templates"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
@@ -164,8 +164,8 @@ func pausedBy(cluster *fleet.Cluster) string {
 
 // lostMessage is what the Cluster says of an agent that cannot report.
 func lostMessage(cluster *fleet.Cluster) string {
-	switch status := membernamespace.ClusterStatus(&cluster.Status, nil); status.Agent {
-	case membernamespace.AgentLost, membernamespace.AgentAwaited, membernamespace.AgentRevoked:
+	switch status := membership.ClusterStatus(&cluster.Status, nil); status.Agent {
+	case membership.AgentLost, membership.AgentAwaited, membership.AgentRevoked:
 		return status.Message
 	}
 	return ""

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -113,9 +113,9 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 
 // relevant says whether something changed about a Cluster that a Bundle depends on or shows. Most changes are beats and counts.
 func relevant(before, after *fleet.Cluster) bool {
-	return before.Generation != after.Generation || membernamespace.DeliveryNamespace(before) != membernamespace.DeliveryNamespace(after) ||
+	return before.Generation != after.Generation || membership.DeliveryNamespace(before) != membership.DeliveryNamespace(after) ||
 		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
-		lostMessage(before) != lostMessage(after) || membernamespace.AwaitsApproval(before) != membernamespace.AwaitsApproval(after)
+		lostMessage(before) != lostMessage(after) || membership.AwaitsApproval(before) != membership.AwaitsApproval(after)
 }
 
 // ofCluster returns requests for the Bundles that are for a Cluster, or have a deployment there. An agent's Bundle is found by its owner:
@@ -145,7 +145,7 @@ func requestsFor(bundles []fleet.Bundle) []reconcile.Request {
 
 func (c *Controller) deployedOn(ctx context.Context, cluster *fleet.Cluster, bundle types.NamespacedName) bool {
 	var d fleet.BundleDeployment
-	key := types.NamespacedName{Namespace: membernamespace.DeliveryNamespace(cluster), Name: bundle.Name}
+	key := types.NamespacedName{Namespace: membership.DeliveryNamespace(cluster), Name: bundle.Name}
 	return c.Client.Get(ctx, key, &d, client.UnsafeDisableDeepCopy) == nil && bundleOf(&d) == bundle
 }
 
@@ -204,7 +204,7 @@ func (c *Controller) onMemberNamespace(ctx context.Context, before, after client
 		return
 	}
 	var cluster fleet.Cluster
-	if key, ok := membernamespace.RecordOf(after); ok && c.Client.Get(ctx, key, &cluster) == nil {
+	if key, ok := membership.RecordOf(after); ok && c.Client.Get(ctx, key, &cluster) == nil {
 		enqueue(q, c.ofCluster(ctx, &cluster))
 	}
 }

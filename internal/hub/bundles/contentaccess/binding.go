@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -185,7 +185,7 @@ func (b *binding) write(ctx context.Context, bound namespaces) error {
 			Name: b.name, ResourceVersion: b.current.ResourceVersion,
 			Labels: map[string]string{fleet.LabelManaged: "true"}, Annotations: map[string]string{annotationNamespaces: bound.String()},
 		},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membernamespace.ContentRole},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentroles.ContentRole},
 		Subjects: bound.accounts(),
 	}
 	var err error

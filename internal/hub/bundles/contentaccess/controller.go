@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
@@ -48,7 +48,7 @@ func New(deps controller.Deps) *Controller {
 	return c
 }
 
-func nameOf(i int) string { return fmt.Sprintf("%s-%02d", membernamespace.ContentRole, i) }
+func nameOf(i int) string { return fmt.Sprintf("%s-%02d", agentroles.ContentRole, i) }
 
 // BindingOf returns the name of the ClusterRoleBinding for the account of a member namespace.
 func BindingOf(namespace string) string {

@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
@@ -30,7 +31,7 @@ func keyed(t *testing.T, change ...func(*State)) State {
 	}
 	s := State{
 		Member:     membernamespace.Member{Workspace: "clusters", Name: "web", Namespace: "cluster-clusters-web"},
-		AccountUID: "uid", Created: now.Add(-24 * time.Hour), Kind: membernamespace.Native, Acting: true, Key: credential.Fingerprint(key.Public()),
+		AccountUID: "uid", Created: now.Add(-24 * time.Hour), Kind: membership.Native, Acting: true, Key: credential.Fingerprint(key.Public()),
 		Report: &clusterv1beta1.InternalMemberCluster{Status: clusterv1beta1.InternalMemberClusterStatus{
 			AgentKey: key.Public(), Credential: &clusterv1beta1.CredentialInUse{AccountUID: "uid"},
 		}},

@@ -11,6 +11,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 )
 
@@ -38,7 +39,7 @@ type State struct {
 	// to which it was issued.
 	AccountUID types.UID
 	Created    time.Time
-	Kind       membernamespace.AgentKind
+	Kind       membership.AgentKind
 	// Exchanged: the agent has no credential of the account but those that the hub issues here, because no registration gave it one.
 	Exchanged bool
 	// Exchange is for whom the account was made then.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/joining/selfimport"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -62,14 +63,14 @@ func (c *Controller) admit(ctx context.Context, d *downstream, cluster *fleet.Cl
 // A record of another workspace may be made by anybody who knows the ID, so the cluster itself is asked.
 func (c *Controller) holds(ctx context.Context, d *downstream, other, cluster *fleet.Cluster, id string) (bool, error) {
 	if other.Namespace == cluster.Namespace {
-		if membernamespace.ClientID(other) == id {
+		if membership.ClientID(other) == id {
 			return true, nil
 		}
 		account, err := membernamespace.OfCluster(other).ReadAccount(ctx, c.Client)
 		if err != nil {
 			return false, err
 		}
-		if membernamespace.IssuedTo(account) != membernamespace.Legacy {
+		if membership.IssuedTo(account) != membership.Legacy {
 			return true, nil
 		}
 	}
@@ -79,7 +80,7 @@ func (c *Controller) holds(ctx context.Context, d *downstream, other, cluster *f
 // worksFor says whether an agent on the cluster has the credential of a record.
 func (c *Controller) worksFor(ctx context.Context, d *downstream, other *fleet.Cluster) (bool, error) {
 	namespaces := map[string]bool{
-		agentchart.Of(other, membernamespace.ClientID(other), c.Config.Current().Agent, c.SystemNamespace).Namespace(): true, other.Status.Agent.Namespace: true,
+		agentchart.Of(other, membership.ClientID(other), c.Config.Current().Agent, c.SystemNamespace).Namespace(): true, other.Status.Agent.Namespace: true,
 	}
 	for namespace := range namespaces {
 		if !isNamespace(namespace) {

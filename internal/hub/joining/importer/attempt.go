@@ -12,8 +12,8 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -93,7 +93,7 @@ func (c *Controller) attempt(ctx context.Context, cluster *fleet.Cluster, o obse
 
 // upToDate says that a new kubeconfig leads to the same cluster, whose agent is well and needs nothing new.
 func (o observed) upToDate(cluster *fleet.Cluster, out outcome) bool {
-	return o.agent == membernamespace.AgentOnline && o.last.ClusterID == out.handed.ClusterID &&
+	return o.agent == membership.AgentOnline && o.last.ClusterID == out.handed.ClusterID &&
 		cluster.Status.APIServerURL == out.url && cluster.Status.APIServerCAHash == credential.CAHash([]byte(out.ca))
 }
 

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -45,7 +45,7 @@ func secretKeys(cluster *fleet.Cluster) []string {
 // clusterIDs indexes a Cluster by the UID of the cluster's namespace kube-system, which an import has found or an agent has sent as its client ID. Neither is
 // a proof: an agent of Rancher Fleet may write the status, and the holder of a token any client ID.
 func clusterIDs(cluster *fleet.Cluster) []string {
-	ids := []string{membernamespace.ClientID(cluster)}
+	ids := []string{membership.ClientID(cluster)}
 	if cluster.Spec.KubeConfigSecret != "" && cluster.Status.Import != nil {
 		ids = append(ids, cluster.Status.Import.ClusterID)
 	}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -139,7 +139,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // isImported says whether the hub installs the agent of a Cluster.
 func isImported(cluster *fleet.Cluster) bool {
 	return cluster.Spec.KubeConfigSecret != "" && cluster.Labels[fleet.LabelClusterManagement] == "" && cluster.DeletionTimestamp == nil &&
-		!membernamespace.Revoked(cluster)
+		!membership.Revoked(cluster)
 }
 
 // importNow attempts an import and remembers the result.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
@@ -13,7 +14,7 @@ func TestEveryKindOfTheAgentsManifestIsKnownWithoutDiscovery(t *testing.T) {
 		PriorityClass: &fleet.PriorityClassSpec{Value: 1}, PodDisruptionBudget: &fleet.PodDisruptionBudgetSpec{MinAvailable: "1"},
 	}}}
 	values := agentchart.Of(cluster, "id", settings.Default().Agent, "cattle-fleet-system")
-	values.Bootstrap = &agentchart.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
+	values.Bootstrap = &bootstrap.Bootstrap{APIServerURL: "https://hub", Token: "t", TokenName: "n", ClusterNamespace: "clusters"}
 	objects, err := agentchart.Render(values)
 	if err != nil {
 		t.Fatal(err)

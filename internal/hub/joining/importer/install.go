@@ -19,6 +19,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -114,7 +115,7 @@ func (c *Controller) replaceForeign(ctx context.Context, i installation) error {
 		return nil
 	}
 	own := found.record == client.ObjectKeyFromObject(i.cluster)
-	if own && (found.server == i.url || i.observed.agent == membernamespace.AgentOnline) {
+	if own && (found.server == i.url || i.observed.agent == membership.AgentOnline) {
 		return nil
 	}
 	if !own {

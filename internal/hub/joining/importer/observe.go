@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
 	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -38,7 +38,7 @@ func (c *Controller) observe(ctx context.Context, record *fleet.Cluster) (observ
 	hub := c.Config.Current()
 	o.input = naming.Digest(fmt.Appendf(nil, "%d %s %s %s %s %s %t", o.generation, key, o.secretVersion, o.settings, hub.APIServerURL, hub.APIServerCA, hub.ImportLoopback))
 	switch {
-	case o.agent == membernamespace.AgentOnline:
+	case o.agent == membership.AgentOnline:
 		if !o.history.unwell.IsZero() {
 			o.history.unwell, o.history.heals, o.history.diagnoses = time.Time{}, 0, 0
 		}
@@ -55,16 +55,16 @@ func secretChanged(seen, used string) bool { return seen != "" && seen != used }
 
 // values are the values of the agent's chart for a Cluster.
 func (c *Controller) values(record *fleet.Cluster) agentchart.Values {
-	return agentchart.Of(record, membernamespace.ClientID(record), c.Config.Current().Agent, c.SystemNamespace)
+	return agentchart.Of(record, membership.ClientID(record), c.Config.Current().Agent, c.SystemNamespace)
 }
 
 // agentOf is the state of the agent as far as an import can change it: absent, lost, revoked, or online for everything else.
-func agentOf(status fleet.ClusterStatus) membernamespace.AgentState {
-	switch state := membernamespace.ClusterStatus(&status, nil).Agent; state {
-	case membernamespace.AgentLost, membernamespace.AgentRevoked:
+func agentOf(status fleet.ClusterStatus) membership.AgentState {
+	switch state := membership.ClusterStatus(&status, nil).Agent; state {
+	case membership.AgentLost, membership.AgentRevoked:
 		return state
-	case membernamespace.AgentUnknown, membernamespace.AgentAwaited, membernamespace.AgentAbsent:
-		return membernamespace.AgentAbsent
+	case membership.AgentUnknown, membership.AgentAwaited, membership.AgentAbsent:
+		return membership.AgentAbsent
 	}
-	return membernamespace.AgentOnline
+	return membership.AgentOnline
 }

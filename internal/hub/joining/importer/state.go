@@ -4,7 +4,7 @@ import (
 	"time"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -62,7 +62,7 @@ type observed struct {
 	secretNewer   bool
 	// input is the digest of all that an import would be made with now.
 	input   string
-	agent   membernamespace.AgentState
+	agent   membership.AgentState
 	history *history
 	// jitter is a number between 0 and 1 of the Cluster's own.
 	jitter float64
@@ -153,7 +153,7 @@ func (o observed) need(now time.Time) (need, time.Time) {
 
 // bundled says that new settings reach the agent by its Bundle.
 func (o observed) bundled() bool {
-	return o.managed && o.agent == membernamespace.AgentOnline && !o.elsewhere
+	return o.managed && o.agent == membership.AgentOnline && !o.elsewhere
 }
 
 // outdated says that the agent has other settings than an import would give it.
@@ -164,13 +164,13 @@ func (o observed) healingDue() time.Time {
 	h := o.history
 	var due time.Time
 	switch o.agent {
-	case membernamespace.AgentOnline:
+	case membership.AgentOnline:
 		return due
-	case membernamespace.AgentRevoked:
+	case membership.AgentRevoked:
 		due = h.unwell
-	case membernamespace.AgentLost:
+	case membership.AgentLost:
 		due = h.unwell.Add(lengthen(lostGrace, o.jitter))
-	case membernamespace.AgentAbsent:
+	case membership.AgentAbsent:
 		due = o.last.Time.Add(absentGrace)
 	}
 	if again := h.healed.Add(backoff(firstHealing, maxHealing, h.heals, o.jitter)); h.heals > 0 && again.After(due) {
@@ -183,7 +183,7 @@ func (o observed) healingDue() time.Time {
 func (o observed) diagnosisDue() time.Time {
 	h := o.history
 	switch {
-	case o.agent == membernamespace.AgentOnline, o.agent != membernamespace.AgentAbsent && h.heals == 0:
+	case o.agent == membership.AgentOnline, o.agent != membership.AgentAbsent && h.heals == 0:
 		return time.Time{}
 	case h.diagnoses == 0:
 		return o.last.Time.Add(diagnosisDelay)

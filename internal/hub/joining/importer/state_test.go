@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -17,7 +17,7 @@ import (
 func imported(change ...func(*observed)) observed {
 	generation := int64(3)
 	o := observed{
-		generation: 3, deployed: &generation, settings: "settings", input: "input", agent: membernamespace.AgentOnline, history: &history{},
+		generation: 3, deployed: &generation, settings: "settings", input: "input", agent: membership.AgentOnline, history: &history{},
 		last: &fleet.ImportStatus{Time: metav1.NewTime(now.Add(-time.Hour)), SettingsHash: "settings"},
 	}
 	for _, c := range change {
@@ -34,7 +34,7 @@ func failed(input string, by problem, next time.Time) func(*observed) {
 	return func(o *observed) { o.history.failed, o.history.problem, o.history.next = input, &by, next }
 }
 
-func gone(state membernamespace.AgentState, since time.Duration) func(*observed) {
+func gone(state membership.AgentState, since time.Duration) func(*observed) {
 	return func(o *observed) { o.agent, o.history.unwell = state, now.Add(-since) }
 }
 
@@ -44,7 +44,7 @@ func healed(times int, ago time.Duration) func(*observed) {
 
 func installed(ago time.Duration) func(*observed) {
 	return func(o *observed) {
-		o.agent, o.history.unwell, o.last.Time = membernamespace.AgentAbsent, now.Add(-ago), metav1.NewTime(now.Add(-ago))
+		o.agent, o.history.unwell, o.last.Time = membership.AgentAbsent, now.Add(-ago), metav1.NewTime(now.Add(-ago))
 	}
 }
 
@@ -71,11 +71,11 @@ func TestDecide(t *testing.T) {
 		{"they wait for that", imported(otherSettings, func(o *observed) { o.history.start = soon }), decision{action: wait, need: needSettings, wake: soon}},
 		{"and are tried when it has come", imported(otherSettings, scheduled), decision{action: install, need: needSettings}},
 		{"a changed Secret too", imported(scheduled, func(o *observed) { o.secretNewer = true }), decision{action: install, need: needSecret}},
-		{"an agent that has just fallen silent may come back by itself", imported(gone(membernamespace.AgentLost, time.Second)),
+		{"an agent that has just fallen silent may come back by itself", imported(gone(membership.AgentLost, time.Second)),
 			decision{action: idle, wake: now.Add(lostGrace - time.Second)}},
-		{"one that did not is installed again", imported(scheduled, gone(membernamespace.AgentLost, lostGrace)), decision{action: install, need: needHealing}},
-		{"if that did not help, the hub looks for the cause", imported(gone(membernamespace.AgentLost, time.Hour), healed(1, time.Minute)), decision{action: diagnose}},
-		{"an agent whose identity is gone cannot", imported(scheduled, gone(membernamespace.AgentRevoked, 0)), decision{action: install, need: needHealing}},
+		{"one that did not is installed again", imported(scheduled, gone(membership.AgentLost, lostGrace)), decision{action: install, need: needHealing}},
+		{"if that did not help, the hub looks for the cause", imported(gone(membership.AgentLost, time.Hour), healed(1, time.Minute)), decision{action: diagnose}},
+		{"an agent whose identity is gone cannot", imported(scheduled, gone(membership.AgentRevoked, 0)), decision{action: install, need: needHealing}},
 		{"an agent that was installed just now has time to join", imported(installed(time.Second)), decision{action: idle, wake: now.Add(diagnosisDelay - time.Second)}},
 		{"then the hub looks for the cause", imported(installed(diagnosisDelay)), decision{action: diagnose}},
 		{"and looks again", imported(installed(time.Minute), diagnosed(1, firstDiagnosis)), decision{action: diagnose}},
@@ -83,11 +83,11 @@ func TestDecide(t *testing.T) {
 		{"more and more seldom", imported(installed(time.Minute), diagnosed(3, time.Second)), decision{action: idle, wake: now.Add(4*firstDiagnosis - time.Second)}},
 		{"an agent that never came is waited for", imported(installed(absentGrace-time.Second), diagnosed(9, time.Second)),
 			decision{action: idle, wake: now.Add(time.Second)}},
-		{"but not for ever", imported(scheduled, gone(membernamespace.AgentAbsent, time.Hour)), decision{action: install, need: needHealing}},
-		{"what did not help is not done again at once", imported(gone(membernamespace.AgentRevoked, time.Hour), healed(1, time.Minute), diagnosed(9, 0)),
+		{"but not for ever", imported(scheduled, gone(membership.AgentAbsent, time.Hour)), decision{action: install, need: needHealing}},
+		{"what did not help is not done again at once", imported(gone(membership.AgentRevoked, time.Hour), healed(1, time.Minute), diagnosed(9, 0)),
 			decision{action: idle, wake: now.Add(firstHealing - time.Minute)}},
-		{"and more and more seldom", imported(gone(membernamespace.AgentRevoked, time.Hour), healed(3, time.Minute), diagnosed(9, 0)), decision{action: idle, wake: now.Add(maxRetry)}},
-		{"at least once an hour", imported(scheduled, gone(membernamespace.AgentRevoked, 48*time.Hour), healed(20, maxHealing)), decision{action: install, need: needHealing}},
+		{"and more and more seldom", imported(gone(membership.AgentRevoked, time.Hour), healed(3, time.Minute), diagnosed(9, 0)), decision{action: idle, wake: now.Add(maxRetry)}},
+		{"at least once an hour", imported(scheduled, gone(membership.AgentRevoked, 48*time.Hour), healed(20, maxHealing)), decision{action: install, need: needHealing}},
 	} {
 		if diff := cmp.Diff(c.want, decide(c.observed, now), cmp.AllowUnexported(decision{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -140,7 +140,7 @@ func TestDescribe(t *testing.T) {
 		{"one that does not join says why", describeCause(done(), setback(reasonAgentUnschedulable, "no node"), now),
 			fleet.ClusterStatus{Conditions: condition(false, reasonAgentUnschedulable, "the agent is installed and has not joined: no node")}},
 		{"unless it has done so meanwhile", describeCause(well, setback(reasonAgentUnschedulable, "no node"), now), well},
-		{"one that is still away does", describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(gone(membernamespace.AgentLost, 0)), now), broken()},
+		{"one that is still away does", describeIdle(broken(), fleet.ClusterSpec{}, settings.Default().Agent, imported(gone(membership.AgentLost, 0)), now), broken()},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

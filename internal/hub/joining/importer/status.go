@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -66,7 +66,7 @@ func describeIdle(status fleet.ClusterStatus, spec fleet.ClusterSpec, settings s
 		describeSettings(&status, spec, settings)
 	}
 	imported := kube.FindCondition(status.Conditions, fleet.ConditionImported)
-	if o.last != nil && o.agent == membernamespace.AgentOnline && imported != nil && (imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
+	if o.last != nil && o.agent == membership.AgentOnline && imported != nil && (imported.Status != corev1.ConditionTrue || status.AgentConfigChanged) {
 		setImported(&status, true, reasonImported, "", now)
 		status.AgentConfigChanged = false
 	}
@@ -86,7 +86,7 @@ func describeImported(status fleet.ClusterStatus, spec fleet.ClusterSpec, settin
 
 // describeCause is the status of a Cluster whose agent does not join, unless it has joined since the diagnosis.
 func describeCause(status fleet.ClusterStatus, cause *problem, now time.Time) fleet.ClusterStatus {
-	if agentOf(status) != membernamespace.AgentOnline {
+	if agentOf(status) != membership.AgentOnline {
 		setImported(&status, false, cause.reason, "the agent is installed and has not joined: "+cause.message, now)
 	}
 	return status

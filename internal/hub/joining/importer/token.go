@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -24,7 +24,7 @@ const (
 )
 
 // token returns what an agent needs to register this Cluster, or nil while the hub makes it; an event of the token wakes this controller then.
-func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*agentchart.Bootstrap, error) {
+func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*bootstrap.Bootstrap, error) {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: naming.ImportToken(cluster.Name)}
 	var token fleet.ClusterRegistrationToken
 	err := c.Client.Get(ctx, key, &token)
@@ -54,7 +54,7 @@ func (c *Controller) token(ctx context.Context, cluster *fleet.Cluster) (*agentc
 	} else if err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	bootstrap := agentchart.ReadBootstrap(&secret)
+	bootstrap := bootstrap.ReadBootstrap(&secret)
 	if bootstrap.Token == "" { // edited by hand; the token's controller renders it anew
 		return nil, nil
 	}

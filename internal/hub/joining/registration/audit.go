@@ -13,6 +13,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -60,11 +61,11 @@ func (c *Controller) auditGrant(ctx context.Context, r *fleet.ClusterRegistratio
 	return c.Audit.Write(ctx, fact)
 }
 
-func kindOf(o observation) membernamespace.AgentKind {
+func kindOf(o observation) membership.AgentKind {
 	if o.native {
-		return membernamespace.Native
+		return membership.Native
 	}
-	return membernamespace.Legacy
+	return membership.Legacy
 }
 
 // auditDisplacement writes whose identity is about to end, before anything shows that it was another's: the key that is pinned to the Cluster is replaced

@@ -23,11 +23,11 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/hub/joining/admission"
 	"github.com/muster-fleet/muster/internal/hub/joining/expression"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -93,7 +93,7 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		{&fleet.ClusterRegistration{}, indexAccount, func(o client.Object) []string { return []string{accountOf(o.(*fleet.ClusterRegistration))} }},
 		{&fleet.ClusterRegistration{}, indexToken, func(o client.Object) []string { return []string{o.GetLabels()[fleet.LabelRegistrationToken]} }},
 		{&fleet.ClusterRegistration{}, indexCluster, func(o client.Object) []string { return []string{o.(*fleet.ClusterRegistration).Status.ClusterName} }},
-		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membernamespace.ClientID(o.(*fleet.Cluster))} }},
+		{&fleet.Cluster{}, indexClientID, func(o client.Object) []string { return []string{membership.ClientID(o.(*fleet.Cluster))} }},
 		{&fleet.ClusterRegistrationToken{}, indexTokenOwner, tokenAccountOf},
 		{&fleet.ClusterRegistrationToken{}, indexStampedKey, stampedKeys},
 		{kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), indexRequest, requestOf},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 )
@@ -55,8 +56,8 @@ func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistra
 	case key != "" && key == pinned:
 		return sameHolder, nil
 	}
-	switch membernamespace.ClusterStatus(&cluster.Status, nil).Agent {
-	case membernamespace.AgentLost, membernamespace.AgentLeft, membernamespace.AgentRevoked:
+	switch membership.ClusterStatus(&cluster.Status, nil).Agent {
+	case membership.AgentLost, membership.AgentLeft, membership.AgentRevoked:
 		return holderLost, nil
 	}
 	return holderAlive, nil

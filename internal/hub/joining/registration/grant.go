@@ -16,6 +16,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -67,9 +68,9 @@ func (c *Controller) grant(ctx context.Context, r *fleet.ClusterRegistration, o 
 			return d, nil, err
 		}
 	}
-	identity := membernamespace.Identity{Member: membernamespace.OfCluster(o.match), Kind: membernamespace.Legacy, Registration: r.Name, RegistrationUID: r.UID}
+	identity := membernamespace.Identity{Member: membernamespace.OfCluster(o.match), Kind: membership.Legacy, Registration: r.Name, RegistrationUID: r.UID}
 	if o.native {
-		identity.Kind, identity.RenewsItself = membernamespace.Native, o.key == ""
+		identity.Kind, identity.RenewsItself = membership.Native, o.key == ""
 	}
 	mayReplace := func(account *corev1.ServiceAccount) error { return c.mayReplace(ctx, r, account) }
 	account, err := identity.Establish(ctx, c.Client, c.Live, mayReplace, identity.Objects(membernamespace.Join(c.Liveness.Period(0), c.Hub(o.match)))...)
@@ -184,7 +185,7 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	if membernamespace.Revoked(&cluster) {
+	if membership.Revoked(&cluster) {
 		return ctrl.Result{}, c.revokeGranted(ctx, r)
 	}
 	var list fleet.ClusterRegistrationList
@@ -213,8 +214,8 @@ func (c *Controller) reconcileGranted(ctx context.Context, r *fleet.ClusterRegis
 }
 
 // lastSeen is the newest heartbeat of a Cluster: what the hub has seen, or for agents that say so themselves, what they have written.
-func (c *Controller) lastSeen(cluster *fleet.Cluster, kind membernamespace.AgentKind) time.Time {
-	if kind == membernamespace.Legacy {
+func (c *Controller) lastSeen(cluster *fleet.Cluster, kind membership.AgentKind) time.Time {
+	if kind == membership.Legacy {
 		return cluster.Status.Agent.LastSeen.Time
 	}
 	return c.Liveness.Observe(membernamespace.OfCluster(cluster).Namespace).LastBeat

@@ -14,6 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
@@ -185,7 +186,7 @@ func (c *Controller) observeClusters(ctx context.Context, r *fleet.ClusterRegist
 	for i := range list.Items {
 		cluster := &list.Items[i]
 		view := clusterView{name: cluster.Name, deleting: cluster.DeletionTimestamp != nil, prepared: membernamespace.Registrable(cluster),
-			revoked: membernamespace.Revoked(cluster)}
+			revoked: membership.Revoked(cluster)}
 		member := membernamespace.OfCluster(cluster)
 		state, namespace, err := member.ObserveNamespace(ctx, c.Client)
 		if err == nil && state == membernamespace.NamespaceAbsent { // or somebody else's, which the cache does not have

@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -231,7 +232,7 @@ func (o observed) returns() bool {
 // refusal is the decision on a request that is wrong in itself.
 func refusal(o observed) (decision, bool) {
 	switch {
-	case o.reason == membernamespace.ReasonRevoked: // a request of before must not be granted when the revocation is taken back
+	case o.reason == membership.ReasonRevoked: // a request of before must not be granted when the revocation is taken back
 		return decision{state: fleet.RegistrationDenied, reason: o.reason, cluster: o.cluster, message: o.message}, true
 	case o.newer != "":
 		return denied("Superseded", fmt.Sprintf("ClusterRegistration %s/%s of the same client ID is newer", o.workspace, o.newer)), true
@@ -307,7 +308,7 @@ func failed(d decision, created time.Time, err error, now time.Time) decision {
 
 // revoked denies a request for a Cluster that is revoked.
 func revoked(workspace, cluster string) decision {
-	return decision{state: fleet.RegistrationDenied, reason: membernamespace.ReasonRevoked, cluster: cluster, message: fmt.Sprintf(
+	return decision{state: fleet.RegistrationDenied, reason: membership.ReasonRevoked, cluster: cluster, message: fmt.Sprintf(
 		"Cluster %s/%s is revoked by its annotation %s: if that is to end, kubectl -n %s annotate cluster.fleet.cattle.io %s %s- and then let the cluster ask again, which takes a new request",
 		workspace, cluster, clusterv1beta1.AnnotationRevoked, workspace, cluster, clusterv1beta1.AnnotationRevoked)}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -39,7 +39,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	case before != nil && before.UID != after.UID: // it was made anew while the hub could not watch
 		c.tracker.forgetCluster(client.ObjectKeyFromObject(cluster))
 	case before != nil:
-		revoked = membernamespace.Revoked(after) && !membernamespace.Revoked(before)
+		revoked = membership.Revoked(after) && !membership.Revoked(before)
 		beaten = !after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) && !after.Status.Agent.LastSeen.IsZero()
 	}
 	if beaten {
@@ -51,7 +51,7 @@ func (c *Controller) onCluster(ctx context.Context, before, after *fleet.Cluster
 	if all := beaten || gone || revoked; all || before == nil || awaitedOf(before).differs(awaitedOf(after)) {
 		c.wakeCluster(ctx, cluster, all, q)
 	}
-	if before != nil && membernamespace.ClientID(before) != membernamespace.ClientID(cluster) {
+	if before != nil && membership.ClientID(before) != membership.ClientID(cluster) {
 		c.wakeCluster(ctx, before, false, q)
 	}
 }
@@ -63,7 +63,7 @@ type awaited struct {
 	generation int64
 	deleting   bool
 	namespace  string
-	agent      membernamespace.AgentState
+	agent      membership.AgentState
 	// labels and annotations: the expressions of tokens read the former, the latter have the key.
 	labels, annotations map[string]string
 }
@@ -71,7 +71,7 @@ type awaited struct {
 func awaitedOf(cluster *fleet.Cluster) awaited {
 	return awaited{
 		uid: cluster.UID, generation: cluster.Generation, deleting: cluster.DeletionTimestamp != nil, namespace: cluster.Status.Namespace,
-		agent: membernamespace.ClusterStatus(&cluster.Status, nil).Agent, labels: cluster.Labels, annotations: cluster.Annotations,
+		agent: membership.ClusterStatus(&cluster.Status, nil).Agent, labels: cluster.Labels, annotations: cluster.Annotations,
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *Controller) wakeQueued(from origin, q controller.Queue) {
 
 // wakeRecordOf wakes the requests for the Cluster that an object was made for, if that still exists.
 func (c *Controller) wakeRecordOf(ctx context.Context, o client.Object, q controller.Queue) {
-	key, ok := membernamespace.RecordOf(o)
+	key, ok := membership.RecordOf(o)
 	if !ok {
 		return
 	}
@@ -158,7 +158,7 @@ func (c *Controller) wakeRecordOf(ctx context.Context, o client.Object, q contro
 }
 
 func (c *Controller) wakeCluster(ctx context.Context, cluster *fleet.Cluster, granted bool, q controller.Queue) {
-	c.wake(ctx, q, granted, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membernamespace.ClientID(cluster)})
+	c.wake(ctx, q, granted, client.InNamespace(cluster.Namespace), client.MatchingFields{indexClientID: membership.ClientID(cluster)})
 }
 
 // wake enqueues the listed requests that are not granted, or all of them.

@@ -7,16 +7,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/bundles/agentchart"
+	"github.com/muster-fleet/muster/internal/fleet/bootstrap"
 	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-const valuesKey = agentchart.ValuesKey
+const valuesKey = bootstrap.ValuesKey
 
 // renderValues returns the values.yaml for the chart fleet-agent.
 func renderValues(token *fleet.ClusterRegistrationToken, settings settings.Config, systemNamespace, credential string) (string, error) {
-	v := agentchart.Bootstrap{
+	v := bootstrap.Bootstrap{
 		APIServerCA:                 settings.APIServerCA,
 		APIServerURL:                settings.APIServerURL,
 		ClusterNamespace:            token.Namespace,
@@ -25,7 +25,7 @@ func renderValues(token *fleet.ClusterRegistrationToken, settings settings.Confi
 		TokenName:                   token.Name,
 	}
 	if systemNamespace != naming.SystemNamespace {
-		v.Internal = &agentchart.Internal{SystemNamespace: systemNamespace}
+		v.Internal = &bootstrap.Internal{SystemNamespace: systemNamespace}
 	}
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -35,4 +35,4 @@ func renderValues(token *fleet.ClusterRegistrationToken, settings settings.Confi
 }
 
 // credentialIn returns the token in a values Secret, or "" if there is none.
-func credentialIn(secret *corev1.Secret) string { return agentchart.ReadBootstrap(secret).Token }
+func credentialIn(secret *corev1.Secret) string { return bootstrap.ReadBootstrap(secret).Token }

@@ -10,6 +10,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -27,10 +28,10 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	status := &r.cluster.Status
 	r.o = observed{
 		Observed: member, before: *status, managed: r.cluster.Spec.KubeConfigSecret != "", labels: membernamespace.ReadLabelRecord(r.cluster),
-		recorded: membernamespace.ClusterStatus(status, nil).Agent,
+		recorded: membership.ClusterStatus(status, nil).Agent,
 	}
 	o := &r.o
-	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membernamespace.AgentLost, status.Agent.LastSeen.Time
+	o.Hub, o.RecordedLost, o.RecordedBeat = r.hub(r.cluster), o.recorded == membership.AgentLost, status.Agent.LastSeen.Time
 	r.KeepAddress(&o.Observed)
 	if err := r.rollUp(ctx, o); err != nil {
 		return err
@@ -55,14 +56,14 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	period := r.Config.Current().AgentCheckinInterval
 	switch {
 	case o.Report == nil:
-	case o.agent == membernamespace.Legacy:
+	case o.agent == membership.Legacy:
 		o.dropped, o.Report = o.Report, nil
 	default:
 		if period = o.Report.HeartbeatPeriod(); o.account.shared {
 			period = max(period, sharedPeriod)
 		}
 	}
-	if !o.RecordedBeat.IsZero() || o.agent == membernamespace.Native {
+	if !o.RecordedBeat.IsZero() || o.agent == membership.Native {
 		r.Liveness.Track(o.Namespace, period, o.RecordedLost)
 	}
 	o.Liveness = r.Liveness.Observe(o.Namespace)
@@ -164,7 +165,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 		}
 	}
 	approved := kube.FindCondition(cluster.Status.Conditions, fleet.ConditionDeliveryApproved)
-	if membernamespace.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before, fleet.ConditionDeliveryApproved) {
+	if membership.AwaitsApproval(cluster) && approved.Reason != kube.ReasonOf(before, fleet.ConditionDeliveryApproved) {
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, approved.Reason, "Approve", "%s", approved.Message)
 	}
 	from, ready := kube.ReasonOf(before, fleet.ConditionReady), kube.FindCondition(cluster.Status.Conditions, fleet.ConditionReady)
@@ -174,15 +175,15 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	}
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
-	case to == membernamespace.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
-	case to == membernamespace.ReasonAgentLost || to == membernamespace.ReasonIdentityMissing || to == membernamespace.ReasonNamespaceTaken ||
-		to == membernamespace.ReasonRevoked || to == membernamespace.ReasonRevoking || to == membernamespace.ReasonAgentTooOld:
+	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
+	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
+		to == membership.ReasonRevoked || to == membership.ReasonRevoking || to == membership.ReasonAgentTooOld:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)
-	case to == membernamespace.ReasonAgentLeft:
+	case to == membership.ReasonAgentLeft:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Judge", "%s", ready.Message)
 	case to == reasonLeaving:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, to, "Leave", "%s", ready.Message)
-	case from == membernamespace.ReasonAgentLost:
+	case from == membership.ReasonAgentLost:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "AgentOnline", "Judge", "the agent is back")
 	}
 }

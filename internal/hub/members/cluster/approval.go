@@ -14,7 +14,7 @@ import (
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -29,7 +29,7 @@ const (
 	approvalGiven approval = "Approved"
 	// approvalInherited: something was delivered before the workspace asked, and goes on; the hub records that as an approval.
 	approvalInherited approval = "Inherited"
-	approvalAwaited   approval = membernamespace.ReasonApprovalRequired
+	approvalAwaited   approval = membership.ReasonApprovalRequired
 )
 
 // decideApproval decides by what was delivered, and not by any time, whether a Cluster was there before its workspace asked for approval.

@@ -9,9 +9,9 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -28,7 +28,7 @@ func (r *reconciliation) observeCredential(ctx context.Context) error {
 
 // takesCredentials says whether an agent of Muster's is alive, with an account that was issued to one.
 func (o observed) takesCredentials() bool {
-	return o.agent == membernamespace.Native && o.account.issuedTo == membernamespace.Native && o.Liveness.State == liveness.Online
+	return o.agent == membership.Native && o.account.issuedTo == membership.Native && o.Liveness.State == liveness.Online
 }
 
 // endSelfRenewal takes the right to request tokens from an agent whose credential the hub renews.

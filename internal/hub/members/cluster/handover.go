@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -36,26 +37,26 @@ type account struct {
 	uid     types.UID
 	created time.Time
 	// issuedTo is the kind of agent to which the account was issued, recorded the kind that the hub has recorded as acting.
-	issuedTo, recorded membernamespace.AgentKind
+	issuedTo, recorded membership.AgentKind
 	// shared: an agent of Muster has taken over the credential of a Rancher Fleet agent.
 	shared bool
 }
 
 // acting returns which kind of agent acts for a Cluster, by what it wrote and where it beats.
-func acting(a account, agent fleet.AgentStatus, beats liveness.Source) membernamespace.AgentKind {
+func acting(a account, agent fleet.AgentStatus, beats liveness.Source) membership.AgentKind {
 	switch {
-	case a.issuedTo != membernamespace.Legacy:
+	case a.issuedTo != membership.Legacy:
 		return a.issuedTo
 	case a.uid != "" && agent.Account == string(a.uid):
-		return membernamespace.Native
+		return membership.Native
 	case !a.shared:
-		return membernamespace.Legacy
+		return membership.Legacy
 	case beats == liveness.InLease:
-		return membernamespace.Native
+		return membership.Native
 	case beats == "" && agent.LastSeen.IsZero():
 		return a.recorded
 	}
-	return membernamespace.Legacy
+	return membership.Legacy
 }
 
 // readAccount reads the member's ServiceAccount; the result is zero if there is none.
@@ -65,18 +66,18 @@ func (c *Controller) readAccount(ctx context.Context, member membernamespace.Mem
 		return account{}, err
 	}
 	return account{
-		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membernamespace.IssuedTo(metadata), recorded: membernamespace.KindOf(metadata), shared: membernamespace.Shared(metadata),
+		uid: metadata.UID, created: metadata.CreationTimestamp.Time, issuedTo: membership.IssuedTo(metadata), recorded: membership.KindOf(metadata), shared: membership.Shared(metadata),
 	}, nil
 }
 
 // isLegacyBeat returns whether a Rancher Fleet agent wrote status.agent.
 func isLegacyBeat(a account, agent fleet.AgentStatus) bool {
-	return a.issuedTo == membernamespace.Legacy && agent.Account != string(a.uid) && !agent.LastSeen.IsZero()
+	return a.issuedTo == membership.Legacy && agent.Account != string(a.uid) && !agent.LastSeen.IsZero()
 }
 
 // handOver gives another kind of agent its rights, and then records that this kind acts.
 func (c *Controller) handOver(ctx context.Context, o *observed) error {
-	if o.account.issuedTo != membernamespace.Legacy || o.account.recorded == o.agent {
+	if o.account.issuedTo != membership.Legacy || o.account.recorded == o.agent {
 		return nil
 	}
 	o.account.shared = true
@@ -97,7 +98,7 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 
 // identity is that of the member's agent.
 func (o observed) identity() membernamespace.Identity {
-	return membernamespace.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membernamespace.Native && o.credential.Key == ""}
+	return membernamespace.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.credential.Key == ""}
 }
 
 // dropReport empties the report of an agent of Muster after a Rancher Fleet agent, which does not report, has taken its place.
@@ -117,7 +118,7 @@ func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.Inte
 // agent of Rancher Fleet. An annotation that is there stays, also an empty one: somebody has approved an agent without a key then.
 func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o *observed) error {
 	_, pinned := cluster.Annotations[fleet.AnnotationAgentKey]
-	if pinned || o.agent != membernamespace.Native || o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
+	if pinned || o.agent != membership.Native || o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
 		return nil
 	}
 	o.credential.Key = credential.Fingerprint(o.Report.Status.AgentKey)

@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 )
 
 func TestWhichAgentActsFollowsFromTheHeartbeats(t *testing.T) {
-	const legacy, native = membernamespace.Legacy, membernamespace.Native
+	const legacy, native = membership.Legacy, membership.Native
 	issued := account{uid: "u", issuedTo: legacy, recorded: legacy}
 	shared := account{uid: "u", issuedTo: legacy, recorded: native, shared: true}
 	back := account{uid: "u", issuedTo: legacy, recorded: legacy, shared: true}
@@ -24,7 +24,7 @@ func TestWhichAgentActsFollowsFromTheHeartbeats(t *testing.T) {
 		account account
 		agent   fleet.AgentStatus
 		beats   liveness.Source
-		want    membernamespace.AgentKind
+		want    membership.AgentKind
 	}{
 		"nobody has an account":                                    {account{}, beaten, "", ""},
 		"an account of our own is our agent's":                     {account{uid: "u", issuedTo: native, recorded: native}, beaten, liveness.InStatus, native},
@@ -47,7 +47,7 @@ func TestWhichAgentActsFollowsFromTheHeartbeats(t *testing.T) {
 }
 
 func TestWhoeverBeatsInTheStatusIsAnAgentOfRancherFleetUnlessItNamesItsAccount(t *testing.T) {
-	legacy, native := account{uid: "u", issuedTo: membernamespace.Legacy, shared: true}, account{uid: "u", issuedTo: membernamespace.Native}
+	legacy, native := account{uid: "u", issuedTo: membership.Legacy, shared: true}, account{uid: "u", issuedTo: membership.Native}
 	beaten, ours := fleet.AgentStatus{LastSeen: metav1.NewTime(now)}, fleet.AgentStatus{LastSeen: metav1.NewTime(now), Account: "u"}
 	if !isLegacyBeat(legacy, beaten) || isLegacyBeat(legacy, ours) || isLegacyBeat(native, beaten) || isLegacyBeat(legacy, fleet.AgentStatus{}) {
 		t.Error("the beats are mixed up")
@@ -56,7 +56,7 @@ func TestWhoeverBeatsInTheStatusIsAnAgentOfRancherFleetUnlessItNamesItsAccount(t
 
 func TestNothingOfTheAgentBeforeIsShownOfALegacyAgent(t *testing.T) {
 	o := member(func(o *observed) {
-		o.agent, o.Report = membernamespace.Legacy, nil
+		o.agent, o.Report = membership.Legacy, nil
 		o.before.Display.ReadyNodes, o.before.Display.SampleNode = "2/3", "n1"
 	})
 	if after := describe(o, lifecycle.Departure{}, now); after.Display.ReadyNodes != "" || after.Display.SampleNode != "" {
@@ -71,10 +71,10 @@ func TestWhoTakesCredentialsThatTheHubIssues(t *testing.T) {
 	}{
 		"an agent of Muster's":                           {func(*observed) {}, true},
 		"not while it is lost":                           {func(o *observed) { o.Liveness.State = liveness.Lost }, false},
-		"not a Rancher Fleet agent":                      {func(o *observed) { o.agent, o.account.issuedTo = membernamespace.Legacy, membernamespace.Legacy }, false},
-		"nor ours with the credential that was for that": {func(o *observed) { o.account.issuedTo, o.account.shared = membernamespace.Legacy, true }, false},
+		"not a Rancher Fleet agent":                      {func(o *observed) { o.agent, o.account.issuedTo = membership.Legacy, membership.Legacy }, false},
+		"nor ours with the credential that was for that": {func(o *observed) { o.account.issuedTo, o.account.shared = membership.Legacy, true }, false},
 	} {
-		o := member(func(o *observed) { o.account.issuedTo = membernamespace.Native }, c.change)
+		o := member(func(o *observed) { o.account.issuedTo = membership.Native }, c.change)
 		if got := o.takesCredentials(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}

@@ -8,6 +8,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -19,7 +20,7 @@ func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	switch {
 	case o.agent == "":
 		l.CannotAnswer = "has lost its identity"
-	case o.agent == membernamespace.Legacy:
+	case o.agent == membership.Legacy:
 		l.CannotAnswer = "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"
 	case o.Lost():
 		l.Problem = o.lostSince()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -21,7 +22,7 @@ func (c *Controller) onRights(_ context.Context, before, after client.Object, q 
 	if before == nil || after != nil && before.GetResourceVersion() == after.GetResourceVersion() {
 		return
 	}
-	key, known := membernamespace.RecordOf(before)
+	key, known := membership.RecordOf(before)
 	if !known {
 		return
 	}

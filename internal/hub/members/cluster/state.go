@@ -11,6 +11,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
@@ -46,7 +47,7 @@ const replacing = time.Second
 type observed struct {
 	lifecycle.Observed
 	// agent is the kind of agent that acts; "" if there is no account.
-	agent   membernamespace.AgentKind
+	agent   membership.AgentKind
 	account account
 	// missing is since when there is no account; zero if there is one.
 	missing time.Time
@@ -73,7 +74,7 @@ type observed struct {
 	rival  lifecycle.Rival
 	before fleet.ClusterStatus
 	// recorded is the agent's state by the status before.
-	recorded membernamespace.AgentState
+	recorded membership.AgentState
 }
 
 // result is what the Ready condition says.
@@ -84,11 +85,11 @@ type result struct {
 
 // unsettled is how long the status may wait for the first report after a first heartbeat, or for the identity that replaces a missing one.
 func (o observed) unsettled(now time.Time) time.Duration {
-	if o.NamespaceState == membernamespace.NamespaceOurs && !o.missing.IsZero() && o.Seen() && o.recorded != membernamespace.AgentRevoked {
+	if o.NamespaceState == membernamespace.NamespaceOurs && !o.missing.IsZero() && o.Seen() && o.recorded != membership.AgentRevoked {
 		return max(0, o.missing.Add(replacing).Sub(now))
 	}
 	reported := o.Report != nil && o.Report.Status.AgentVersion != ""
-	if o.agent != membernamespace.Native || reported || !o.RecordedBeat.IsZero() || o.Liveness.OnlineSince.IsZero() {
+	if o.agent != membership.Native || reported || !o.RecordedBeat.IsZero() || o.Liveness.OnlineSince.IsZero() {
 		return 0
 	}
 	return max(0, o.Liveness.OnlineSince.Add(settle).Sub(now))
@@ -109,7 +110,7 @@ func (o observed) waitForMember(now time.Time) time.Duration {
 		return o.WaitToMove
 	case o.NamespaceState == membernamespace.NamespaceTaken:
 		return foreignNamespaceRetry
-	case o.agent == membernamespace.Native && o.Liveness.State == liveness.Online:
+	case o.agent == membership.Native && o.Liveness.State == liveness.Online:
 		return o.RefreshIn(now)
 	}
 	return 0
@@ -120,9 +121,9 @@ func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
 	case o.Revoked && o.AccessLeft != "":
-		return result{reason: membernamespace.ReasonRevoking, message: membernamespace.Revoking(o.AccessLeft)}
+		return result{reason: membership.ReasonRevoking, message: membership.Revoking(o.AccessLeft)}
 	case o.Revoked:
-		return result{reason: membernamespace.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
+		return result{reason: membership.ReasonRevoked, message: fmt.Sprintf("revoked by annotation %s: no agent has access or may register, and nothing is delivered; "+
 			"what is deployed on the cluster stays there. To take that back: kubectl -n %s annotate cluster.fleet.cattle.io %s %s- %s",
 			clusterv1beta1.AnnotationRevoked, o.Workspace, o.Name, clusterv1beta1.AnnotationRevoked, o.afterRevocation())}
 	case o.elsewhere != "":
@@ -130,18 +131,18 @@ func readiness(o observed) result {
 	case reason != "":
 		return result{reason: reason, message: message}
 	case o.agent == "" && o.Seen() && o.managed:
-		return result{reason: membernamespace.ReasonIdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
+		return result{reason: membership.ReasonIdentityMissing, message: and("the identity of the agent is gone: the hub installs the agent again", o.importProblem())}
 	case o.agent == "" && o.Seen():
-		return result{reason: membernamespace.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
+		return result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}
 	case !o.Seen():
 		return awaited(o)
 	case o.left() != "":
-		return result{reason: membernamespace.ReasonAgentLeft, message: "the agent has left: " + o.left() +
+		return result{reason: membership.ReasonAgentLeft, message: "the agent has left: " + o.left() +
 			"; delete this Cluster, or give the cluster a registration token of this workspace"}
 	case o.Lost():
-		return result{reason: membernamespace.ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
-	case o.agent == membernamespace.Native && o.Unnamed(o.Report):
-		return result{reason: membernamespace.ReasonAgentTooOld, message: o.tooOld()}
+		return result{reason: membership.ReasonAgentLost, message: and(o.lostSince(), o.importProblem())}
+	case o.agent == membership.Native && o.Unnamed(o.Report):
+		return result{reason: membership.ReasonAgentTooOld, message: o.tooOld()}
 	case o.bundles.Ready < o.bundles.DesiredReady:
 		return result{reason: string(rollup.Worst(o.bundles)), message: and(rollup.Explain("Bundle", o.bundles), o.importProblem())}
 	}
@@ -170,7 +171,7 @@ func (o observed) afterRevocation() string {
 
 // left is the message of an agent that has left without being asked to, or "".
 func (o observed) left() string {
-	joined := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
+	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	if joined == nil || joined.Status != metav1.ConditionFalse || joined.Reason != clusterv1beta1.ReasonInternalMemberClusterLeft {
 		return ""
 	}
@@ -186,7 +187,7 @@ func (o observed) tooOld() string {
 
 // registering is the message of an agent that is about to register elsewhere, or "".
 func (o observed) registering() string {
-	joined := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
+	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	if joined == nil || joined.Reason != clusterv1beta1.ReasonRegistering {
 		return ""
 	}
@@ -205,13 +206,13 @@ func awaited(o observed) result {
 	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
 	switch {
 	case !o.managed:
-		return result{reason: membernamespace.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
+		return result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}
 	case imported == nil:
-		return result{reason: membernamespace.ReasonWaitCheckIn, message: "the hub is installing the agent"}
+		return result{reason: membership.ReasonWaitCheckIn, message: "the hub is installing the agent"}
 	case imported.Status != corev1.ConditionTrue:
 		return result{reason: imported.Reason, message: imported.Message}
 	}
-	return result{reason: membernamespace.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
+	return result{reason: membership.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
 }
 
 // importProblem is why the hub cannot install the agent, or "".
@@ -234,7 +235,7 @@ func and(first, second string) string {
 func lastSeen(o observed) time.Time {
 	newest := o.LastSeen()
 	switch {
-	case o.agent == membernamespace.Legacy:
+	case o.agent == membership.Legacy:
 	case o.RecordedBeat.IsZero(), o.RecordedLost, o.Liveness.State == liveness.Lost, newest.Sub(o.RecordedBeat) >= o.Refresh:
 		return newest
 	}

@@ -12,6 +12,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -24,7 +25,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // member is a Cluster whose namespace stands and whose native agent beat a minute ago.
 func member(change ...func(*observed)) observed {
 	o := observed{
-		agent: membernamespace.Native,
+		agent: membership.Native,
 	}
 	o.Workspace, o.Namespace, o.NamespaceState = "clusters", "ns", membernamespace.NamespaceOurs
 	o.Liveness = liveness.Observation{State: liveness.Online, LastBeat: now.Add(-time.Minute)}
@@ -87,51 +88,51 @@ func TestReadiness(t *testing.T) {
 	}{
 		{"a member that beats is ready and says nothing", member(), result{ready: true, reason: reasonReady}},
 		{"an agent that takes what is for it for another member's says how to go on, and not what is not deployed", member(unnamed, func(o *observed) { o.bundles = troubled }),
-			result{reason: membernamespace.ReasonAgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
+			result{reason: membership.ReasonAgentTooOld, message: "the agent, of version v1, does not know namespaces with a name like cluster-clusters-web-" + webDigest + ", and deploys nothing of what is delivered there: " +
 				"upgrade it with helm; or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows"}},
-		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membernamespace.ReasonAgentLost, message: lost}},
-		{"an agent of Rancher Fleet asks for no name", member(unnamed, func(o *observed) { o.agent, o.dropped, o.Report = membernamespace.Legacy, o.Report, nil }),
+		{"one that is lost may have been upgraded", member(unnamed, func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"an agent of Rancher Fleet asks for no name", member(unnamed, func(o *observed) { o.agent, o.dropped, o.Report = membership.Legacy, o.Report, nil }),
 			result{ready: true, reason: reasonReady}},
 		{"a Cluster that is revoked says what that means and how to take it back", member(func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
-			result{reason: membernamespace.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
+			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
 				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- and give the cluster a new registration token"}},
 		{"one that is imported is installed again then", member(managed("Imported", ""), func(o *observed) { o.Name, o.Revoked, o.agent = "web", true, "" }),
-			result{reason: membernamespace.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
+			result{reason: membership.ReasonRevoked, message: "revoked by annotation muster/revoked: no agent has access or may register, and nothing is delivered; what is deployed on the cluster stays there. " +
 				"To take that back: kubectl -n clusters annotate cluster.fleet.cattle.io web muster/revoked- (the hub then installs the agent again)"}},
 		{"a Cluster without an agent waits", member(neverSeen, func(o *observed) { o.agent = "" }),
-			result{reason: membernamespace.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"so does one whose agent has not beaten", member(neverSeen),
-			result{reason: membernamespace.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
+			result{reason: membership.ReasonWaitCheckIn, message: "waiting for an agent to register and send its first heartbeat"}},
 		{"a first beat is enough even before it is recorded", member(neverSeen, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Online, now }),
 			result{ready: true, reason: reasonReady}},
 		{"Bundles that are not ready are said to be", member(func(o *observed) { o.bundles = troubled }),
 			result{reason: "Modified", message: "Modified(1) [Bundle app: Service n/web is missing]"}},
-		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{reason: membernamespace.ReasonAgentLost, message: lost}},
-		{"silence is lost", member(func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membernamespace.ReasonAgentLost, message: lost}},
+		{"but silence is the greater trouble", member(func(o *observed) { o.bundles, o.Liveness.State = troubled, liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
+		{"silence is lost", member(func(o *observed) { o.Liveness.State = liveness.Lost }), result{reason: membership.ReasonAgentLost, message: lost}},
 		{"after a restart of the hub a member is as it was: ready", member(func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }),
 			result{ready: true, reason: reasonReady}},
-		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{reason: membernamespace.ReasonAgentLost, message: lost}},
+		{"or lost", member(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{reason: membership.ReasonAgentLost, message: lost}},
 		{"until it beats", member(recordedLost), result{ready: true, reason: reasonReady}},
 		{"an identity that is gone says what to do", member(func(o *observed) { o.agent = "" }),
-			result{reason: membernamespace.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
+			result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: give the cluster a new registration token and let it register again"}},
 		{"an agent that has registered elsewhere is not lost", member(says("False", "InternalMemberClusterLeft", "it is at x"), func(o *observed) { o.Liveness.State = liveness.Lost }),
-			result{reason: membernamespace.ReasonAgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
+			result{reason: membership.ReasonAgentLeft, message: "the agent has left: it is at x; delete this Cluster, or give the cluster a registration token of this workspace"}},
 		{"one that is about to says what it waits for", member(says("True", "Registering", "denied")),
 			result{ready: true, reason: reasonReady, message: "the agent is well; denied"}},
 		{"but no more of that than fits", member(says("True", "Registering", strings.Repeat("x", 2*maxShown))),
 			result{ready: true, reason: reasonReady, message: "the agent is well; " + strings.Repeat("x", maxShown) + "..."}},
 		{"a namespace of somebody else stands in the way", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }),
-			result{reason: membernamespace.ReasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
+			result{reason: membership.ReasonNamespaceTaken, message: "namespace ns exists and was not made for this Cluster: delete it, or delete the Cluster and create it under another name"}},
 		{"a namespace that is going is waited for", member(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }),
-			result{reason: membernamespace.ReasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
-		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{reason: membernamespace.ReasonWaitCheckIn, message: "the hub is installing the agent"}},
+			result{reason: membership.ReasonNamespaceTerminating, message: "namespace ns is being deleted; it is made anew when it is gone"}},
+		{"a Cluster that the hub imports says so", member(neverSeen, managed("", "")), result{reason: membership.ReasonWaitCheckIn, message: "the hub is installing the agent"}},
 		{"or why not", member(neverSeen, managed("Unreachable", "no answer")), result{reason: "Unreachable", message: "no answer"}},
 		{"or that it is done", member(neverSeen, managed("Imported", "")),
-			result{reason: membernamespace.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
+			result{reason: membership.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}},
 		{"a lost agent that cannot be installed again says both", member(func(o *observed) { o.Liveness.State = liveness.Lost }, managed("Unreachable", "no answer")),
-			result{reason: membernamespace.ReasonAgentLost, message: lost + "; no answer"}},
+			result{reason: membership.ReasonAgentLost, message: lost + "; no answer"}},
 		{"so does one without an identity", member(func(o *observed) { o.agent = "" }, managed("Unreachable", "no answer")),
-			result{reason: membernamespace.ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
+			result{reason: membership.ReasonIdentityMissing, message: "the identity of the agent is gone: the hub installs the agent again; no answer"}},
 		{"a member that is well stays ready when new settings cannot be brought to it", member(managed("Unreachable", "no answer")),
 			result{ready: true, reason: reasonReady, message: "the agent is well, but cannot be installed again: no answer"}},
 		{"an import of long ago means nothing to a Cluster without a kubeconfig", member(managed("Unreachable", "no answer"), func(o *observed) { o.managed = false }),
@@ -182,7 +183,7 @@ func TestDescribe(t *testing.T) {
 			Display:    fleet.ClusterDisplay{ReadyBundles: "0/0", State: "WaitCheckIn"},
 		}},
 		{"an upstream agent writes of itself", member(func(o *observed) {
-			o.agent, o.Report, o.before.Agent, o.Liveness.ClockSkew = membernamespace.Legacy, nil, legacy, new(int64(-3600))
+			o.agent, o.Report, o.before.Agent, o.Liveness.ClockSkew = membership.Legacy, nil, legacy, new(int64(-3600))
 		}), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: legacy,
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "1/2", SampleNode: "a", State: "Ready"},
@@ -204,7 +205,7 @@ func TestDescribe(t *testing.T) {
 			Display: fleet.ClusterDisplay{ReadyBundles: "0/0", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"of which nothing is known any more when a legacy agent takes its place", member(func(o *observed) {
-			o.agent, o.Report, o.before.Agent, o.before.Conditions = membernamespace.Legacy, nil, legacy,
+			o.agent, o.Report, o.before.Agent, o.before.Conditions = membership.Legacy, nil, legacy,
 				[]fleet.Condition{condition("HubConfigured", true, "InUse", "")}
 		}), fleet.ClusterStatus{
 			Namespace: "ns", Conditions: ready, Agent: legacy,
@@ -230,7 +231,7 @@ func TestLastSeenIsWrittenOnTransitionsAndSeldomBetween(t *testing.T) {
 		{"a beat when it is to be shown anew", member(old, func(o *observed) { o.Refresh, o.Liveness.LastBeat = time.Hour, recorded.Add(time.Hour) }), recorded.Add(time.Hour)},
 		{"the last beat of one that is lost", member(old, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Lost, recorded.Add(time.Second) }), recorded.Add(time.Second)},
 		{"a hub that has not seen one yet keeps what is written", member(old, func(o *observed) { o.Liveness.LastBeat = time.Time{} }), recorded},
-		{"an upstream agent's own time is never overwritten", member(old, func(o *observed) { o.agent, o.Liveness.LastBeat = membernamespace.Legacy, now }), recorded},
+		{"an upstream agent's own time is never overwritten", member(old, func(o *observed) { o.agent, o.Liveness.LastBeat = membership.Legacy, now }), recorded},
 	} {
 		if got := lastSeen(c.seen); !got.Equal(c.want) {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -255,7 +256,7 @@ func TestAFirstBeatWaitsAMomentForItsReportAndAMissingIdentityForAnother(t *test
 		"not before there is one":                   {member(first, func(o *observed) { o.Liveness.LastBeat, o.Liveness.OnlineSince = time.Time{}, time.Time{} }), 0},
 		"nor does an identity that is replaced":     {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing/2) }), replacing / 2},
 		"unless it is gone for good":                {member(func(o *observed) { o.agent, o.missing = "", now.Add(-replacing) }), 0},
-		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.agent = membernamespace.Legacy }), 0},
+		"not that of an agent that reports nothing": {member(first, func(o *observed) { o.agent = membership.Legacy }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.seen.unsettled(now); got != c.want {
@@ -277,7 +278,7 @@ func TestDepart(t *testing.T) {
 		{"an agent that is to remove it is asked", member(leaving), lifecycle.WaitForAgent, ""},
 		{"also a lost one", member(leaving, func(o *observed) { o.Liveness.State = liveness.Lost }), lifecycle.WaitForAgent, ""},
 		{"one that never came is not", member(leaving, neverSeen), lifecycle.RemoveNamespace, ""},
-		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membernamespace.Legacy, nil }), lifecycle.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
+		{"a Rancher Fleet agent cannot be asked", member(leaving, func(o *observed) { o.agent, o.Report = membership.Legacy, nil }), lifecycle.RemoveNamespace, "is a Rancher Fleet agent, which cannot be asked to remove what was delivered"},
 		{"nor can one whose identity is gone", member(leaving, func(o *observed) { o.agent = "" }), lifecycle.RemoveNamespace, "has lost its identity"},
 		{"unless it has answered before", member(leaving, says("False", "InternalMemberClusterLeft", ""), func(o *observed) { o.agent = "" }), lifecycle.RemoveNamespace, ""},
 	} {
@@ -337,7 +338,7 @@ func TestAReleaseThatShouldBeGoneIsShownUnlessThereIsWorseNews(t *testing.T) {
 		t.Errorf("a minute later it is written again (-before +after):\n%s", diff)
 	}
 	o.Liveness.State = liveness.Lost
-	if ready := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != membernamespace.ReasonAgentLost {
+	if ready := kube.FindCondition(describe(o, lifecycle.Departure{}, now).Conditions, fleet.ConditionReady); ready.Reason != membership.ReasonAgentLost {
 		t.Errorf("a lost Cluster says %+v", ready)
 	}
 	o = member(func(o *observed) { o.before = said })

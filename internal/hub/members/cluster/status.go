@@ -11,6 +11,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/bundles/rollup"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
@@ -64,7 +65,7 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
 	after.ReadyGitRepos, after.DesiredReadyGitRepos = o.repositoriesReady(), len(o.repositories)
 	// The first heartbeat and the report are shown by one write.
-	if o.agent == membernamespace.Native && o.Seen() {
+	if o.agent == membership.Native && o.Seen() {
 		after.Agent = describeAgent(o)
 		if used := o.Address().InUse(); used != nil {
 			after.APIServerURL, after.APIServerCAHash, after.AgentTLSMode = used.APIServerURL, used.APIServerCAHash, used.AgentTLSMode
@@ -74,7 +75,7 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 			after.Display.SampleNode = o.Report.Status.Nodes.Sample
 		}
 	}
-	if o.agent == membernamespace.Legacy {
+	if o.agent == membership.Legacy {
 		describeLegacyNodes(&after)
 	}
 	after.Display.State = string(rollup.Worst(o.bundles))
@@ -82,9 +83,9 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 		after.Display.State = stateWaitCheckIn
 	}
 	if o.Revoked {
-		after.Display.State = membernamespace.ReasonRevoked
+		after.Display.State = membership.ReasonRevoked
 	}
-	if o.agent == membernamespace.Native {
+	if o.agent == membership.Native {
 		written := !equality.Semantic.DeepEqual(after, o.before)
 		after.Agent.ClockSkewSeconds = liveness.ShownSkew(o.before.Agent.ClockSkewSeconds, o.Liveness.ClockSkew, written)
 	}
@@ -116,7 +117,7 @@ func describeApproval(after *fleet.ClusterStatus, o observed, now time.Time) {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionDeliveryApproved)
 		return
 	case approvalAwaited:
-		said = kube.Condition(fleet.ConditionDeliveryApproved, false, membernamespace.ReasonApprovalRequired, o.awaitsApproval())
+		said = kube.Condition(fleet.ConditionDeliveryApproved, false, membership.ReasonApprovalRequired, o.awaitsApproval())
 	case approvalGiven, approvalInherited:
 	}
 	after.Conditions = kube.SetCondition(after.Conditions, now, said)

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -21,7 +22,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	r.Forget(member.Namespace)
 	// The hub has not touched a Cluster that had the label from the beginning, and another manager writes its status. Somebody
 	// may have taken the finalizer off one that the hub has touched.
-	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) && !membernamespace.Revoked(r.cluster) {
+	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) && !membership.Revoked(r.cluster) {
 		return ctrl.Result{}, nil
 	}
 	left, err := r.Revoke(ctx, r.cluster, r)
@@ -29,7 +30,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	r.o = observed{
-		Observed: lifecycle.Observed{Member: membernamespace.OfCluster(r.cluster), Revoked: membernamespace.Revoked(r.cluster), AccessLeft: left},
+		Observed: lifecycle.Observed{Member: membernamespace.OfCluster(r.cluster), Revoked: membership.Revoked(r.cluster), AccessLeft: left},
 		before:   r.cluster.Status, elsewhere: r.cluster.Labels[fleet.LabelClusterManagement],
 	}
 	said := readiness(r.o)
@@ -47,7 +48,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 
 // managedElsewhere is what the Ready condition says of a Cluster that another manager has.
 func managedElsewhere(o observed) result {
-	return result{reason: membernamespace.ReasonManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
+	return result{reason: membership.ReasonManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
 		"this hub delivers nothing to it and does not watch its agent, whose access to namespace %s stays; to end that: "+
 		"kubectl -n %s annotate cluster.fleet.cattle.io %s muster/revoked=true, or take the label off",
 		fleet.LabelClusterManagement, kube.Clip(o.elsewhere, maxShown), o.Namespace, o.Workspace, o.Name)}

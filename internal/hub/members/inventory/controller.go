@@ -26,6 +26,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -112,7 +113,7 @@ func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 // ofProfile maps a profile to its record or, if the profile is another manager's, to the record that wants its name. All profiles are mapped when the hub
 // starts, so that those are removed whose record was deleted while no hub ran.
 func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
-	key, ok := membernamespace.RecordOf(o)
+	key, ok := membership.RecordOf(o)
 	if !ok || naming.ClusterProfile(key.Namespace, key.Name) != o.GetName() {
 		workspace, name, ofCluster := strings.Cut(o.GetName(), ".")
 		key = types.NamespacedName{Namespace: workspace, Name: name}

@@ -6,7 +6,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 )
 
 // record is what a profile needs of a Cluster or a MemberCluster.
@@ -20,13 +20,13 @@ type record struct {
 }
 
 func ofMemberCluster(mc *clusterv1beta1.MemberCluster) *record {
-	return newRecord(mc, membernamespace.MemberClusterStatus(&mc.Status), "")
+	return newRecord(mc, membership.MemberClusterStatus(&mc.Status), "")
 }
 
 func ofCluster(cluster *fleet.Cluster, report *clusterv1beta1.InternalMemberCluster) *record {
-	return newRecord(cluster, membernamespace.ClusterStatus(&cluster.Status, report), cluster.Status.Agent.KubernetesVersion)
+	return newRecord(cluster, membership.ClusterStatus(&cluster.Status, report), cluster.Status.Agent.KubernetesVersion)
 }
 
-func newRecord(object client.Object, status membernamespace.Status, version string) *record {
-	return &record{object: object, reconciled: status.Agent != membernamespace.AgentUnknown, joined: status.Joined, healthy: status.Healthy, version: version}
+func newRecord(object client.Object, status membership.Status, version string) *record {
+	return &record{object: object, reconciled: status.Agent != membership.AgentUnknown, joined: status.Joined, healthy: status.Healthy, version: version}
 }

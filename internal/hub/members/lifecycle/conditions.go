@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 )
@@ -33,7 +34,7 @@ const maxPruned = 400
 // NotPruned returns why releases whose BundleDeployments are gone are still on a member, in the words of its agent, or two empty texts. The hub
 // chooses the reason, not the member.
 func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message string) {
-	said := membernamespace.AgentCondition(report, clusterv1beta1.ConditionPruned)
+	said := membership.AgentCondition(report, clusterv1beta1.ConditionPruned)
 	if said == nil || said.Status != metav1.ConditionFalse {
 		return "", ""
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 )
 
@@ -62,7 +63,7 @@ type Departure struct {
 
 // Depart decides the next step.
 func (l Leaver) Depart(now time.Time) Departure {
-	joined := membernamespace.AgentCondition(l.Report, clusterv1beta1.ConditionJoined)
+	joined := membership.AgentCondition(l.Report, clusterv1beta1.ConditionJoined)
 	deadline := l.Deleted.Add(l.Timeout)
 	switch {
 	case l.NamespaceState != membernamespace.NamespaceOurs:

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -163,11 +164,11 @@ func (o Observed) NamespaceProblem() (reason, message string) {
 	switch o.NamespaceState {
 	case membernamespace.NamespaceTaken:
 		if o.NamespaceTaken != "" {
-			return membernamespace.ReasonNamespaceTaken, o.NamespaceTaken
+			return membership.ReasonNamespaceTaken, o.NamespaceTaken
 		}
-		return membernamespace.ReasonNamespaceTaken, o.Taken(nil)
+		return membership.ReasonNamespaceTaken, o.Taken(nil)
 	case membernamespace.NamespaceTerminating:
-		return membernamespace.ReasonNamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.Namespace)
+		return membership.ReasonNamespaceTerminating, fmt.Sprintf("namespace %s is being deleted; it is made anew when it is gone", o.Namespace)
 	case membernamespace.NamespaceAbsent, membernamespace.NamespaceOurs, membernamespace.NamespaceInherited:
 	}
 	return "", ""
@@ -178,7 +179,7 @@ func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.R
 
 // observe reads what both kinds of record have, but for the heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
-	o := Observed{Member: membernamespace.Of(record), Revoked: membernamespace.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
+	o := Observed{Member: membernamespace.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
 	c.Liveness.SetRecord(o.Namespace, record.GetUID())
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)

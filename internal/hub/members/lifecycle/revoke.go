@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	muster "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/audit"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -25,8 +26,8 @@ const revocationRetry = 30 * time.Second
 // also if the revocation is taken back meanwhile. Revoke returns what is left of the access of a revoked member as the API server has it, or "".
 func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconciliation) (left string, err error) {
 	var reader client.Reader = c.Client
-	revoked := membernamespace.Revoked(record)
-	if revoked || !membernamespace.Countable(record) {
+	revoked := membership.Revoked(record)
+	if revoked || !membership.Countable(record) {
 		begun, err := c.beginEpoch(ctx, record, r)
 		if err != nil {
 			return "", err
@@ -51,7 +52,7 @@ func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconci
 		return "", nil
 	}
 	left, err = c.left(ctx, append(disused, membernamespace.Of(record))...)
-	if err == nil && left == "" && !membernamespace.Countable(record) {
+	if err == nil && left == "" && !membership.Countable(record) {
 		left = "Namespace " + membernamespace.Of(record).Namespace // until it is gone, the next agent would have the same one
 	}
 	return left, err
@@ -97,7 +98,7 @@ const policyRevoker = "muster-revocation-author"
 
 // revoked is what the audit says of a revocation.
 func (c *Controller) revoked(ctx context.Context, record client.Object, member membernamespace.Member) audit.Fact {
-	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membernamespace.Epoch(record))}, Spec: muster.AuditEntrySpec{
+	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membership.Epoch(record))}, Spec: muster.AuditEntrySpec{
 		Reason:  muster.AuditRevoked,
 		Object:  muster.AuditObject{Kind: "Cluster", Namespace: record.GetNamespace(), Name: record.GetName(), UID: record.GetUID()},
 		Key:     record.GetAnnotations()[fleet.AnnotationAgentKey],
@@ -118,7 +119,7 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	if err != nil {
 		return false, err
 	}
-	if !membernamespace.Countable(record) {
+	if !membership.Countable(record) {
 		return false, c.restart(ctx, record, member, state, r)
 	}
 	cluster, _ := record.(*fleet.Cluster)
@@ -138,7 +139,7 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	if err := kube.Patch(ctx, c.Client, before, record); err != nil {
 		return false, fmt.Errorf("revoking %s: %w", kube.Describe(c.Client.Scheme(), record), err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Member revoked", "namespace", member.Namespace, "epoch", membernamespace.Epoch(record))
+	ctrl.LoggerFrom(ctx).Info("Member revoked", "namespace", member.Namespace, "epoch", membership.Epoch(record))
 	return true, nil
 }
 
@@ -148,7 +149,7 @@ func (c *Controller) restart(ctx context.Context, record client.Object, member m
 	switch {
 	case state == membernamespace.NamespaceTaken:
 		return nil
-	case state != membernamespace.NamespaceAbsent && !membernamespace.Revoked(record):
+	case state != membernamespace.NamespaceAbsent && !membership.Revoked(record):
 		return nil
 	case state != membernamespace.NamespaceAbsent:
 		if err := c.Audit.Write(ctx, c.revoked(ctx, record, member)); err != nil {

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -32,7 +33,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 		identityBy: mc.Annotations[clusterv1beta1.AnnotationIdentityBy]}
 	o.Hub, o.RecordedBeat = r.Config.Current().Hub(), beatOf(mc.Status.AgentStatus)
 	r.KeepAddress(&o.Observed)
-	o.RecordedLost = membernamespace.MemberClusterStatus(&mc.Status).Reason == membernamespace.ReasonAgentLost
+	o.RecordedLost = membership.MemberClusterStatus(&mc.Status).Reason == membership.ReasonAgentLost
 	if o.Report != nil && !metav1.IsControlledBy(o.Report, mc) {
 		o.Report = nil
 	}
@@ -193,7 +194,7 @@ func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberClus
 	if to.Status == metav1.ConditionFalse && to.Reason != reasonLeaving && to.Reason != reasonLeft || to.Type == clusterv1beta1.ConditionCloned {
 		kind = corev1.EventTypeWarning
 	}
-	logged := to.Reason == membernamespace.ReasonAgentLost && c.Liveness.ManyLost() // the tracker has logged that once
+	logged := to.Reason == membership.ReasonAgentLost && c.Liveness.ManyLost() // the tracker has logged that once
 	if to.Status != metav1.ConditionUnknown && !logged {
 		c.Recorder.Eventf(mc, nil, kind, to.Reason, "Judge", "%s", to.Message)
 	}

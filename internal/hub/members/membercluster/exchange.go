@@ -14,6 +14,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -47,7 +48,7 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	}
 	_, o.keyPinned = annotations[fleet.AnnotationAgentKey]
 	o.credential = renewal.State{
-		Member: o.Member, Created: o.account.CreationTimestamp.Time, Kind: membernamespace.Native, Exchanged: true, Acting: o.takesCredentials(),
+		Member: o.Member, Created: o.account.CreationTimestamp.Time, Kind: membership.Native, Exchanged: true, Acting: o.takesCredentials(),
 		Key: annotations[fleet.AnnotationAgentKey], Accepted: annotations[fleet.AnnotationAcceptCredential], Report: o.Report, Before: o.before.Credential,
 	}
 	if o.accountFits() {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -110,13 +110,13 @@ func madeBefore(a, b *clusterv1beta1.MemberCluster) bool {
 
 // agentOf names the record to whose agent a ServiceAccount was issued, or is "".
 func agentOf(account client.Object) string {
-	if membernamespace.IssuedTo(account) == "" {
+	if membership.IssuedTo(account) == "" {
 		return ""
 	}
 	if owner := metav1.GetControllerOf(account); owner != nil {
 		return owner.Kind + " " + owner.Name
 	}
-	key, _ := membernamespace.RecordOf(account)
+	key, _ := membership.RecordOf(account)
 	return "Cluster " + key.String()
 }
 

@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/renewal"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
@@ -106,14 +107,14 @@ func readyToJoinCondition(o observed) result {
 	case o.identityHolder != "":
 		return not(reasonIdentityInUse, fmt.Sprintf("%s %s is the identity of %s already: give this cluster a ServiceAccount of its own and name that in spec.identity", o.identity.Kind, o.identity.Name, o.identityHolder))
 	case o.accountMissing:
-		return not(membernamespace.ReasonIdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
+		return not(membership.ReasonIdentityMissing, fmt.Sprintf("ServiceAccount %s does not exist: kubectl create serviceaccount %s -n %s", account, account.Name, account.Namespace))
 	}
 	return result{metav1.ConditionTrue, reasonReadyToJoin, "Member cluster is ready to join the fleet"}
 }
 
 // joinedCondition shows whether the agent has joined, or how far the member is with leaving.
 func joinedCondition(o observed, departure lifecycle.Departure) result {
-	joined := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
+	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	switch {
 	case !o.Deleted.IsZero():
 		shown := cmp.Or(meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionJoined), &metav1.Condition{})
@@ -137,14 +138,14 @@ func joinedCondition(o observed, departure lifecycle.Departure) result {
 
 // healthyCondition shows whether the agent sends heartbeats, as the hub sees it, and whether the API server of the member is well, as the agent says.
 func healthyCondition(o observed) result {
-	healthy := membernamespace.AgentCondition(o.Report, clusterv1beta1.ConditionHealthy)
+	healthy := membership.AgentCondition(o.Report, clusterv1beta1.ConditionHealthy)
 	switch {
 	case o.Revoked:
 		return result{metav1.ConditionUnknown, o.revoked().reason, o.revoked().message}
 	case !o.Seen():
 		return result{metav1.ConditionUnknown, reasonAgentUnseen, "no heartbeat of the member agent has been seen yet"}
 	case o.Lost():
-		return result{metav1.ConditionFalse, membernamespace.ReasonAgentLost, fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
+		return result{metav1.ConditionFalse, membership.ReasonAgentLost, fmt.Sprintf("no heartbeat of the member agent since %s", o.LastSeen().UTC().Format(time.RFC3339))}
 	case healthy != nil && healthy.Status == metav1.ConditionFalse:
 		return result{metav1.ConditionFalse, reasonAgentUnhealthy, healthy.Message}
 	}
@@ -154,9 +155,9 @@ func healthyCondition(o observed) result {
 // revoked is what the conditions of a revoked member say.
 func (o observed) revoked() result {
 	if o.AccessLeft != "" {
-		return result{metav1.ConditionFalse, membernamespace.ReasonRevoking, membernamespace.Revoking(o.AccessLeft)}
+		return result{metav1.ConditionFalse, membership.ReasonRevoking, membership.Revoking(o.AccessLeft)}
 	}
-	return result{metav1.ConditionFalse, membernamespace.ReasonRevoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
+	return result{metav1.ConditionFalse, membership.ReasonRevoked, fmt.Sprintf("revoked by annotation %s: the identity has no access and nothing is placed; "+
 		"what is on the cluster stays there. To take that back: kubectl annotate membercluster %s %s- and then set config.memberNamespace of the chart member-agent "+
 		"as the condition Joined says", clusterv1beta1.AnnotationRevoked, o.Name, clusterv1beta1.AnnotationRevoked)}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
 	"github.com/muster-fleet/muster/internal/hub/members/liveness"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
@@ -78,15 +79,15 @@ func TestConditions(t *testing.T) {
 		says     string
 	}{
 		{"a prepared member is ready to join", readyToJoin, joined(neverSeen), result{status: yes, reason: reasonReadyToJoin}, "ready to join"},
-		{"a revoked member says how to take that back", readyToJoin, joined(revoked), result{status: no, reason: membernamespace.ReasonRevoked}, "kubectl annotate membercluster m muster/revoked-"},
-		{"and has not joined", joinedState, joined(revoked), result{status: no, reason: membernamespace.ReasonRevoked}, "what is on the cluster stays there"},
-		{"and nobody knows its health", healthy, joined(revoked), result{status: unknown, reason: membernamespace.ReasonRevoked}, ""},
+		{"a revoked member says how to take that back", readyToJoin, joined(revoked), result{status: no, reason: membership.ReasonRevoked}, "kubectl annotate membercluster m muster/revoked-"},
+		{"and has not joined", joinedState, joined(revoked), result{status: no, reason: membership.ReasonRevoked}, "what is on the cluster stays there"},
+		{"and nobody knows its health", healthy, joined(revoked), result{status: unknown, reason: membership.ReasonRevoked}, ""},
 		{"after that the agent has to be told the namespace", joinedState, joined(neverSeen, func(o *observed) { o.Epoch, o.Namespace = 1, "fleet-member-m-x" }), result{status: unknown, reason: reasonJoinUnknown}, "config.memberNamespace=fleet-member-m-x"},
-		{"a namespace of somebody else is in the way", readyToJoin, joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }), result{status: no, reason: membernamespace.ReasonNamespaceTaken}, "fleet-member-m exists"},
-		{"a namespace that is going is waited for", readyToJoin, joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }), result{status: no, reason: membernamespace.ReasonNamespaceTerminating}, "made anew"},
+		{"a namespace of somebody else is in the way", readyToJoin, joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTaken }), result{status: no, reason: membership.ReasonNamespaceTaken}, "fleet-member-m exists"},
+		{"a namespace that is going is waited for", readyToJoin, joined(func(o *observed) { o.NamespaceState = membernamespace.NamespaceTerminating }), result{status: no, reason: membership.ReasonNamespaceTerminating}, "made anew"},
 		{"an identity of an unknown kind is named", readyToJoin, joined(func(o *observed) { o.identity.Kind = "Nonsense" }), result{status: no, reason: reasonIdentityInvalid}, `kind is "Nonsense"`},
 		{"an account without a namespace is named", readyToJoin, joined(func(o *observed) { o.identity.Namespace = "" }), result{status: no, reason: reasonIdentityInvalid}, "spec.identity.namespace is empty"},
-		{"an account that does not exist comes with its remedy", readyToJoin, joined(func(o *observed) { o.accountMissing = true }), result{status: no, reason: membernamespace.ReasonIdentityMissing}, "kubectl create serviceaccount a -n fleet-system"},
+		{"an account that does not exist comes with its remedy", readyToJoin, joined(func(o *observed) { o.accountMissing = true }), result{status: no, reason: membership.ReasonIdentityMissing}, "kubectl create serviceaccount a -n fleet-system"},
 		{"a user needs no namespace", readyToJoin, joined(func(o *observed) { o.identity = rbacv1.Subject{Kind: "User", Name: "u"} }), result{status: yes, reason: reasonReadyToJoin}, ""},
 
 		{"without an agent nobody knows", joinedState, joined(neverSeen), result{status: unknown, reason: reasonJoinUnknown}, "config.memberClusterName=m"},
@@ -98,8 +99,8 @@ func TestConditions(t *testing.T) {
 		{"before the first beat health is unknown", healthy, joined(neverSeen), result{status: unknown, reason: reasonAgentUnseen}, "no heartbeat"},
 		{"a member that beats is healthy", healthy, joined(), result{status: yes, reason: reasonHealthy}, ""},
 		{"unless its agent says otherwise", healthy, joined(func(o *observed) { o.Report.Status.AgentStatus[0].Conditions[1].Status = no }), result{status: no, reason: reasonAgentUnhealthy}, "readyz says no"},
-		{"silence is not health", healthy, joined(func(o *observed) { o.Liveness.State = liveness.Lost }), result{status: no, reason: membernamespace.ReasonAgentLost}, "since 2026-01-02T03:03:05Z"},
-		{"after a restart of the hub a lost member stays lost", healthy, joined(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{status: no, reason: membernamespace.ReasonAgentLost}, "since"},
+		{"silence is not health", healthy, joined(func(o *observed) { o.Liveness.State = liveness.Lost }), result{status: no, reason: membership.ReasonAgentLost}, "since 2026-01-02T03:03:05Z"},
+		{"after a restart of the hub a lost member stays lost", healthy, joined(recordedLost, func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{status: no, reason: membership.ReasonAgentLost}, "since"},
 		{"and a healthy one healthy", healthy, joined(func(o *observed) { o.Liveness.State, o.Liveness.LastBeat = liveness.Unknown, time.Time{} }), result{status: yes, reason: reasonHealthy}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -29,17 +30,17 @@ import (
 // same name. Without a report the form stays.
 func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberCluster) {
 	next := 1
-	if Countable(record) {
-		next = Epoch(record) + 1
+	if membership.Countable(record) {
+		next = membership.Epoch(record) + 1
 	}
 	annotations := map[string]string{}
 	for key, value := range record.GetAnnotations() {
 		annotations[key] = value
 	}
 	annotations[clusterv1beta1.AnnotationMemberEpoch] = strconv.Itoa(next)
-	long := longDigests(record)
+	long := membership.LongDigests(record)
 	if _, isCluster := record.(*fleet.Cluster); isCluster {
-		annotations[clusterv1beta1.AnnotationLongDigests] = listLongDigests(long, Epoch(record), next, report)
+		annotations[clusterv1beta1.AnnotationLongDigests] = listLongDigests(long, membership.Epoch(record), next, report)
 	}
 	if annotations[clusterv1beta1.AnnotationLongDigests] == "" {
 		delete(annotations, clusterv1beta1.AnnotationLongDigests)
@@ -49,13 +50,13 @@ func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberClust
 
 // listLongDigests returns the list for the next epoch. Of the epochs before, only the last one is still needed,
 // until its namespace is gone.
-func listLongDigests(e epochs, last, next int, report *clusterv1beta1.InternalMemberCluster) string {
+func listLongDigests(e membership.Epochs, last, next int, report *clusterv1beta1.InternalMemberCluster) string {
 	var list []string
-	if e.has(last) && next == last+1 {
+	if e.Has(last) && next == last+1 {
 		list = append(list, strconv.Itoa(last))
 	}
 	known, reported := knowsLongDigests(report)
-	if known || !reported && e.has(last) {
+	if known || !reported && e.Has(last) {
 		list = append(list, strconv.Itoa(next))
 	}
 	return strings.Join(list, ",")
@@ -74,14 +75,14 @@ func knowsLongDigests(report *clusterv1beta1.InternalMemberCluster) (known, repo
 // agent takes what is delivered there for another member's, and deploys nothing of it.
 func (m Member) Unnamed(report *clusterv1beta1.InternalMemberCluster) bool {
 	known, reported := knowsLongDigests(report)
-	return m.long.has(m.Epoch) && reported && !known
+	return m.long.Has(m.Epoch) && reported && !known
 }
 
 // Former returns the member as it was before it was last revoked, and false if it never was.
 func Former(record client.Object) (Member, bool) {
-	m := Of(record).at(max(0, Epoch(record)-1))
+	m := Of(record).at(max(0, membership.Epoch(record)-1))
 	m.ending = true
-	return m, Epoch(record) > 0
+	return m, membership.Epoch(record) > 0
 }
 
 // maxListed bounds how many of the listed epochs are looked at. The hub lists two.
@@ -115,14 +116,14 @@ func Disused(record client.Object) (all []Member) {
 
 // at is the member in an epoch.
 func (m Member) at(epoch int) Member {
-	m.Epoch, m.Namespace = epoch, namespaceAt(m.Workspace, m.Name, epoch, m.long)
+	m.Epoch, m.Namespace = epoch, membership.NamespaceAt(m.Workspace, m.Name, epoch, m.long)
 	return m
 }
 
 // Registrable returns whether an agent may be granted the identity of a Cluster as far as the hub has prepared it. A Cluster that was revoked shows its
 // namespace only after that.
 func Registrable(cluster *fleet.Cluster) bool {
-	return cluster.Status.Namespace != "" || Epoch(cluster) > 0
+	return cluster.Status.Namespace != "" || membership.Epoch(cluster) > 0
 }
 
 // EndAccess takes away at once whatever the identity of a member may do, and the values that it could read. Objects of these names that the hub did not
@@ -132,7 +133,7 @@ func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Read
 		ended := append([]client.Object{Rights{Member: m}.Binding(), m.Account()}, m.reconnectAccess()...)
 		return kube.Delete(ctx, c, ended...) // the identity is the admin's
 	}
-	every := Identity{Member: m, Kind: Legacy, Shared: true}
+	every := Identity{Member: m, Kind: membership.Legacy, Shared: true}
 	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {
 		return err
 	}

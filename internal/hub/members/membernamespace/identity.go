@@ -14,6 +14,8 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
@@ -22,7 +24,7 @@ import (
 // Identity is who a member's agent acts as on the hub.
 type Identity struct {
 	Member
-	Kind AgentKind
+	Kind membership.AgentKind
 	// Shared says that agents of both kinds may act with the credential; see Shared.
 	Shared bool
 	// RenewsItself: the agent, of an earlier version, has no key to which the hub could seal a credential, and so requests its tokens itself.
@@ -39,7 +41,7 @@ const annotationRegistrationUID = "muster/cluster-registration-uid"
 func (i Identity) account() *corev1.ServiceAccount {
 	off := false
 	account := &corev1.ServiceAccount{ObjectMeta: i.meta(i.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
-	account.Annotations[annotationAgent] = string(i.Kind)
+	account.Annotations[membership.AnnotationAgent] = string(i.Kind)
 	account.Annotations[fleet.AnnotationRegistration] = i.Registration
 	account.Annotations[fleet.AnnotationRegistrationNamespace] = i.Workspace
 	account.Annotations[annotationRegistrationUID] = string(i.RegistrationUID)
@@ -67,8 +69,8 @@ func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.
 }
 
 // HandOver records which kind of agent acts with the account of a Rancher Fleet agent.
-func HandOver(ctx context.Context, c client.Client, account client.Object, to AgentKind) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), annotationActing, to)
+func HandOver(ctx context.Context, c client.Client, account client.Object, to membership.AgentKind) error {
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), membership.AnnotationActing, to)
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
 	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), kube.FieldOwner); err != nil {
 		return fmt.Errorf("recording the agent that acts with ServiceAccount %s/%s: %w", object.Namespace, object.Name, err)
@@ -134,9 +136,9 @@ func (m Member) tokenSecrets() []client.Object {
 // other is the identity of the same member for the other kind of agent.
 func (i Identity) other() Identity {
 	other := i
-	other.Kind = Native
-	if i.Kind == Native {
-		other.Kind = Legacy
+	other.Kind = membership.Native
+	if i.Kind == membership.Native {
+		other.Kind = membership.Legacy
 	}
 	return other
 }
@@ -144,7 +146,7 @@ func (i Identity) other() Identity {
 // Objects returns everything that the identity needs but the account: its rights and, for a native agent, the report and the Lease.
 func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
 	objects := i.grants()
-	if i.Kind == Native || i.Shared {
+	if i.Kind == membership.Native || i.Shared {
 		objects = append(objects, i.NewReport(asked), i.NewLease())
 	}
 	return objects
@@ -152,11 +154,11 @@ func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []clie
 
 func (i Identity) grants() []client.Object {
 	account := kube.AccountSubject(i.Namespace, naming.MemberServiceAccount)
-	native := []client.Object{kube.RoleBinding(i.meta(i.Namespace, memberRole), "ClusterRole", memberRole, account)}
+	native := []client.Object{kube.RoleBinding(i.meta(i.Namespace, agentroles.MemberRole), "ClusterRole", agentroles.MemberRole, account)}
 	if i.RenewsItself {
 		native = append(native, i.SelfRenewal())
 	}
-	if i.Kind == Native && !i.Shared {
+	if i.Kind == membership.Native && !i.Shared {
 		return native
 	}
 	// Upstream agents write their beat into the status of their Cluster.
@@ -169,7 +171,7 @@ func (i Identity) grants() []client.Object {
 	}
 	beat.OwnerReferences = []metav1.OwnerReference{{APIVersion: fleet.GroupVersion.String(), Kind: "Cluster", Name: i.Name, UID: i.UID}}
 	legacy := []client.Object{
-		kube.RoleBinding(i.meta(i.Namespace, bundleDeploymentRole), "ClusterRole", bundleDeploymentRole, account),
+		kube.RoleBinding(i.meta(i.Namespace, agentroles.BundleDeploymentRole), "ClusterRole", agentroles.BundleDeploymentRole, account),
 		beat, kube.RoleBinding(*beat.ObjectMeta.DeepCopy(), "Role", beat.Name, account),
 	}
 	if i.Shared {
@@ -180,7 +182,7 @@ func (i Identity) grants() []client.Object {
 
 // SelfRenewal lets the agent of a member request tokens for its own account.
 func (m Member) SelfRenewal() *rbacv1.RoleBinding {
-	return kube.RoleBinding(m.meta(m.Namespace, selfRenewalRole), "ClusterRole", selfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
+	return kube.RoleBinding(m.meta(m.Namespace, agentroles.SelfRenewalRole), "ClusterRole", agentroles.SelfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
 }
 
 // NewReport returns the report of a member with what the agent is asked for.

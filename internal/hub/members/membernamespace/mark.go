@@ -12,6 +12,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -33,7 +34,7 @@ func (m Member) Mark(ctx context.Context, c client.Client) error {
 	if err := c.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if namespace.Annotations[AnnotationRecordUID] != "" || namespace.DeletionTimestamp != nil || !m.MadeFor(namespace) {
+	if namespace.Annotations[membership.AnnotationRecordUID] != "" || namespace.DeletionTimestamp != nil || !m.MadeFor(namespace) {
 		return nil
 	}
 	return client.IgnoreNotFound(m.adopt(ctx, c, namespace))
@@ -42,7 +43,7 @@ func (m Member) Mark(ctx context.Context, c client.Client) error {
 // Marked reports whether the hub created a namespace for this record, though the namespace may have lost its label or owner
 // since, without which it is not used.
 func (m Member) Marked(namespace client.Object) bool {
-	return namespace.GetAnnotations()[AnnotationRecordUID] == string(m.UID)
+	return namespace.GetAnnotations()[membership.AnnotationRecordUID] == string(m.UID)
 }
 
 // Stray is a namespace that the hub created for a member, with the record that it was created for.
@@ -55,8 +56,8 @@ type Stray struct {
 // StrayOf returns the member that a namespace with the hub's label was created for, as the namespace itself says, and false
 // if it says nothing of that. Its UID is empty if a hub of an earlier version created the namespace.
 func StrayOf(namespace client.Object) (Stray, bool) {
-	m := Member{Namespace: namespace.GetName(), UID: types.UID(namespace.GetAnnotations()[AnnotationRecordUID]), ending: true}
-	if key, ok := RecordOf(namespace); ok {
+	m := Member{Namespace: namespace.GetName(), UID: types.UID(namespace.GetAnnotations()[membership.AnnotationRecordUID]), ending: true}
+	if key, ok := membership.RecordOf(namespace); ok {
 		m.Workspace, m.Name = key.Namespace, key.Name
 		return Stray{m, fleet.GroupVersion.WithKind("Cluster")}, true
 	}

@@ -18,6 +18,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 )
 
 func TestANamespaceIsMadeForOneRecord(t *testing.T) {
@@ -48,7 +49,7 @@ func TestANamespaceIsMadeForOneRecord(t *testing.T) {
 		namespace := &corev1.Namespace{ObjectMeta: m.meta("", m.Namespace)}
 		namespace.CreationTimestamp = metav1.NewTime(born.Add(-c.age))
 		if c.uid != "" {
-			namespace.Annotations[AnnotationRecordUID] = c.uid
+			namespace.Annotations[membership.AnnotationRecordUID] = c.uid
 		}
 		if got := m.MadeFor(namespace); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
@@ -64,7 +65,7 @@ func TestANamespaceIsMadeForOneRecord(t *testing.T) {
 func TestAnEpochIsCountedOrBegunAnew(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "1", "0": "1", "7": "8", "-3": "1", "x": "1", "99999999999999999999": "1",
-		strconv.Itoa(maxEpoch - 1): strconv.Itoa(maxEpoch), strconv.Itoa(maxEpoch): "1", strconv.Itoa(math.MaxInt64): "1",
+		strconv.Itoa(membership.MaxEpoch - 1): strconv.Itoa(membership.MaxEpoch), strconv.Itoa(membership.MaxEpoch): "1", strconv.Itoa(math.MaxInt64): "1",
 	} {
 		record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1beta1.AnnotationMemberEpoch: given}}}
 		if BeginEpoch(record, nil); record.Annotations[clusterv1beta1.AnnotationMemberEpoch] != want {
@@ -105,7 +106,7 @@ func TestOnlyTheAnswerNotFoundSaysThatARecordIsGone(t *testing.T) {
 		m := OfCluster(there)
 		namespace := &corev1.Namespace{ObjectMeta: m.meta("", m.Namespace)}
 		if c.uid != "" {
-			namespace.Annotations[AnnotationRecordUID] = c.uid
+			namespace.Annotations[membership.AnnotationRecordUID] = c.uid
 		}
 		stray, ok := StrayOf(namespace)
 		if !ok {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -89,7 +90,7 @@ type Exchange struct {
 
 // annotations on an account that was made for this exchange.
 func (e Exchange) annotations() map[string]string {
-	annotations := map[string]string{annotationAgent: string(Native), annotationIdentity: e.Identity, fleet.AnnotationAgentKey: e.Key}
+	annotations := map[string]string{membership.AnnotationAgent: string(membership.Native), annotationIdentity: e.Identity, fleet.AnnotationAgentKey: e.Key}
 	if e.IdentityUID != "" {
 		annotations[annotationIdentityUID] = string(e.IdentityUID)
 	}

@@ -23,6 +23,7 @@ import (
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
@@ -42,13 +43,13 @@ type Member struct {
 	Namespace string
 	Epoch     int
 	// long are the epochs whose namespace has a name with a long digest.
-	long epochs
+	long membership.Epochs
 }
 
 // OfCluster returns the member behind a Cluster.
 func OfCluster(cluster *fleet.Cluster) Member {
-	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp, long: longDigests(cluster)}
-	m = m.at(Epoch(cluster))
+	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp, long: membership.LongDigests(cluster)}
+	m = m.at(membership.Epoch(cluster))
 	processed := kube.FindCondition(cluster.Status.Conditions, conditionProcessed)
 	m.prepared = cluster.Status.Namespace == m.Namespace || processed != nil && processed.Status == corev1.ConditionTrue
 	return m
@@ -57,7 +58,7 @@ func OfCluster(cluster *fleet.Cluster) Member {
 // OfMemberCluster returns the member behind a MemberCluster.
 func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
 	m := Member{Name: mc.Name, UID: mc.UID}
-	return m.at(Epoch(mc))
+	return m.at(membership.Epoch(mc))
 }
 
 // Of returns the member behind a record, which is a Cluster or a MemberCluster.
@@ -75,7 +76,7 @@ func MemberClusterOf(namespace string) (string, bool) {
 
 // ToCluster returns the request for the Cluster of an object in a member namespace, or of the namespace itself.
 func ToCluster(_ context.Context, o client.Object) []reconcile.Request {
-	key, ok := RecordOf(o)
+	key, ok := membership.RecordOf(o)
 	if !ok {
 		return nil
 	}
@@ -147,8 +148,8 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 
 // predecessor returns whether the namespace is that of a deleted record of the same name, and so about to be deleted.
 func (m Member) predecessor(namespace client.Object) bool {
-	if key, ok := RecordOf(namespace); ok && m.Workspace != "" {
-		uid := namespace.GetAnnotations()[AnnotationRecordUID]
+	if key, ok := membership.RecordOf(namespace); ok && m.Workspace != "" {
+		uid := namespace.GetAnnotations()[membership.AnnotationRecordUID]
 		return key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && uid != "" && types.UID(uid) != m.UID
 	}
 	owner := metav1.GetControllerOf(namespace)
@@ -160,7 +161,7 @@ func (m Member) predecessor(namespace client.Object) bool {
 // version, or of a hub of KubeFleet, has none until the hub takes it over. The owner reference to a MemberCluster proves as
 // much, because both Muster's and KubeFleet's hub set it when they create the namespace and at no other time.
 func (m Member) MadeFor(namespace client.Object) bool {
-	uid, marked := namespace.GetAnnotations()[AnnotationRecordUID]
+	uid, marked := namespace.GetAnnotations()[membership.AnnotationRecordUID]
 	if marked && types.UID(uid) != m.UID {
 		return false
 	}
@@ -168,7 +169,7 @@ func (m Member) MadeFor(namespace client.Object) bool {
 		owner := metav1.GetControllerOf(namespace)
 		return owner != nil && owner.UID == m.UID
 	}
-	key, ok := RecordOf(namespace)
+	key, ok := membership.RecordOf(namespace)
 	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true" && (marked || m.inherits(namespace))
 }
 
@@ -180,7 +181,7 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 		return "", err
 	}
 	meta := m.meta("", m.Namespace)
-	metav1.SetMetaDataAnnotation(&meta, AnnotationRecordUID, string(m.UID))
+	metav1.SetMetaDataAnnotation(&meta, membership.AnnotationRecordUID, string(m.UID))
 	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: meta}, kube.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		state, namespace, err := m.ObserveNamespace(ctx, live)
@@ -204,7 +205,7 @@ func (m Member) Taken(namespace client.Object) string {
 	}
 	holder, ok := types.NamespacedName{}, false
 	if namespace != nil && namespace.GetLabels()[fleet.LabelManaged] == "true" {
-		holder, ok = RecordOf(namespace)
+		holder, ok = membership.RecordOf(namespace)
 	}
 	switch {
 	case !ok || kind != "Cluster" || holder == types.NamespacedName{Namespace: m.Workspace, Name: m.Name}:
@@ -237,7 +238,7 @@ func (m Member) proveRecord(ctx context.Context, live client.Reader) error {
 func (m Member) adopt(ctx context.Context, c client.Client, namespace *metav1.PartialObjectMetadata) error {
 	after := namespace.DeepCopy()
 	metav1.SetMetaDataLabel(&after.ObjectMeta, fleet.LabelManaged, "true")
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, AnnotationRecordUID, string(m.UID))
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, membership.AnnotationRecordUID, string(m.UID))
 	if err := kube.Patch(ctx, c, namespace, after); err != nil {
 		return fmt.Errorf("taking over namespace %s: %w", namespace.Name, err)
 	}

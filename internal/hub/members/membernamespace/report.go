@@ -17,6 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -103,7 +104,7 @@ func Bound(report *clusterv1beta1.InternalMemberCluster) {
 	if agent := clusterv1beta1.FindAgent(report.Status.AgentStatus, clusterv1beta1.MemberAgent); agent != nil {
 		one := clusterv1beta1.AgentStatus{Type: agent.Type, LastReceivedHeartbeat: agent.LastReceivedHeartbeat}
 		for _, kind := range []string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy} {
-			if condition := AgentCondition(report, kind); condition != nil {
+			if condition := membership.AgentCondition(report, kind); condition != nil {
 				short := *condition
 				short.Message = kube.Clip(condition.Message, maxSentence)
 				one.Conditions = append(one.Conditions, short)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/fleet/membership"
 )
 
 func TestOfAReportThatIsTooLargeOnlyTheHealthIsKept(t *testing.T) {
@@ -28,8 +29,8 @@ func TestOfAReportThatIsTooLargeOnlyTheHealthIsKept(t *testing.T) {
 	}
 	large := report(300 << 10)
 	Bound(large)
-	joined := AgentCondition(large, clusterv1beta1.ConditionJoined)
-	if joined == nil || joined.Status != metav1.ConditionTrue || AgentCondition(large, "Noise") != nil || len(large.Status.Properties) > 0 {
+	joined := membership.AgentCondition(large, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionTrue || membership.AgentCondition(large, "Noise") != nil || len(large.Status.Properties) > 0 {
 		t.Errorf("a large report became %+v", large)
 	}
 	if text, err := json.Marshal(large); err != nil || len(text) > 4<<10 {

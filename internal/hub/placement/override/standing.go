@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 )
 
 // Standing says whether an override counts. The zero Standing counts.
@@ -37,9 +37,9 @@ func (s Set) Review(review func(Override) (Standing, error)) (Set, error) {
 
 // Rights returns the rights that the override takes: those by which the author could make the same
 // changes to these objects on the hub.
-func (o Override) Rights(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) (schema.GroupVersionResource, error)) ([]author.Right, error) {
-	var rights []author.Right
-	seen := map[author.Right]bool{}
+func (o Override) Rights(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) (schema.GroupVersionResource, error)) ([]authorization.Right, error) {
+	var rights []authorization.Right
+	seen := map[authorization.Right]bool{}
 	patches, deletes, anyRole := o.changes()
 	for _, object := range objects {
 		id := identify(object)
@@ -50,12 +50,12 @@ func (o Override) Rights(objects []*unstructured.Unstructured, resourceOf func(s
 		if err != nil {
 			return nil, err
 		}
-		var takes []author.Right
+		var takes []authorization.Right
 		if patches {
-			takes = append(takes, author.ToPatch(resource, object, anyRole)...)
+			takes = append(takes, authorization.ToPatch(resource, object, anyRole)...)
 		}
 		if deletes {
-			takes = append(takes, author.ToDelete(resource, object)...)
+			takes = append(takes, authorization.ToDelete(resource, object)...)
 		}
 		for _, right := range takes {
 			if !o.names(id) {

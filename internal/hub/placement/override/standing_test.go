@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 )
 
 // parsed returns objects that are written as YAML.
@@ -32,7 +33,7 @@ func parsed(t *testing.T, texts ...string) (objects []*unstructured.Unstructured
 // resourceOf is a hub that serves all kinds but Widgets.
 func resourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	if kind.Kind == "Widget" {
-		return author.UnknownResource(kind), nil
+		return authorization.UnknownResource(kind), nil
 	}
 	return kind.GroupVersion().WithResource(map[string]string{
 		"ConfigMap": "configmaps", "Secret": "secrets", "ResourceQuota": "resourcequotas", "Namespace": "namespaces", "Role": "roles", "ClusterRole": "clusterroles",

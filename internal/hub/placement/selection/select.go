@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
-	"github.com/muster-fleet/muster/internal/hub/placement/author"
+	"github.com/muster-fleet/muster/internal/hub/placement/authorization"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -67,7 +67,7 @@ func invalidf(format string, args ...any) error { return invalid(fmt.Sprintf(for
 func (s *Selector) ResourceOf(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	mapping, err := s.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return author.UnknownResource(kind), nil
+		return authorization.UnknownResource(kind), nil
 	} else if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("looking up %s: %w", kind, err)
 	}

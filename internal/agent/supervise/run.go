@@ -1,0 +1,123 @@
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
+)
+
+// run runs the program once, and returns whether the program emptied the member; no error if the program found nothing to do. When ctx ends the
+// program is asked to end, which takes until Helm has ended.
+func (s *Supervisor) run(ctx context.Context) (emptied bool, err error) {
+	if _, err := os.Stat(s.Path); err != nil {
+		return false, fmt.Errorf("nothing is deployed on this cluster, because the program %s is missing beside the agent's (%w): "+
+			"use an image that has it, or install it there", protocol.Program, err)
+	}
+	command := exec.Command(s.Path, s.Arguments...)
+	orders, err := command.StdinPipe()
+	if err != nil {
+		return false, fmt.Errorf("starting %s: %w", protocol.Program, err)
+	}
+	watchdog, stderr := newWatchdog(s.Clock, cmp.Or(s.Silence, silence)), &crashReader{to: os.Stderr}
+	var reading sync.WaitGroup
+	stdout, err := readPipe(&reading, func(replies io.Reader) {
+		protocol.ReadReplies(replies, func(reply protocol.Reply) {
+			watchdog.observe(reply)
+			emptied = emptied || reply.Emptied
+			s.handleReply(ctx, reply)
+			watchdog.handled()
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	stderrPipe, err := readPipe(&reading, func(from io.Reader) { _, _ = io.Copy(stderr, from) }) // to the end, whatever it was
+	if err != nil {
+		_ = stdout.Close() // nobody writes
+		return false, err
+	}
+	command.Stdout, command.Stderr = stdout, stderrPipe
+	exited := start(command)
+	_, _ = stdout.Close(), stderrPipe.Close() // the program has its own
+	if command.Process == nil {
+		return false, fmt.Errorf("starting %s: %w", s.Path, <-exited)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	})
+	defer stop()
+	s.Log.Info("deployer started", "pid", command.Process.Pid)
+	for _, placed := range s.Placed {
+		placed.forgetReports()
+	}
+	watched, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	go watchdog.run(watched, func() { _ = command.Process.Kill() }) // it may have ended by itself
+	err = s.sendOrders(orders, exited)
+	stop()
+	reading.Wait()
+	if err != nil {
+		return false, s.crashed(err, watchdog, stderr.cause)
+	}
+	if ctx.Err() == nil {
+		s.Log.Info("deployer ended: nothing is left to deploy or to watch")
+	}
+	return emptied, nil
+}
+
+// readPipe makes a pipe whose output is read until its input is closed.
+func readPipe(reading *sync.WaitGroup, read func(io.Reader)) (into *os.File, err error) {
+	from, into, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", protocol.Program, err)
+	}
+	reading.Go(func() {
+		read(from)
+		_ = from.Close() // nobody writes any more
+	})
+	return into, nil
+}
+
+// crashed says on which BundleDeployment the program crashed, if that is known.
+func (s *Supervisor) crashed(err error, watchdog *watchdog, stderr string) error {
+	var status *exec.ExitError
+	if !errors.As(err, &status) {
+		return fmt.Errorf("running %s: %w", protocol.Program, err)
+	}
+	if status.ExitCode() == protocol.ExitLeaseLost {
+		return &crash{explained: true, cause: fmt.Errorf("%s lost the Lease by which one deployer at a time deploys on this cluster, and is started again", protocol.Program)}
+	}
+	inFlight, stuck := watchdog.inFlightOrOverdue()
+	cause := cmp.Or(stuck, stderr, status.Error())
+	if culprit := s.suspects.add(inFlight, cause, s.Clock.Now()); culprit != "" {
+		s.Log.Info("deployer ended on a BundleDeployment, which is delayed", "deployment", culprit, "reason", cause)
+	}
+	return &crash{explained: len(inFlight) > 0, cause: fmt.Errorf(
+		"what deploys on this cluster, %s, ended unexpectedly (%s) and is started again; the agent's log says why", protocol.Program, cause)}
+}
+
+// sendOrders sends the order, and again when the credential is renewed, until the program ended.
+func (s *Supervisor) sendOrders(orders io.WriteCloser, exited <-chan error) error {
+	defer func() { _ = orders.Close() }() // the program has ended
+	for {
+		order := s.Order()
+		order.Suspects = s.suspects.list()
+		if err := order.Send(orders); err != nil {
+			// The program ended; the reason comes with its exit.
+			return <-exited
+		}
+		select {
+		case err := <-exited:
+			return err
+		case <-s.Renewed:
+		}
+	}
+}

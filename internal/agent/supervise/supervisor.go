@@ -1,0 +1,222 @@
+// Package supervise runs the program muster-deployer while there is something to deploy, and watches for it otherwise.
+//
+// Its invariant: the agent does not link Helm, so that its memory is its own; the credential reaches the program over its
+// standard input and nowhere else; the heartbeat goes on whatever becomes of the program; and when the agent ends, by whatever
+// cause, so does the program.
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+const (
+	// stableAfter is how long the program has to live for a crash not to count as one of a series.
+	stableAfter = 2 * time.Minute
+	// crashLimit is how many crashes in a series, without an action that explains them, are reported on all objects.
+	crashLimit = 3
+	// silence is how long the program may send no reply.
+	silence = 45 * time.Second
+)
+
+// Supervisor runs the program while there is something to deploy.
+type Supervisor struct {
+	// Path is where the program is, Arguments how it reaches the member.
+	Path      string
+	Arguments []string
+	// Simulation runs in place of the program; nil otherwise.
+	Simulation Simulation
+	// Order returns the current order, which is sent again when Renewed signals another credential.
+	Order func() protocol.Order
+	// Renewed signals that the credential or the address of the hub changed.
+	Renewed <-chan struct{}
+	// Placed are the stores of the placed objects, kind by kind; Changed signals their changes.
+	Placed  []*Placed
+	Changed <-chan struct{}
+	// Left says whether releases or AppliedWorks are left on this member.
+	Left func(context.Context) (bool, error)
+	// Leaves says whether the member leaves, and how; Empty is called with what is left while all is removed.
+	Leaves func() clusterv1beta1.LeavePolicy
+	Empty  func(left string, emptied bool)
+	// Block is called with what keeps a release from being removed; empty if nothing does. May be nil.
+	Block func(protocol.Blocked)
+	// Count is called with each Tally. May be nil.
+	Count func(protocol.Tally)
+	Log   logr.Logger
+	Clock clock.Clock
+	// Silence is how long the program may send no reply before it is killed; the usual time if 0.
+	Silence time.Duration
+
+	suspects suspects
+}
+
+var errLeft = errors.New("not all that was placed on this cluster could be removed: releases or AppliedWorks are left whose kind the hub does not show to this member")
+
+// crash is an unexpected end of the program.
+type crash struct {
+	cause error
+	// explained says that an action was in flight, which becomes a suspect, or that the Lease was lost.
+	explained bool
+}
+
+func (c *crash) Error() string { return c.cause.Error() }
+func (c *crash) Unwrap() error { return c.cause }
+
+// Beside is the path of the program in the directory of the agent's own.
+func Beside() (string, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the agent's own program: %w", err)
+	}
+	return filepath.Join(filepath.Dir(own), protocol.Program), nil
+}
+
+// Run goes on until ctx ends, and ends the program with it.
+func (s *Supervisor) Run(ctx context.Context) {
+	for _, placed := range s.Placed {
+		if !placed.waitListed(ctx) {
+			return
+		}
+	}
+	left, emptied, series := s.left(ctx), false, 0
+	for backoff := retry.Unreachable(); ctx.Err() == nil; {
+		emptied = emptied && s.emptying()
+		if s.emptying() && !emptied {
+			// AppliedWorks may be left although their Works are gone.
+			left = s.left(ctx)
+			emptied = !left && !s.needsProgram()
+		}
+		if emptied {
+			s.Empty("", true)
+		}
+		if emptied || s.Leaves() == clusterv1beta1.LeaveOrphan || !left && !s.needsProgram() {
+			// The program was idle when it ended: the next change of a placed object starts it.
+			select {
+			case <-ctx.Done():
+			case <-s.Changed:
+			}
+			continue
+		}
+		begun := s.Clock.Now()
+		ended, err := s.runOnce(ctx)
+		emptied = ended && (!s.emptying() || !s.left(ctx))
+		if err == nil && ended && !emptied {
+			err = errLeft
+		}
+		var crashed *crash
+		explained := errors.As(err, &crashed) && crashed.explained
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			if s.Block != nil {
+				s.Block(protocol.Blocked{})
+			}
+			left, backoff, series = false, retry.Unreachable(), 0
+			continue
+		case explained, s.Clock.Since(begun) > stableAfter:
+			// The suspect is delayed, and the others are not.
+			backoff, series = retry.Unreachable(), 0
+		}
+		series++
+		left = left || crashed != nil // the program may have ended before it removed what is not placed any more
+		wait := backoff.Step()
+		s.Log.Info("deployer failing", "reason", err.Error(), "retry", wait.String())
+		if s.emptying() || crashed == nil || !explained && series >= crashLimit {
+			s.report(ctx, err.Error())
+		}
+		if retry.Wait(ctx, s.Clock, wait) != nil {
+			return
+		}
+	}
+}
+
+// runOnce runs the program once. Then the agent watches again what the program watched.
+func (s *Supervisor) runOnce(ctx context.Context) (emptied bool, err error) {
+	run := s.run
+	if s.Simulation != nil {
+		run = s.simulate
+	}
+	emptied, err = run(ctx)
+	for _, placed := range s.Placed {
+		placed.takeBack(err == nil)
+	}
+	return emptied, err
+}
+
+func (s *Supervisor) emptying() bool { return s.Leaves() == clusterv1beta1.LeaveDelete }
+
+// needsProgram says whether anything is placed that needs the program, as far as that is known. A
+// member that leaves does not wait for that.
+func (s *Supervisor) needsProgram() bool {
+	return slices.ContainsFunc(s.Placed, func(p *Placed) bool { return p.needsProgram() && (s.emptying() || !p.isUnsure()) })
+}
+
+// report reports why nothing is deployed, on all placed objects and to the member that leaves.
+func (s *Supervisor) report(ctx context.Context, sentence string) {
+	if s.emptying() {
+		s.Empty(sentence, false)
+	}
+	for _, placed := range s.Placed {
+		s.reportReason(ctx, placed, sentence)
+	}
+}
+
+func (s *Supervisor) reportReason(ctx context.Context, placed *Placed, sentence string) {
+	if err := placed.ReportReason(ctx, sentence); err != nil && ctx.Err() == nil {
+		s.Log.Info("reporting that nothing is deployed failing", "kind", placed.Kind, "reason", err.Error())
+	}
+}
+
+// handleReply handles a reply of the program.
+func (s *Supervisor) handleReply(ctx context.Context, reply protocol.Reply) {
+	if reply.Ended != nil && reply.Ended.Survived {
+		s.suspects.clear(reply.Ended.Name)
+	}
+	if s.emptying() && (reply.Left != "" || reply.Failing != "") {
+		s.Empty(cmp.Or(reply.Left, reply.Failing), false)
+	}
+	if s.Block != nil && reply.Blocked != nil {
+		s.Block(*reply.Blocked)
+	}
+	if s.Count != nil && reply.Tally != nil {
+		s.Count(*reply.Tally)
+	}
+	for _, placed := range s.Placed {
+		switch {
+		case placed.Kind != reply.Kind:
+		case reply.Event != nil:
+			if err := placed.handleEvent(*reply.Event); err != nil {
+				s.Log.Info("following the deployer's watch failing", "kind", placed.Kind, "reason", err.Error())
+			}
+		case reply.Failing != "":
+			s.reportReason(ctx, placed, reply.Failing)
+		case reply.Idle != nil:
+			placed.setIdle(reply.Idle)
+		}
+	}
+}
+
+func (s *Supervisor) left(ctx context.Context) bool {
+	left, err := s.Left(ctx)
+	if err != nil {
+		s.Log.Info("looking for releases failing", "reason", err.Error())
+		// An agent without the right to list releases cannot deploy any; but a member that leaves must not take that for empty.
+		return s.emptying() || !apierrors.IsForbidden(err)
+	}
+	return left
+}

@@ -1,0 +1,87 @@
+package supervise
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/muster-fleet/muster/internal/delivery/protocol"
+	"github.com/muster-fleet/muster/internal/retry"
+)
+
+const (
+	// firstDelay is how long a BundleDeployment is left alone on which the program ended once; each time doubles it, up to lastDelay.
+	firstDelay = 10 * time.Second
+	lastDelay  = time.Hour
+)
+
+// suspects remembers the BundleDeployments on which the program may have ended, from one run of it to the next.
+type suspects struct {
+	mu     sync.Mutex
+	byName map[string]*suspect
+}
+
+type suspect struct {
+	protocol.Suspect
+	// times is how often the program ended on it, in this generation.
+	times int
+}
+
+// list returns the suspects for the next order.
+func (s *suspects) list() []protocol.Suspect {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []protocol.Suspect
+	for _, suspect := range s.byName {
+		list = append(list, suspect.Suspect)
+	}
+	slices.SortFunc(list, func(a, b protocol.Suspect) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// clear drops a suspect that the program survived.
+func (s *suspects) clear(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byName, name)
+}
+
+// add adds what the program was at work on when it ended, and returns the culprit, if that is known.
+func (s *suspects) add(inFlight []protocol.Action, cause string, now time.Time) (culprit string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName == nil {
+		s.byName = map[string]*suspect{}
+	}
+	// A program ends while it renders or compares; to wait for a hook does not end it.
+	if busy := slices.DeleteFunc(slices.Clone(inFlight), func(a protocol.Action) bool { return a.Rendered }); len(busy) > 0 {
+		inFlight = busy
+	}
+	for _, action := range inFlight {
+		one := s.byName[action.Name]
+		if one == nil || one.UID != action.UID || one.Generation != action.Generation {
+			one = &suspect{Suspect: protocol.Suspect{Name: action.Name, UID: action.UID, Generation: action.Generation}}
+			s.byName[action.Name] = one
+		}
+		if len(inFlight) > 1 {
+			one.RetryAt = time.Time{} // it has to be found out which of them it is
+			continue
+		}
+		culprit = action.Name
+		one.times++
+		one.RetryAt = now.Add(retry.Doubled(firstDelay, one.times, lastDelay))
+		one.Message = fmt.Sprintf("%s, which deploys on this cluster, ended while it was at work on this Bundle, %s: %s. It is tried again at %s, or at once when the "+
+			"Bundle changes: look for a template that makes very much or never ends, or give the agent more memory",
+			protocol.Program, count(one.times), cause, one.RetryAt.UTC().Format(time.RFC3339))
+	}
+	return culprit
+}
+
+func count(times int) string {
+	if times == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", times)
+}

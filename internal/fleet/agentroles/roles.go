@@ -1,0 +1,99 @@
+// Package agentroles has the ClusterRoles that the identities of members are bound to, and finds those that stand in their way.
+package agentroles
+
+import (
+	"context"
+	"embed"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+// The names of the ClusterRoles that members are bound to.
+const (
+	MemberRole           = "muster-member"
+	SelfRenewalRole      = "muster-member-renewal"
+	BundleDeploymentRole = "fleet-bundle-deployment"
+)
+
+// ContentRole is the ClusterRole to read Contents.
+const ContentRole = "fleet-content"
+
+//go:embed rbac/*.yaml
+var rbacFS embed.FS
+
+// ClusterRoles returns what identities of members may be bound to; the hub applies them when it starts.
+func ClusterRoles() ([]client.Object, error) {
+	entries, err := rbacFS.ReadDir("rbac")
+	if err != nil {
+		return nil, err
+	}
+	var roles []client.Object
+	for _, entry := range entries {
+		text, err := rbacFS.ReadFile("rbac/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(text, role); err != nil {
+			return nil, fmt.Errorf("decoding rbac/%s: %w", entry.Name(), err)
+		}
+		role.Labels = map[string]string{fleet.LabelManaged: "true"}
+		roles = append(roles, role)
+	}
+	return roles, nil
+}
+
+// rancherBootstrap is the set in which Rancher Fleet's hub applies the ClusterRoles of its agents.
+const rancherBootstrap = "fleet-bootstrap-data"
+
+// RolesThere are the ClusterRoles that have a name of the hub's and that the hub did not create.
+type RolesThere struct {
+	// Theirs are those of Rancher Fleet's hub, which the hub takes over.
+	Theirs []client.Object
+	// Foreign are the names of all others, which keep the hub from creating its own.
+	Foreign []string
+}
+
+// FindRoles reads the ClusterRoles that the hub did not create. A name alone proves nothing: Rancher Fleet's hub marks its
+// own. The objects are unstructured, so that they are read from the API server and not from a cache.
+func FindRoles(ctx context.Context, reader client.Reader) (there RolesThere, err error) {
+	roles, err := ClusterRoles()
+	if err != nil {
+		return there, err
+	}
+	for _, role := range roles {
+		has := &unstructured.Unstructured{}
+		has.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+		switch err := reader.Get(ctx, client.ObjectKeyFromObject(role), has); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return there, fmt.Errorf("reading ClusterRole %s: %w", role.GetName(), err)
+		case has.GetLabels()[fleet.LabelManaged] == "true":
+		case kube.ObjectSetOf(has).ID == rancherBootstrap:
+			there.Theirs = append(there.Theirs, has)
+		default:
+			there.Foreign = append(there.Foreign, role.GetName())
+		}
+	}
+	return there, nil
+}
+
+// TakeOver marks which of the hub's roles take the place of Rancher Fleet's: an object with the UID of one that exists is
+// applied over it, and over none that was made anew under its name.
+func (r RolesThere) TakeOver(roles []client.Object) {
+	for _, theirs := range r.Theirs {
+		for _, role := range roles {
+			if role.GetName() == theirs.GetName() {
+				role.SetUID(theirs.GetUID())
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+// Package author reads who last changed the spec or data of an object, as an admission policy of the hub's chart records it.
+package author
+
+import "strings"
+
+// The annotations in which the admission policy records an author.
+const (
+	// AnnotationName is the author's user name.
+	AnnotationName = "muster/author"
+	// AnnotationGroups are his groups, one per line.
+	AnnotationGroups = "muster/author-groups"
+)
+
+// The groups that Kubernetes gives everybody, and service accounts.
+const (
+	groupAuthenticated   = "system:authenticated"
+	groupServiceAccounts = "system:serviceaccounts"
+	prefixServiceAccount = "system:serviceaccount:"
+	userAnonymous        = "system:anonymous"
+)
+
+// Author is the user who last changed the spec of a placement or an override, or the data of an
+// envelope.
+type Author struct {
+	// Name is his user name.
+	Name string
+	// groups, one per line: a string, so that authors can be compared.
+	groups string
+}
+
+// Of returns the author of an object with these annotations, and whether one is known.
+func Of(annotations map[string]string) (Author, bool) {
+	a := Author{Name: annotations[AnnotationName], groups: annotations[AnnotationGroups]}
+	if a.groups == "" { // a user has set the annotation of the name alone
+		a.groups = strings.Join(impliedGroups(a.Name), "\n")
+	}
+	return a, a.Name != ""
+}
+
+// impliedGroups are the groups of a user that follow from the name.
+func impliedGroups(name string) []string {
+	if name == userAnonymous {
+		return nil
+	}
+	if account, is := strings.CutPrefix(name, prefixServiceAccount); is {
+		namespace, _, _ := strings.Cut(account, ":")
+		return []string{groupServiceAccounts, groupServiceAccounts + ":" + namespace, groupAuthenticated}
+	}
+	return []string{groupAuthenticated}
+}
+
+// Groups are the groups of the author.
+func (a Author) Groups() []string {
+	if a.groups == "" {
+		return nil
+	}
+	return strings.Split(a.groups, "\n")
+}

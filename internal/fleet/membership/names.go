@@ -1,0 +1,113 @@
+// Package membership is what the hub and the user interfaces share about a Cluster or MemberCluster: its status in the same
+// words for both, its epoch, and the name of its member namespace.
+//
+// It reads objects, and writes none.
+package membership
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// Revoked returns whether the access of a record's member is revoked. A value that somebody misspelled revokes, too.
+func Revoked(record client.Object) bool {
+	value, set := record.GetAnnotations()[clusterv1beta1.AnnotationRevoked]
+	return set && value != strconv.FormatBool(false)
+}
+
+// MaxEpoch is the largest epoch that the hub counts to. A record has a larger one only if somebody else has written it.
+const MaxEpoch = 1 << 30
+
+// Epoch is how often the member of a record was revoked.
+func Epoch(record client.Object) int {
+	epoch, err := strconv.Atoi(record.GetAnnotations()[clusterv1beta1.AnnotationMemberEpoch])
+	if err != nil || epoch < 0 {
+		return 0
+	}
+	return epoch
+}
+
+// Countable reports whether the epoch of a record can be counted further, so that the next one has another namespace.
+func Countable(record client.Object) bool { return Epoch(record) < MaxEpoch }
+
+// Epochs lists epochs, separated by commas.
+type Epochs string
+
+// LongDigests returns the epochs of a record in which the member namespace has a name with a long digest.
+func LongDigests(record client.Object) Epochs {
+	return Epochs(record.GetAnnotations()[clusterv1beta1.AnnotationLongDigests])
+}
+
+// Has reports whether an epoch is listed.
+func (e Epochs) Has(epoch int) bool {
+	return slices.Contains(strings.Split(string(e), ","), strconv.Itoa(epoch))
+}
+
+// Namespace returns the name of the member namespace of a Cluster or MemberCluster.
+func Namespace(record client.Object) string {
+	return NamespaceAt(record.GetNamespace(), record.GetName(), Epoch(record), LongDigests(record))
+}
+
+// NamespaceAt returns the name of the member namespace in an epoch. A MemberCluster has no workspace.
+func NamespaceAt(workspace, name string, epoch int, long Epochs) string {
+	switch {
+	case workspace == "":
+		return naming.MemberClusterNamespaceAt(epoch, name)
+	case long.Has(epoch):
+		return naming.LongMemberNamespaceAt(epoch, workspace, name)
+	}
+	return naming.MemberNamespaceAt(epoch, workspace, name)
+}
+
+// DeliveryNamespace is the member namespace of a Cluster; "" while the hub has not created it, and after a revocation while no agent has registered. The
+// name is derived and status.namespace only shows that the namespace may be used, because an agent of Rancher Fleet may write the status.
+func DeliveryNamespace(cluster *fleet.Cluster) string {
+	if cluster.Status.Namespace == "" {
+		return ""
+	}
+	return Namespace(cluster)
+}
+
+// ClientID is what an agent must present to become a Cluster: spec.clientID, else, if the hub itself installs the agent, the UID of the record, so that
+// the hub need not write into the spec. Without either no agent matches.
+func ClientID(cluster *fleet.Cluster) string {
+	if cluster.Spec.ClientID == "" && cluster.Spec.KubeConfigSecret != "" {
+		return string(cluster.UID)
+	}
+	return cluster.Spec.ClientID
+}
+
+// AnnotationRecordUID on a member namespace is the UID of the Cluster or MemberCluster that the hub created it for.
+const AnnotationRecordUID = "muster/record-uid"
+
+// RecordOf leads from an object in a member namespace, or from the namespace itself, to the Cluster. Objects of a MemberCluster have an owner reference
+// instead.
+func RecordOf(o client.Object) (types.NamespacedName, bool) {
+	key := types.NamespacedName{
+		Namespace: o.GetAnnotations()[fleet.AnnotationClusterNamespace],
+		Name:      o.GetAnnotations()[fleet.LabelCluster],
+	}
+	return key, key.Name != "" && key.Namespace != ""
+}
+
+// HasNamespace reports whether a namespace says that the hub created it for this Cluster or MemberCluster. The UID in its
+// annotation or owner reference decides; a namespace of an earlier version of the hub has neither and names the Cluster.
+func HasNamespace(record, namespace client.Object) bool {
+	if uid, marked := namespace.GetAnnotations()[AnnotationRecordUID]; marked {
+		return types.UID(uid) == record.GetUID()
+	}
+	if owner := metav1.GetControllerOf(namespace); owner != nil {
+		return owner.UID == record.GetUID()
+	}
+	key, ok := RecordOf(namespace)
+	return ok && key == client.ObjectKeyFromObject(record)
+}

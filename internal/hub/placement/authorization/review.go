@@ -1,0 +1,174 @@
+// Package authorization says what the author of a placement may read on the hub, and what the author of an
+// override or an envelope may write there. The author of an object is the user who last changed its
+// spec or data.
+//
+// An admission policy of the hub's chart records the author in annotations; this package reads
+// these and asks the API server by SubjectAccessReviews, and writes nothing. Its invariant: a
+// question that could not be asked is an error, and never "no".
+package authorization
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/author"
+	"github.com/muster-fleet/muster/internal/kube"
+)
+
+const (
+	// answerLife is how long an answer is cached.
+	answerLife = time.Minute
+	// maxAnswers is how many answers are cached at most.
+	maxAnswers = 20000
+	// maxEvaluation is how much is said of what an authorizer failed with.
+	maxEvaluation = 300
+	// anything is what Kubernetes calls every verb, group or resource.
+	anything = "*"
+)
+
+// Right is a right to one object if it has a name, or else to all objects of a resource, in a
+// namespace or everywhere.
+type Right struct {
+	// Verb is what the right allows; empty is the right to read: get with a name, list without.
+	Verb            string
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+}
+
+// verb returns the verb of the request.
+func (r Right) verb() string {
+	switch {
+	case r.Verb != "":
+		return r.Verb
+	case r.Name != "":
+		return "get"
+	}
+	return "list"
+}
+
+// String is the right in words.
+func (r Right) String() string {
+	text := r.verb() + " " + r.Resource.GroupResource().String()
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	switch {
+	case r.Namespace != "":
+		text += " in namespace " + r.Namespace
+	case r.Name == "":
+		text += " cluster-wide"
+	}
+	return text
+}
+
+// UnansweredError says that the rights of an author are unknown, because the API server could not be asked, or one of its authorizers did
+// not answer.
+type UnansweredError struct{ cause error }
+
+// Unanswered returns the error that the rights of an author are unknown for a cause.
+func Unanswered(cause error) *UnansweredError { return &UnansweredError{cause} }
+
+// Error implements error.
+func (e *UnansweredError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *UnansweredError) Unwrap() error { return e.cause }
+
+// Reviewer asks the API server what authors may do, and caches the answers for a minute.
+type Reviewer struct {
+	client client.Client
+	clock  clock.PassiveClock
+
+	mu      sync.Mutex
+	answers map[question]answer
+}
+
+type question struct {
+	author    author.Author
+	verb      string
+	resource  schema.GroupResource
+	namespace string
+	name      string
+}
+
+type answer struct {
+	allowed bool
+	expires time.Time
+}
+
+// NewReviewer returns a Reviewer without answers.
+func NewReviewer(c client.Client, clock clock.PassiveClock) *Reviewer {
+	return &Reviewer{client: c, clock: clock, answers: map[question]answer{}}
+}
+
+// AllowsEverything reports whether an author may do everything, which is one question for all
+// resources. An unanswered question is a no: the next question is answered, or fails in the same
+// way.
+func (r *Reviewer) AllowsEverything(ctx context.Context, author author.Author) bool {
+	everything := question{author: author, verb: anything, resource: schema.GroupResource{Group: anything, Resource: anything}}
+	allowed, err := r.ask(ctx, everything)
+	return err == nil && allowed
+}
+
+// Allows says whether an author has a right. The first question is whether the author may do
+// everything.
+func (r *Reviewer) Allows(ctx context.Context, author author.Author, right Right) (bool, error) {
+	if r.AllowsEverything(ctx, author) {
+		return true, nil
+	} // whatever kept it from being answered keeps the next question, unless an authorizer that does answer allows it
+	asked := question{author: author, verb: right.verb(), resource: right.Resource.GroupResource(), namespace: right.Namespace, name: right.Name}
+	if asked.resource == (schema.GroupResource{Resource: "namespaces"}) {
+		asked.namespace = right.Name // as the API server does, so that a Role in a namespace may grant reading the Namespace itself
+	}
+	return r.ask(ctx, asked)
+}
+
+func (r *Reviewer) ask(ctx context.Context, q question) (bool, error) {
+	now := r.clock.Now()
+	r.mu.Lock()
+	known, found := r.answers[q]
+	r.mu.Unlock()
+	if found && now.Before(known.expires) {
+		return known.allowed, nil
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: q.author.Name, Groups: q.author.Groups(),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: q.verb, Group: q.resource.Group, Resource: q.resource.Resource, Namespace: q.namespace, Name: q.name,
+		},
+	}}
+	if err := r.client.Create(ctx, review); err != nil {
+		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %w", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), err)}
+	}
+	allowed := review.Status.Allowed && !review.Status.Denied
+	if evaluation := review.Status.EvaluationError; !allowed && !review.Status.Denied && evaluation != "" {
+		return false, &UnansweredError{fmt.Errorf("asking whether %s may %s: %s", q.author.Name, strings.TrimSpace(q.verb+" "+q.resource.String()), kube.Clip(evaluation, maxEvaluation))}
+	}
+	r.cache(q, answer{allowed: allowed, expires: now.Add(answerLife)}, now)
+	return allowed, nil
+}
+
+// cache keeps an answer. If there are too many, the expired ones are dropped, and if these are too few, all.
+func (r *Reviewer) cache(q question, a answer, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.answers) >= maxAnswers {
+		for asked, known := range r.answers {
+			if !now.Before(known.expires) {
+				delete(r.answers, asked)
+			}
+		}
+	}
+	if len(r.answers) >= maxAnswers {
+		clear(r.answers)
+	}
+	r.answers[q] = a
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-fleet/muster/internal/fleet/agentroles"
+	"github.com/muster-fleet/muster/internal/kube"
+	"github.com/muster-fleet/muster/internal/naming"
+)
+
+// bootstrapPatience is how long the hub tries to make what it needs before it ends with what the API server answers.
+const bootstrapPatience = time.Minute
+
+// bootstrap makes what no controller owns: the roles of members, the namespace of upstream answers and that of identities.
+func bootstrap(c client.Client, systemNamespace string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		// An API server that restarts at this moment must not end the hub.
+		backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}
+		for begun := time.Now(); ; {
+			err := makeOwn(ctx, c, systemNamespace)
+			if err == nil || time.Since(begun) > bootstrapPatience {
+				return err
+			}
+			ctrl.LoggerFrom(ctx).Info("The hub cannot make what it needs, and tries again", "reason", err.Error())
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(backoff.Step()):
+			}
+		}
+	}
+}
+
+// checkRoles returns an error that names every ClusterRole in the way of the hub's own. It runs before the hub writes anything.
+func checkRoles(ctx context.Context, reader client.Reader) error {
+	there, err := agentroles.FindRoles(ctx, reader)
+	if err != nil || len(there.Foreign) == 0 {
+		return err
+	}
+	return fmt.Errorf("ClusterRoles exist that the hub did not create, without which no agent gets its rights (%s): if you do not need them, kubectl delete clusterrole %s",
+		strings.Join(there.Foreign, ", "), strings.Join(there.Foreign, " "))
+}
+
+func makeOwn(ctx context.Context, c client.Client, systemNamespace string) error {
+	roles, err := agentroles.ClusterRoles()
+	if err != nil {
+		return err
+	}
+	there, err := agentroles.FindRoles(ctx, c)
+	if err != nil {
+		return err
+	}
+	there.TakeOver(roles)
+	if err := kube.Ensure(ctx, c, roles...); err != nil {
+		return err
+	}
+	for _, name := range []string{naming.RegistrationNamespace(systemNamespace), naming.MemberSystemNamespace} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := c.Create(ctx, namespace, kube.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}

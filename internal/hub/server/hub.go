@@ -1,0 +1,341 @@
+// Package server assembles the hub: one manager, the indexes and caches, and the one list of controllers.
+//
+// Its invariant: the hub caches whole objects only of kinds that it decides on; of everything else it manages it knows the metadata.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
+	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
+	inventoryv1alpha1 "github.com/muster-fleet/muster/api/inventory/v1alpha1"
+	musterv1alpha1 "github.com/muster-fleet/muster/api/muster/v1alpha1"
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/hub/bundles/agentbundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/bundle"
+	"github.com/muster-fleet/muster/internal/hub/bundles/clustergroup"
+	"github.com/muster-fleet/muster/internal/hub/bundles/contentaccess"
+	"github.com/muster-fleet/muster/internal/hub/credentials/longlived"
+	"github.com/muster-fleet/muster/internal/hub/credentials/rejoin"
+	"github.com/muster-fleet/muster/internal/hub/joining/admission"
+	"github.com/muster-fleet/muster/internal/hub/joining/clusterapi"
+	"github.com/muster-fleet/muster/internal/hub/joining/expression"
+	"github.com/muster-fleet/muster/internal/hub/joining/importer"
+	"github.com/muster-fleet/muster/internal/hub/joining/registration"
+	"github.com/muster-fleet/muster/internal/hub/joining/selfimport"
+	"github.com/muster-fleet/muster/internal/hub/joining/token"
+	"github.com/muster-fleet/muster/internal/hub/members/audit"
+	"github.com/muster-fleet/muster/internal/hub/members/cluster"
+	"github.com/muster-fleet/muster/internal/hub/members/inventory"
+	"github.com/muster-fleet/muster/internal/hub/members/lifecycle"
+	"github.com/muster-fleet/muster/internal/hub/members/liveness"
+	"github.com/muster-fleet/muster/internal/hub/members/membercluster"
+	"github.com/muster-fleet/muster/internal/hub/members/stray"
+	placer "github.com/muster-fleet/muster/internal/hub/placement"
+	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
+	"github.com/muster-fleet/muster/internal/hub/runtime/eventlimit"
+	"github.com/muster-fleet/muster/internal/hub/runtime/metrics"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
+	"github.com/muster-fleet/muster/internal/hub/runtime/unsupported"
+	"github.com/muster-fleet/muster/internal/naming"
+	"github.com/muster-fleet/muster/internal/process"
+	"github.com/muster-fleet/muster/internal/servertime"
+)
+
+// Options is how a hub is run.
+type Options struct {
+	// Namespace is the hub's system namespace.
+	Namespace string
+	// LeaderElect lets one of several replicas work.
+	LeaderElect bool
+	Election    Election
+	// Holder is the name under which this hub leads; empty for one that is new in each process. Two processes that may run at the same time must
+	// not share one.
+	Holder string
+	// MetricsAddress and ProbeAddress are where metrics and health probes are served; "0" switches each off.
+	MetricsAddress, ProbeAddress string
+	// StateDir is a directory in which a hub notes what may kill it, for the next one in its Pod;
+	// empty if there is none.
+	StateDir string
+	// Clock is the machine's; the real one if nil.
+	Clock clock.Clock
+}
+
+// NewScheme returns the kinds that the hub reads and writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, fleet.AddToScheme, clusterv1beta1.AddToScheme, placement.AddToScheme, inventoryv1alpha1.AddToScheme, musterv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err) // two types of one name: a mistake in this program
+		}
+	}
+	return scheme
+}
+
+// Run serves the cluster behind the configuration until the context ends. What is no controller's to say goes to the context's logger.
+func Run(ctx context.Context, restConfig *rest.Config, options Options) error {
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = -1 // the API server's own priority and fairness decides
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	server := servertime.New(options.Clock)
+	restConfig.Wrap(server.Wrap)
+	kinds := servedkinds.New(options.Clock, logr.FromContextOrDiscard(ctx).WithName("kinds"), NewScheme())
+	managerOptions, err := managerOptions(restConfig, options, kinds)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, managerOptions)
+	if err != nil {
+		return fmt.Errorf("connecting to the hub cluster at %s: %w", restConfig.Host, err)
+	}
+	if err := requireCRDs(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	if err := checkRoles(ctx, mgr.GetAPIReader()); err != nil {
+		return err
+	}
+	err = setUp(ctx, mgr, options, server, kinds)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the hub was asked to stop while it started
+	}
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// managerOptions say what the manager caches and serves, and how one of several replicas leads.
+func managerOptions(restConfig *rest.Config, options Options, kinds *servedkinds.Kinds) (ctrl.Options, error) {
+	o := ctrl.Options{
+		Scheme:                        NewScheme(),
+		Cache:                         cacheOptions(options.Namespace, kinds),
+		Metrics:                       metricsserver.Options{BindAddress: process.BindAddress(options.MetricsAddress)},
+		HealthProbeBindAddress:        process.BindAddress(options.ProbeAddress),
+		LeaderElection:                options.LeaderElect,
+		LeaderElectionID:              naming.HubLease,
+		LeaderElectionNamespace:       options.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &options.Election.LeaseDuration,
+		RenewDeadline:                 &options.Election.RenewDeadline,
+		RetryPeriod:                   &options.Election.RetryPeriod,
+		// The check is for two controllers of one name in a program; here it would forbid a second hub after the first has ended.
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	}
+	if !options.LeaderElect || options.Holder == "" {
+		return o, nil
+	}
+	var err error
+	o.LeaderElectionResourceLockInterface, err = lock(restConfig, options.Namespace, options.Holder, options.Election.RenewDeadline)
+	return o, err
+}
+
+// setUp adds everything that runs.
+func setUp(ctx context.Context, mgr manager.Manager, options Options, server *servertime.Clock, kinds *servedkinds.Kinds) error {
+	namespace := options.Namespace
+	deps := controller.Deps{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: server, Kinds: kinds, SystemNamespace: namespace}
+	deps.Recorder = eventlimit.New(mgr.GetEventRecorder("muster-hub"), options.Clock)
+	deps.Config = settings.New(deps.Client, deps.Recorder, namespace)
+	if err := deps.Config.Load(ctx, deps.Live); err != nil {
+		return err
+	}
+	deps.Liveness = liveness.New(options.Clock, server, logr.FromContextOrDiscard(ctx).WithName("liveness"))
+	readers := contentaccess.New(deps)
+	deps.GrantContents = readers.Grant
+	address := func(c *fleet.Cluster) *clusterv1beta1.HubAddress { return importer.Hub(c, deps.Config.Current().Hub()) }
+	moves, again, forever := &lifecycle.MoveLimiter{}, rejoin.New(deps), longlived.New(deps)
+	agents := agentbundle.New(deps)
+	expressions := expression.NewCache()
+	policies := &admission.Checker{Client: deps.Client, Live: deps.Live, Clock: deps.Clock, Recorder: deps.Recorder,
+		Log: logr.FromContextOrDiscard(ctx).WithName("admission"), Namespace: namespace}
+	entries, err := addAudit(ctx, mgr, deps, policies)
+	if err != nil {
+		return err
+	}
+	for _, register := range []func() error{
+		func() error { return addProbes(mgr) },
+		func() error { return kinds.Register(ctx, mgr) },
+		func() error { return controller.Fill(ctx, mgr.GetCache(), decidedOn()...) },
+		func() error { return mgr.Add(manager.RunnableFunc(deps.Liveness.Start)) },
+		func() error { return mgr.Add(serve(deps.Liveness, metrics.Census{Reader: deps.Client})) },
+		func() error { return addBeats(ctx, mgr, deps.Liveness) },
+		func() error { return mgr.Add(manager.RunnableFunc(policies.Start)) },
+		func() error { return mgr.Add(manager.RunnableFunc(bootstrap(deps.Client, namespace))) },
+		func() error { return deps.Config.Register(mgr) },
+		func() error { return token.New(deps, expressions, forever).Register(ctx, mgr) },
+		func() error {
+			return registration.New(registration.Deps{
+				Deps: deps, Hub: address, Reconnect: again.Token, Audit: entries, Expressions: expressions, Lasting: forever, Policies: policies, OwnCAs: ownCAs(mgr.GetConfig()),
+			}).Register(ctx, mgr)
+		},
+		func() error { return cluster.New(deps, moves, address, again.Token, entries).Register(ctx, mgr) },
+		func() error { return addImporter(ctx, mgr, deps) },
+		func() error { return membercluster.New(deps, moves, entries).Register(ctx, mgr) },
+		func() error { return stray.New(deps).Register(mgr) },
+		func() error { return addPlacement(ctx, mgr, deps, policies) },
+		func() error {
+			return bundle.New(bundle.Deps{Deps: deps, IsAgents: agents.Wrote, AgentChart: agents.Content, StateDir: options.StateDir}).Register(ctx, mgr)
+		},
+		func() error { return readers.Register(mgr) },
+		func() error { return agents.Register(mgr) },
+		func() error { return clustergroup.New(deps).Register(mgr) },
+		func() error { return unsupported.Register(mgr, deps.Clock) },
+		func() error { return addInventory(ctx, mgr, deps) },
+		func() error { return selfimport.New(selfimport.Deps{Deps: deps, Hub: mgr.GetConfig()}).Register(mgr) },
+		func() error { return clusterapi.New(deps).Register(ctx, mgr) },
+	} {
+		if err := register(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownCAs names the CA certificates by which the hub itself knows its API server; none if it trusts those of the system.
+func ownCAs(restConfig *rest.Config) []string {
+	restConfig = rest.CopyConfig(restConfig)
+	if err := rest.LoadTLSFiles(restConfig); err != nil {
+		return nil // no connection can be made then
+	}
+	return credential.CADigests(restConfig.CAData)
+}
+
+// addPlacement adds the controller of placements, which reads any kind and therefore has clients of its own, and what it relies on.
+func addPlacement(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) error {
+	reader, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for any kind: %w", err)
+	}
+	known, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for discovery: %w", err)
+	}
+	placements := placer.New(placer.Deps{Deps: deps, Dynamic: reader, Discovery: known, Policies: policies})
+	if err := mgr.Add(serve(placements)); err != nil {
+		return err
+	}
+	return placements.Register(ctx, mgr)
+}
+
+// addAudit adds the deletion of old AuditEntries and returns their writer, which is nil if their kind is not served.
+func addAudit(ctx context.Context, mgr manager.Manager, deps controller.Deps, policies *admission.Checker) (*audit.Writer, error) {
+	if served, err := serves(ctx, mgr, musterv1alpha1.GroupVersion.WithKind("AuditEntry"), "No AuditEntries"); err != nil || !served {
+		return nil, err
+	}
+	return &audit.Writer{Client: deps.Client, Clock: deps.Clock, Config: deps.Config, Policies: policies}, audit.New(deps).Register(mgr)
+}
+
+// addInventory adds the inventory if its kind is served.
+func addInventory(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+	if served, err := serves(ctx, mgr, inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile"), "No inventory"); err != nil || !served {
+		return err
+	}
+	return inventory.New(deps).Register(ctx, mgr)
+}
+
+// addImporter adds manager-initiated registration, with a cache of its own for Secrets that are not the hub's.
+func addImporter(ctx context.Context, mgr manager.Manager, deps controller.Deps) error {
+	secrets, err := importer.NewSecretCache(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	return importer.New(importer.Deps{Deps: deps, Secrets: secrets, Hub: mgr.GetConfig()}).Register(ctx, mgr)
+}
+
+// requireCRDs says what to do where the kinds of the fleet are not served.
+func requireCRDs(mapper meta.RESTMapper) error {
+	for _, gvk := range []schema.GroupVersionKind{
+		fleet.GroupVersion.WithKind("Bundle"),
+		fleet.GroupVersion.WithKind("BundleDeployment"),
+		fleet.GroupVersion.WithKind("BundleNamespaceMapping"),
+		fleet.GroupVersion.WithKind("Cluster"),
+		fleet.GroupVersion.WithKind("ClusterGroup"),
+		fleet.GroupVersion.WithKind("ClusterRegistration"),
+		fleet.GroupVersion.WithKind("ClusterRegistrationToken"),
+		fleet.GroupVersion.WithKind("Content"),
+		fleet.GroupVersion.WithKind("GitRepo"),
+		fleet.GroupVersion.WithKind("GitRepoRestriction"),
+		fleet.GroupVersion.WithKind("HelmOp"),
+		fleet.GroupVersion.WithKind("ImageScan"),
+		fleet.GroupVersion.WithKind("Policy"),
+		fleet.GroupVersion.WithKind("Schedule"),
+		clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"),
+		clusterv1beta1.GroupVersion.WithKind("MemberCluster"),
+		placement.GroupVersion.WithKind("Work"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacement"),
+		placement.GroupVersion.WithKind("ResourcePlacement"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacementStatus"),
+		placement.GroupVersion.WithKind("ClusterResourceBinding"),
+		placement.GroupVersion.WithKind("ResourceBinding"),
+		placement.GroupVersion.WithKind("ClusterResourceOverride"),
+		placement.GroupVersion.WithKind("ResourceOverride"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacementEviction"),
+		placement.GroupVersion.WithKind("ClusterResourcePlacementDisruptionBudget"),
+		placement.GroupVersion.WithKind("ClusterStagedUpdateRun"),
+		placement.GroupVersion.WithKind("StagedUpdateRun"),
+		placement.GroupVersion.WithKind("ClusterStagedUpdateStrategy"),
+		placement.GroupVersion.WithKind("StagedUpdateStrategy"),
+		placement.GroupVersion.WithKind("ClusterApprovalRequest"),
+		placement.GroupVersion.WithKind("ApprovalRequest"),
+	} {
+		if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+			return fmt.Errorf("the hub cluster does not serve %s: install the fleet-crd chart first", gvk.GroupKind())
+		} else if err != nil {
+			return fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
+		}
+	}
+	return nil
+}
+
+// serves says whether the hub cluster has a kind without which the hub runs as well, and in the log what it means if not.
+func serves(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind, without string) (bool, error) {
+	_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		logr.FromContextOrDiscard(ctx).Info(without + ": the hub cluster does not serve " + gvk.GroupVersion().String() + " " + gvk.Kind +
+			"; to have it install the fleet-crd chart and restart the hub")
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking up %s: %w", gvk.GroupKind(), err)
+	}
+	return true, nil
+}
+
+// addProbes serves /healthz while the process lives and /readyz once its caches are filled.
+func addProbes(mgr manager.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("caches", func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	})
+}
