@@ -68,6 +68,36 @@ func TestEveryCommandOfTheReadmeIsRun(t *testing.T) {
 	}
 }
 
+// TestEveryManifestOfTheExamplesIsRun finds the path of each file below examples in the commands of a page that is run.
+func TestEveryManifestOfTheExamplesIsRun(t *testing.T) {
+	s, err := load(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := ""
+	for _, one := range ran {
+		for _, source := range one.pages {
+			for _, b := range blocks(s.pages[source]) {
+				if !strings.HasPrefix(b.comment, "not run") {
+					commands += b.text
+				}
+			}
+		}
+	}
+	files, err := os.ReadDir(checkout + "/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !strings.Contains(commands, "examples/"+file.Name()) {
+			t.Errorf("no page applies examples/%s", file.Name())
+		}
+	}
+	if len(files) < 4 {
+		t.Errorf("there are %d examples only", len(files))
+	}
+}
+
 // linesOfScript are the commands of the script of examples.
 func linesOfScript(t *testing.T) []string {
 	t.Helper()

@@ -29,7 +29,8 @@ var ran = map[string]series{
 		"docs/how-to/credentials.md", "docs/how-to/move-a-cluster.md", "docs/how-to/decide-who-is-in.md", "docs/revocation.md", "docs/how-to/member-clusters.md", "docs/how-to/placements.md",
 		"docs/how-to/register-by-kubeconfig.md", "docs/how-to/remove-an-agent.md", "docs/how-to/install-the-hub.md",
 	}},
-	"trust": {[]string{"hub", "cluster1", "cluster2", "thief"}, []string{"docs/trust.md"}},
+	"tutorial": {[]string{"hub", "cluster1", "cluster2", "cluster3"}, []string{"docs/tutorial.md"}},
+	"trust":    {[]string{"hub", "cluster1", "cluster2", "thief"}, []string{"docs/trust.md"}},
 }
 
 func TestMain(m *testing.M) { os.Exit(testkube.Main(m)) }
@@ -111,8 +112,10 @@ func newReader(t *testing.T, test string, clusters ...string) *reader {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(filepath.Join(root, "hack"), filepath.Join(r.dir, "hack")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"hack", "examples"} {
+		if err := os.Symlink(filepath.Join(root, name), filepath.Join(r.dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	config := filepath.Join(r.dir, "kubeconfig")
 	r.env = append(os.Environ(), "PATH="+filepath.Dir(muster)+string(os.PathListSeparator)+filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),

@@ -125,7 +125,7 @@ func TestTheSearchKnowsEveryHeading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`window.searchIndex = [`, `"u":"how-to/bundles.html#drift"`, `"t":"muster join"`, `"u":"quick-start.html#have-a-cluster-join"`} {
+	for _, want := range []string{`window.searchIndex = [`, `"u":"how-to/bundles.html#drift"`, `"t":"muster join"`, `"u":"quick-start.html#join-a-cluster"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the index has no %s", want)
 		}
