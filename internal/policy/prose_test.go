@@ -20,14 +20,11 @@ var unwritten = map[string]string{
 	"ARCHITECTURE.md":         "to be rewritten with the comments of the code",
 	"CHANGELOG.md":            "history",
 	"CONTRIBUTING.md":         "to be rewritten with the comments of the code",
-	"SECURITY.md":             "to be rewritten",
 	"docs/compatibility.md":   "the rows of its tables are to be rewritten; its prose is",
 	"docs/decisions/":         "history",
-	"docs/dependencies.md":    "to be rewritten",
 	"docs/migration.md":       "two tables are to be rewritten; its prose is",
 	"docs/reference/":         "generated from help, charts and definitions",
 	"docs/troubleshooting.md": "generated from internal/explain",
-	"docs/writers.md":         "to be rewritten",
 	"localkube/README.md":     "to be rewritten with the comments of the code",
 }
 
