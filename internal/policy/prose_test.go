@@ -24,7 +24,7 @@ var unwritten = map[string]string{
 	"docs/decisions/":         "history",
 	"docs/migration.md":       "two tables are to be rewritten; its prose is",
 	"docs/reference/":         "generated from help, charts and definitions",
-	"docs/troubleshooting.md": "generated from internal/explain",
+	"docs/troubleshooting.md": "generated from internal/ui/explain",
 	"localkube/README.md":     "to be rewritten with the comments of the code",
 }
 
