@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/muster-fleet/muster/internal/ui/view"
 	"github.com/muster-fleet/muster/internal/version"
@@ -84,6 +85,15 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, v *visitor, sta
 	render(w, r, status, "problem", p)
 }
 
+// compressed wraps a handler whose answers are compressed if the browser accepts that.
+var compressed = func() func(http.Handler) http.HandlerFunc {
+	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return wrap
+}()
+
 // render sends a page, compressed if the browser takes that.
 func render(w http.ResponseWriter, r *http.Request, status int, name string, p page) {
 	var text bytes.Buffer
@@ -94,17 +104,10 @@ func render(w http.ResponseWriter, r *http.Request, status int, name string, p p
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takenWithin)) // there is none for a recorder of tests
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Vary", "Accept-Encoding")
-	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = text.WriteTo(w) // the browser has gone
-		return
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	w.WriteHeader(status)
-	packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
-	_, _ = text.WriteTo(packed)
-	_ = packed.Close()
+	})).ServeHTTP(w, r)
 }
 
 // part renders a part of a page.
