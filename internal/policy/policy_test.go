@@ -19,35 +19,6 @@ func TestProductHasNoReplace(t *testing.T) {
 	}
 }
 
-func TestAgentDoesNotImportTheHub(t *testing.T) {
-	imports := map[string][]string{}
-	for _, file := range goFiles(t) {
-		imports[module+"/"+file.dir()] = append(imports[module+"/"+file.dir()], file.imports()...)
-	}
-	for _, pair := range [][2]string{{"/internal/agent", "/internal/hub"}, {"/internal/hub", "/internal/agent"}, {"/cmd/muster-agent", "/internal/hub"}} {
-		reached := map[string]string{}
-		var walk func(from string)
-		walk = func(from string) {
-			for _, path := range imports[from] {
-				if _, seen := reached[path]; !seen && strings.HasPrefix(path, module+"/") {
-					reached[path] = from
-					walk(path)
-				}
-			}
-		}
-		for pkg := range imports {
-			if within(pkg, module+pair[0]) {
-				walk(pkg)
-			}
-		}
-		for path, from := range reached {
-			if within(path, module+pair[1]) {
-				t.Errorf("%s imports %s; what both need belongs into a package of its own", from, path)
-			}
-		}
-	}
-}
-
 // TestAgentDoesNotLinkHelm: what deploys is a program of its own, because Helm alone would double the agent's memory.
 func TestAgentDoesNotLinkHelm(t *testing.T) {
 	command := exec.Command("go", "list", "-deps", "./cmd/muster-agent")
@@ -151,21 +122,6 @@ func TestTheAgentDeletesOnlyWithACause(t *testing.T) {
 	}
 	if !found["internal/deploy/release"] || !found["internal/deploy/work"] {
 		t.Errorf("removal.Delete is called in %v only", found)
-	}
-}
-
-func TestAPIImportsOnlyKubernetesTypes(t *testing.T) {
-	allowed := []string{"k8s.io/api", "k8s.io/apimachinery", module + "/api"}
-	for _, file := range goFiles(t) {
-		if !strings.HasPrefix(file.name, "api/") {
-			continue
-		}
-		for _, path := range file.imports() {
-			standard := !strings.Contains(strings.Split(path, "/")[0], ".")
-			if !standard && !slices.ContainsFunc(allowed, func(dir string) bool { return within(path, dir) }) {
-				t.Errorf("%s imports %s; whoever uses the API would get that too", file.name, path)
-			}
-		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -80,18 +79,6 @@ func goFiles(t *testing.T) []goFile {
 		parsed = append(parsed, goFile{name: name, data: data, syntax: syntax, files: files})
 	}
 	return parsed
-}
-
-// imports lists what a file imports.
-func (f goFile) imports() []string {
-	var paths []string
-	for _, spec := range f.syntax.Imports {
-		path, err := strconv.Unquote(spec.Path.Value)
-		if err == nil {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }
 
 func (f goFile) dir() string { return filepath.ToSlash(filepath.Dir(f.name)) }

@@ -52,6 +52,7 @@ func (m memberStatus) severity() int {
 			return 2*len(m.stages) - i
 		case metav1.ConditionUnknown:
 			return len(m.stages) - i
+		case metav1.ConditionTrue: // the stage is reached
 		}
 	}
 	return 0

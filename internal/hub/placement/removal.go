@@ -47,6 +47,7 @@ func (c *Controller) requireCauses(ctx context.Context, s genericPlacement, o *o
 			unknown = append(unknown, nameOf(was)+": "+clip(why))
 		case selection.NamespaceLabelsChanged:
 			relabelled, namespace = relabelled+1, was.Namespace
+		default: // a cause for a removal
 		}
 	}
 	message := andMore(list(unknown), more)

@@ -147,6 +147,7 @@ func fill(v reflect.Value) {
 		for i := range v.NumField() {
 			fill(v.Field(i))
 		}
+	default: // numbers and booleans hold no text
 	}
 }
 

@@ -46,6 +46,7 @@ func (c *Cluster) startNode(ctx context.Context) error {
 			return err
 		}
 		return c.awaitHostNode(ctx)
+	case NoNode:
 	}
 	return nil
 }

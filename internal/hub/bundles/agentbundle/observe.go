@@ -125,6 +125,7 @@ func (c *Controller) observeUpdate(ctx context.Context, o *observed) error {
 		o.confirmed = true
 	case fleet.StateErrApplied:
 		o.failure = rollup.Message(deployment)
+	case fleet.StateWaitApplied, fleet.StateOutOfSync, fleet.StatePending, fleet.StateNotReady: // not yet
 	}
 	return nil
 }

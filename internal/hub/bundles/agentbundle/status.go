@@ -39,7 +39,13 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment fleet-agent on the cluster",
 			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), naming.AgentBundle(o.cluster.Name))
 	case NameTaken:
+<<<<<<< HEAD:internal/hub/bundles/agentbundle/status.go
 		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", naming.AgentBundle(o.cluster.Name))
+	default: // the decision has a message
+=======
+		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", BundleName(o.cluster.Name))
+	default: // the decision has a message
+>>>>>>> 7fef613 (Check imports, aliases and switches by linters):internal/hub/agentbundle/status.go
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }
@@ -93,6 +99,7 @@ func (o observed) reportIn(state State, now time.Time) time.Duration {
 		if age >= 0 { // else the hub's clock is behind that of its API server
 			return max(0, adoption-age)
 		}
+	default: // nothing is on its way
 	}
 	return 0
 }
@@ -138,5 +145,6 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, from 
 		if from != "" {
 			c.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, after.Reason, "Manage", "the agent is what the hub's settings and the Cluster say")
 		}
+	default: // a step on the way, or nothing to warn of
 	}
 }

@@ -167,8 +167,9 @@ func lostMessage(cluster *fleet.Cluster) string {
 	switch status := membership.ClusterStatus(&cluster.Status, nil); status.Agent {
 	case membership.AgentLost, membership.AgentAwaited, membership.AgentRevoked:
 		return status.Message
+	default:
+		return ""
 	}
-	return ""
 }
 
 // taken says that another Bundle's deployment has the name.

@@ -88,6 +88,7 @@ func Message(d *fleet.BundleDeployment) string {
 			return cmp.Or(short(c.Message), "its agent gives no reason")
 		}
 		return short(notReady(d.Status.NonReadyStatus))
+	case fleet.StateOutOfSync, fleet.StateReady: // the state says it all
 	}
 	return ""
 }
@@ -258,6 +259,7 @@ func count(s *fleet.BundleSummary, state fleet.BundleState) *int {
 		return &s.Pending
 	case fleet.StateNotReady:
 		return &s.NotReady
+	case fleet.StateReady:
 	}
 	return &s.Ready
 }

@@ -71,6 +71,7 @@ func (a *allowance) measure(v reflect.Value, depth int) (float64, error) {
 				return 0, err
 			}
 		}
+	default: // values of other kinds hold no others
 	}
 	return size, nil
 }
@@ -262,6 +263,7 @@ func clone(v reflect.Value) reflect.Value {
 			copied.Index(i).Set(clone(v.Index(i)))
 		}
 		return copied
+	default:
+		return v
 	}
-	return v
 }

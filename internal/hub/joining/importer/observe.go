@@ -65,6 +65,7 @@ func agentOf(status fleet.ClusterStatus) membership.AgentState {
 		return state
 	case membership.AgentUnknown, membership.AgentAwaited, membership.AgentAbsent:
 		return membership.AgentAbsent
+	default:
+		return membership.AgentOnline
 	}
-	return membership.AgentOnline
 }

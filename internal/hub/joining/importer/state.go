@@ -172,6 +172,7 @@ func (o observed) healingDue() time.Time {
 		due = h.unwell.Add(lengthen(lostGrace, o.jitter))
 	case membership.AgentAbsent:
 		due = o.last.Time.Add(absentGrace)
+	default: // agentOf returns no other state
 	}
 	if again := h.healed.Add(backoff(firstHealing, maxHealing, h.heals, o.jitter)); h.heals > 0 && again.After(due) {
 		due = again

@@ -59,6 +59,7 @@ func (c *Controller) observeHolder(ctx context.Context, r *fleet.ClusterRegistra
 	switch membership.ClusterStatus(&cluster.Status, nil).Agent {
 	case membership.AgentLost, membership.AgentLeft, membership.AgentRevoked:
 		return holderLost, nil
+	default:
+		return holderAlive, nil
 	}
-	return holderAlive, nil
 }

@@ -68,6 +68,7 @@ func limit(d decision, o observed, have others, most settings.Registration, now 
 		}
 		bound(have.waiting, most.MaxWaitingPerToken, o.asker(), "maxWaitingPerToken")
 		bound(have.waitingInWorkspace, most.MaxWaitingPerWorkspace, "workspace "+o.workspace, "maxWaitingPerWorkspace")
+	case free, foreign: // they take no place
 	}
 	if why == "" {
 		return d

@@ -224,6 +224,7 @@ func (t *tracker) others(r *fleet.ClusterRegistration) others {
 		o.waiting--
 		o.waitingOfClient = max(o.waitingOfClient-1, 0)
 		o.waitingInWorkspace = max(o.waitingInWorkspace-1, 0)
+	case free, foreign: // they are not counted here
 	}
 	return o
 }

@@ -65,6 +65,7 @@ func (r *Run) play(at time.Time) Decision {
 				m.Current, m.Holds, m.Ready = true, true, m.Trouble == ""
 			case Remove:
 				m.Holds = false
+			case Keep, Repair:
 			}
 			r.Members[name] = m
 		}
