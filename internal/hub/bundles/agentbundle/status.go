@@ -39,13 +39,8 @@ func describe(o observed, d decision, failed []types.NamespacedName, failure str
 		message = fmt.Sprintf("the agent was told to replace itself at %s and is not back: %s; look at Bundle %s, and at the pods of Deployment fleet-agent on the cluster",
 			o.sentAt.UTC().Format(time.RFC3339), cmp.Or(o.failure, fmt.Sprintf("it was not ready after %s", confirmTimeout)), naming.AgentBundle(o.cluster.Name))
 	case NameTaken:
-<<<<<<< HEAD:internal/hub/bundles/agentbundle/status.go
 		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", naming.AgentBundle(o.cluster.Name))
 	default: // the decision has a message
-=======
-		message = fmt.Sprintf("Bundle %s was not made by the hub and stands where that of the agent should be: delete it", BundleName(o.cluster.Name))
-	default: // the decision has a message
->>>>>>> 7fef613 (Check imports, aliases and switches by linters):internal/hub/agentbundle/status.go
 	}
 	return kube.Condition(fleet.ConditionAgentUpToDate, reason == UpToDate, string(reason), message), true
 }
