@@ -52,6 +52,7 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what the chart rendered to: %w", err)
 	}
+	objects = lastOfEach(objects, r.request.Namespace)
 	if err := r.confineCRDs(); err != nil {
 		return nil, err
 	}
@@ -116,8 +117,9 @@ func (r *renderer) mark(objects []*unstructured.Unstructured) (crds []*unstructu
 		}
 		switch {
 		case isHook(object):
-			// Helm marks what it manages, which hooks are not; they go with the release all the same.
-			object.SetAnnotations(marked(object.GetAnnotations(), r.request.ID()))
+			// Helm marks what it manages, which hooks are not. They go with the release all the same, and
+			// one that becomes an ordinary object of the chart is known as the release's own.
+			Mark(object, r.request.ID())
 		case isCRD(object):
 			crds = append(crds, object)
 		case isNamespace(object, r.request.Namespace):
