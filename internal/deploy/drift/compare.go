@@ -36,6 +36,8 @@ type comparison struct {
 	objects dynamic.ResourceInterface
 	desired *unstructured.Unstructured
 	patches []fleet.ComparePatch
+	// agents is the release that the agent runs by.
+	agents release.Summary
 }
 
 // compare compares the manifest of an object with the object.
@@ -44,7 +46,7 @@ func (d *Detector) compare(ctx context.Context, s *Set, key Key, desired *unstru
 	if err != nil {
 		return result{}, err
 	}
-	c := comparison{s.release, key, objects, desired, patchesFor(key, diff)}
+	c := comparison{s.release, key, objects, desired, patchesFor(key, diff), d.cluster.Own()}
 	found, err := objects.Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		if mayBeMissing(c.patches) || applied.Passes(desired) { // a Job that has passed has had its run
@@ -83,7 +85,7 @@ func (c comparison) run(ctx context.Context, found *unstructured.Unstructured) (
 			return result{}, fmt.Errorf("reading %s again: %w", c.key, err)
 		}
 		if now.GetResourceVersion() == found.GetResourceVersion() {
-			return result{summarize(found), modified}, nil
+			return result{summarize(found), modified, modified.Exist && release.Belongs(c.agents, found)}, nil
 		}
 		found = now
 	}

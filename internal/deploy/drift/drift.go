@@ -46,6 +46,8 @@ type Set struct {
 type result struct {
 	summary
 	modified *fleet.ModifiedStatus
+	// agents: the object is of the release that this agent runs by, which no other Bundle gets.
+	agents bool
 }
 
 // outdated says whether an object has to be compared again. A user who changes a field by hand owns
@@ -151,19 +153,19 @@ func (d *Detector) Observe(ctx context.Context, s *Set, options fleet.BundleDepl
 }
 
 // note counts an object that is not as it was deployed.
-func (o *Observation) note(modified *fleet.ModifiedStatus, options fleet.BundleDeploymentOptions) {
+func (o *Observation) note(found result, options fleet.BundleDeploymentOptions) {
 	o.Changed++
-	if correctable(modified, options) {
+	if found.correctable(options) {
 		o.Correctable++
 	}
 	if len(o.Modified) < maxNamed {
-		o.Modified = append(o.Modified, *modified)
+		o.Modified = append(o.Modified, *found.modified)
 	}
 }
 
 // correctable says whether an object may be set back. An object of another release may be if the options take ownership.
-func correctable(modified *fleet.ModifiedStatus, options fleet.BundleDeploymentOptions) bool {
-	return !modified.Delete && (!modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
+func (r result) correctable(options fleet.BundleDeploymentOptions) bool {
+	return !r.modified.Delete && !r.agents && (!r.modified.Exist || options.Helm != nil && options.Helm.TakeOwnership)
 }
 
 // count adds an object to an observation.
@@ -174,7 +176,7 @@ func (d *Detector) count(ctx context.Context, s *Set, o *Observation, key Key, f
 		return nil
 	}
 	if modified != nil {
-		o.note(modified, options)
+		o.note(found, options)
 	}
 	if modified != nil && modified.Create {
 		o.Counts.Missing++
@@ -308,7 +310,7 @@ func (d *Detector) manifests(ctx context.Context, s *Set, keys []Key) (map[Key]*
 func (d *Detector) Correct(ctx context.Context, s *Set, options fleet.BundleDeploymentOptions, force bool) error {
 	var keys []Key
 	for _, key := range s.keys {
-		if modified := s.results[key].modified; modified != nil && correctable(modified, options) {
+		if found := s.results[key]; found.modified != nil && found.correctable(options) {
 			keys = append(keys, key)
 		}
 	}

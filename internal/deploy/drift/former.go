@@ -67,7 +67,7 @@ func (d *Detector) countFormer(ctx context.Context, s *Set, o *Observation) erro
 		former := modifiedStatus(key)
 		former.Delete = true
 		o.Counts.Orphaned++
-		o.note(former, fleet.BundleDeploymentOptions{})
+		o.note(result{modified: former}, fleet.BundleDeploymentOptions{})
 	}
 	s.former = still
 	return nil

@@ -80,6 +80,9 @@ func (r *renderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	if err := r.establish(objects, crds); err != nil {
 		return nil, err
 	}
+	if err := r.spareAgent(objects); err != nil {
+		return nil, err
+	}
 	if err := r.prove(objects); err != nil {
 		return nil, err
 	}
