@@ -34,7 +34,7 @@ func TestHubConfigHasTheKeysOfTheWireFormat(t *testing.T) {
 		"registrationTokenTTL":            map[string]any{"required": false},
 		"audit":                           map[string]any{"maxAge": "2160h", "maxEntries": 1000.0},
 		"removalBrake":                    map[string]any{"share": 20.0},
-		"inventory":                       map[string]any{"namespace": "fleet-inventory", "clusterSet": "default"},
+		"inventory":                       map[string]any{"namespace": "fleet-inventory", "alsoInFleetSystem": false, "clusterSet": "default"},
 		"bundleNamespaceMappings":         "consent",
 		"bundleNamespaceMappingsToLocal":  false,
 		"importLoopback":                  false,

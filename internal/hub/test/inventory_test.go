@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -248,6 +249,53 @@ func TestProfilesMoveWithTheSettingAndTheClusterSetFollows(t *testing.T) {
 	})
 	f.configure(`{"inventory":{"namespace":""}}`)
 	f.untilNoProfile(inventoryNamespace, m.name)
+}
+
+// TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo: one there that is another manager's stays as it is.
+func TestProfilesAreInFleetSystemTooWhileTheSettingSaysSo(t *testing.T) {
+	f := newAlone(t, "")
+	const system = naming.MemberSystemNamespace
+	m, other := f.register("also"), f.register("kubefleets")
+	m.eventually("the agent answers", func() error { return m.answer(metav1.ConditionTrue, "") })
+	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
+	if err := f.get(&inventory.ClusterProfile{}, system, m.name); !apierrors.IsNotFound(err) {
+		t.Fatalf("without the setting, reading it in %s: %v", system, err)
+	}
+	theirs := &inventory.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: other.name}}
+	theirs.Spec.ClusterManager.Name = "KubeFleet"
+	f.check(client.IgnoreAlreadyExists(f.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})))
+	f.check(f.Create(context.Background(), theirs))
+
+	f.configure(`{"inventory":{"alsoInFleetSystem":true}}`)
+	f.eventually("it is there too", func() error { return f.get(&inventory.ClusterProfile{}, system, m.name) })
+	f.eventually("both say the same", func() error {
+		var here, there inventory.ClusterProfile
+		f.check(f.get(&here, inventoryNamespace, m.name))
+		f.check(f.get(&there, system, m.name))
+		if diff := cmp.Diff(here.Status.Conditions, there.Status.Conditions, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "ObservedGeneration")); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+	f.eventually("an event says what helps", func() error {
+		var list eventsv1.EventList
+		f.check(f.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)))
+		for _, e := range list.Items {
+			if e.Reason == "ClusterProfileTaken" && e.Regarding.Name == other.name && strings.Contains(e.Note, "alsoInFleetSystem") {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %d other events", len(list.Items))
+	})
+
+	f.configure(`{}`)
+	f.untilNoProfile(system, m.name)
+	f.profile(m.name, "True MemberClusterJoined", "True AgentHealthy")
+	is := &inventory.ClusterProfile{}
+	f.check(f.get(is, system, other.name))
+	if is.UID != theirs.UID || is.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the one of another manager is %+v", is)
+	}
 }
 
 func TestProfileOfARecordThatWentUnseenIsRemovedWhenTheHubStarts(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
-	"github.com/muster-fleet/muster/internal/hub/membership"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 	"github.com/muster-fleet/muster/internal/testkube"
@@ -30,7 +30,7 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	cluster := testkube.Turn(t, "cli-leftovers")
 	it, ctx := their{t, cluster, cluster.Client(t)}, t.Context()
 	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-1"}}
-	member := membership.OfCluster(record).Namespace
+	member := membernamespace.OfCluster(record).Namespace
 	for _, namespace := range []string{member, naming.SystemNamespace} {
 		it.check(it.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}

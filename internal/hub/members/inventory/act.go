@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,33 +16,49 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	inventory "github.com/muster-fleet/muster/api/inventory/v1alpha1"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
+	"github.com/muster-fleet/muster/internal/hub/runtime/settings"
 	"github.com/muster-fleet/muster/internal/kube"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{key: key, namespace: c.Config.Current().InventoryNamespace}
+// observe returns what the profile of a record depends on, in each namespace in which it is to be; once, without a namespace, if the inventory is off.
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName) ([]observed, error) {
+	o := observed{key: key}
 	read := c.observeCluster
 	if key.Namespace == "" {
 		read = c.observeMemberCluster
 	}
 	if err := read(ctx, &o); err != nil {
-		return observed{}, err
+		return nil, err
 	}
 	name := naming.ClusterProfile(key.Namespace, key.Name)
 	var profiles inventory.ClusterProfileList
 	if err := c.Client.List(ctx, &profiles, client.MatchingFields{byName: name}); err != nil {
-		return observed{}, fmt.Errorf("reading the ClusterProfiles %s: %w", name, err)
+		return nil, fmt.Errorf("reading the ClusterProfiles %s: %w", name, err)
 	}
-	for i := range profiles.Items {
-		if profile := &profiles.Items[i]; profile.Namespace == o.namespace {
-			o.current = profile
+	return c.perNamespace(o, profiles.Items), nil
+}
+
+func (c *Controller) perNamespace(o observed, profiles []inventory.ClusterProfile) []observed {
+	namespaces := c.Config.Current().InventoryNamespaces()
+	current := map[string]*inventory.ClusterProfile{}
+	for i := range profiles {
+		if profile := &profiles[i]; slices.Contains(namespaces, profile.Namespace) {
+			current[profile.Namespace] = profile
 		} else if ours(profile) {
 			o.strays = append(o.strays, profile)
 		}
 	}
-	o.statusWritten = c.memory(key).statusWritten
-	return o, nil
+	if len(namespaces) == 0 {
+		return []observed{o}
+	}
+	all := make([]observed, len(namespaces))
+	for i, namespace := range namespaces {
+		all[i] = o
+		all[i].namespace, all[i].current = namespace, current[namespace]
+		all[i].statusWritten = c.memory(all[i]).statusWritten
+	}
+	return all
 }
 
 func (c *Controller) observeCluster(ctx context.Context, o *observed) error {
@@ -114,7 +131,7 @@ func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfi
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return unwatchedRetry, nil
 	case apierrors.IsNotFound(err) && !kube.NotServed(err):
-		return 0, c.namespaces.ensure(ctx)
+		return 0, c.namespaces.ensure(ctx, profile.Namespace)
 	case err != nil:
 		return 0, fmt.Errorf("creating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
 	}
@@ -129,7 +146,7 @@ func (c *Controller) updateStatus(ctx context.Context, o observed, profile *inve
 	if profile.ResourceVersion != o.current.ResourceVersion {
 		c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
 	}
-	c.memory(o.key).statusWritten = c.Clock.Now()
+	c.memory(o).statusWritten = c.Clock.Now()
 	return nil
 }
 
@@ -151,7 +168,15 @@ const (
 	reasonSkipped = "PropertiesSkipped"
 )
 
-// memory is what the hub remembers of a record while it runs. Only the record's reconcile uses it.
+// otherwise says what else helps against a profile of another manager.
+func (o observed) otherwise(settings settings.Config) string {
+	if o.namespace != settings.InventoryNamespace {
+		return "set inventory.alsoInFleetSystem of the hub to false"
+	}
+	return "set inventory.namespace of the hub to a namespace without it"
+}
+
+// memory is what the hub remembers of a record in a namespace while it runs. Only the record's reconcile uses it.
 type memory struct {
 	// statusWritten is when the status of the profile was last written.
 	statusWritten time.Time
@@ -159,27 +184,35 @@ type memory struct {
 	warnings map[string]string
 }
 
-func (c *Controller) memory(key types.NamespacedName) *memory {
-	m, _ := c.memories.LoadOrStore(key, &memory{warnings: map[string]string{}})
+// place is a record, and the namespace of a profile of it.
+type place struct {
+	record    types.NamespacedName
+	namespace string
+}
+
+func (o observed) place() place { return place{o.key, o.namespace} }
+
+func (c *Controller) memory(o observed) *memory {
+	m, _ := c.memories.LoadOrStore(o.place(), &memory{warnings: map[string]string{}})
 	return m.(*memory)
 }
 
 // warn records an event on the record about what its profile cannot show, once.
 func (c *Controller) warn(o observed, next decision) {
 	if o.record == nil {
-		c.memories.Delete(o.key)
+		c.memories.Delete(o.place())
 		return
 	}
 	problems := map[string]string{reasonTaken: "", reasonSkipped: ""}
 	if next.action == refuse {
-		problems[reasonTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or set inventory.namespace of the hub to a namespace without it",
-			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name)
+		problems[reasonTaken] = fmt.Sprintf("ClusterProfile %s/%s is that of cluster manager %q: delete it, or %s",
+			o.current.Namespace, o.current.Name, o.current.Spec.ClusterManager.Name, o.otherwise(c.Config.Current()))
 	}
 	if len(next.skipped) > 0 {
 		problems[reasonSkipped] = fmt.Sprintf("the ClusterProfile is without these properties, whose name or value is too long for it (%d and %d characters): %s",
 			inventory.MaxPropertyName, inventory.MaxPropertyValue, strings.Join(next.skipped, ", "))
 	}
-	m := c.memory(o.key)
+	m := c.memory(o)
 	for reason, problem := range problems {
 		if problem != "" && problem != m.warnings[reason] {
 			c.Recorder.Eventf(o.record.object, nil, corev1.EventTypeWarning, reason, "ShowInInventory", "%s", problem)

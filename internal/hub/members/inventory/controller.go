@@ -7,6 +7,8 @@ package inventory
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +49,7 @@ type Controller struct {
 	controller.Deps
 	namespaces *namespaces
 	expected   kube.Expectations
-	// memories has the memory of each record.
+	// memories has the memory of each record in each namespace.
 	memories sync.Map
 }
 
@@ -84,22 +86,39 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if c.Config.Current().Unknown {
 		return ctrl.Result{}, nil // the settings wake it
 	}
-	o, err := c.observe(ctx, request.NamespacedName)
+	all, err := c.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	var first time.Duration
+	var failures []error
+	for _, o := range all {
+		wake, err := c.reconcile(ctx, o)
+		if wake > 0 && (first == 0 || wake < first) {
+			first = wake
+		}
+		failures = append(failures, err)
+	}
+	if err := errors.Join(failures...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: first}, nil
+}
+
+// reconcile does that for the profile in one namespace, and returns after which time it is to be done again.
+func (c *Controller) reconcile(ctx context.Context, o observed) (time.Duration, error) {
 	if o.current != nil {
 		if wait := c.expected.Await(client.ObjectKeyFromObject(o.current), o.current); wait > 0 {
-			return ctrl.Result{RequeueAfter: wait}, nil // the cache wakes it earlier
+			return wait, nil // the cache wakes it earlier
 		}
 	}
 	next := decide(o, c.Clock.Now())
 	wake, err := c.act(ctx, o, next)
 	if err != nil {
-		return ctrl.Result{}, err
+		return 0, err
 	}
 	c.warn(o, next)
-	return ctrl.Result{RequeueAfter: wake}, nil
+	return wake, nil
 }
 
 // ofReport maps a report to its record.
@@ -124,9 +143,9 @@ func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ofNamespace maps the namespace of the inventory to all records.
+// ofNamespace maps a namespace of the inventory to all records.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	if o.GetName() != c.Config.Current().InventoryNamespace {
+	if !slices.Contains(c.Config.Current().InventoryNamespaces(), o.GetName()) {
 		return nil
 	}
 	return c.all(ctx, o)

@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +23,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// namespaces reconciles the namespace of the inventory. A namespace that the hub did not make is used as it is and never changed.
+// namespaces reconciles the namespaces of the inventory. A namespace that the hub did not make is used as it is and never changed.
 type namespaces struct{ controller.Deps }
 
 func (n *namespaces) register(mgr ctrl.Manager) error {
@@ -30,7 +32,9 @@ func (n *namespaces) register(mgr ctrl.Manager) error {
 		queue.Add(reconcile.Request{})
 		return nil
 	})
-	isInventory := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == n.Config.Current().InventoryNamespace }))
+	isInventory := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return slices.Contains(n.Config.Current().InventoryNamespaces(), o.GetName())
+	}))
 	return ctrl.NewControllerManagedBy(mgr).Named("inventory-namespace").
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(only), isInventory).
 		WatchesRawSource(source.Channel(n.Config.Subscribe(), handler.EnqueueRequestsFromMapFunc(only))).
@@ -38,16 +42,20 @@ func (n *namespaces) register(mgr ctrl.Manager) error {
 		Complete(n)
 }
 
-// Reconcile looks after the one namespace.
+// Reconcile looks after all of them.
 func (n *namespaces) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	return ctrl.Result{}, n.ensure(ctx)
+	var failures []error
+	for _, name := range n.Config.Current().InventoryNamespaces() {
+		failures = append(failures, n.ensure(ctx, name))
+	}
+	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// ensure makes the namespace and keeps its labels.
-func (n *namespaces) ensure(ctx context.Context) error {
+// ensure makes a namespace and keeps its labels.
+func (n *namespaces) ensure(ctx context.Context, name string) error {
 	settings := n.Config.Current()
-	name, set := settings.InventoryNamespace, settings.InventoryClusterSet
-	if name == "" || settings.Unknown {
+	set := settings.InventoryClusterSet
+	if settings.Unknown {
 		return nil
 	}
 	labels := map[string]string{inventory.LabelClusterSet: set, inventory.LabelClusterSetOfKEP: set, fleet.LabelManaged: "true"}

@@ -16,6 +16,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	"github.com/muster-fleet/muster/internal/credential"
+	"github.com/muster-fleet/muster/internal/naming"
 )
 
 // Config are the settings. The zero value is not valid; see Default.
@@ -46,6 +47,9 @@ type Config struct {
 	Agent Agent
 	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
 	InventoryNamespace string
+	// InventoryInFleetSystem has the ClusterProfiles in namespace fleet-system, too, where KubeFleet's
+	// hub keeps them.
+	InventoryInFleetSystem bool
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
 	// PlacementAuthorRights says which placements are read with the rights of their authors.
@@ -137,8 +141,20 @@ type wire struct {
 }
 
 type inventory struct {
-	Namespace  string `json:"namespace"`
-	ClusterSet string `json:"clusterSet"`
+	Namespace         string `json:"namespace"`
+	AlsoInFleetSystem bool   `json:"alsoInFleetSystem"`
+	ClusterSet        string `json:"clusterSet"`
+}
+
+// InventoryNamespaces returns where the ClusterProfiles of members are; nothing if the inventory is off.
+func (c Config) InventoryNamespaces() []string {
+	switch {
+	case c.InventoryNamespace == "":
+		return nil
+	case c.InventoryInFleetSystem && c.InventoryNamespace != naming.MemberSystemNamespace:
+		return []string{c.InventoryNamespace, naming.MemberSystemNamespace}
+	}
+	return []string{c.InventoryNamespace}
 }
 
 // problem says what is wrong with the settings of the inventory, or "".
@@ -200,6 +216,7 @@ func Parse(text string) (Config, error) {
 		return Config{}, err
 	}
 	parsed.InventoryNamespace, parsed.InventoryClusterSet = in.Inventory.Namespace, in.Inventory.ClusterSet
+	parsed.InventoryInFleetSystem = in.Inventory.AlsoInFleetSystem
 	parsed.ForceDeleteWaitTime = in.ForceDeleteWaitTime.Duration
 	parsed.APIServerCA, parsed.AgentTLSMode = string(ca), in.AgentTLSMode
 	parsed.AgentTokenLifetime = in.AgentTokenLifetime.Duration

@@ -38,7 +38,8 @@ func TestParse(t *testing.T) {
 	}
 	moved := Default()
 	moved.APIServerURL, moved.AgentTLSMode, moved.Agent.TLSMode = "https://hub.example", TLSStrict, TLSStrict
-	elsewhere, off := Default(), Default()
+	elsewhere, also, off := Default(), Default(), Default()
+	also.InventoryInFleetSystem = true
 	elsewhere.InventoryNamespace, elsewhere.InventoryClusterSet = "kueue-system", "prod"
 	off.InventoryNamespace = ""
 	bounded := Default()
@@ -71,6 +72,7 @@ func TestParse(t *testing.T) {
 			"systemDefaultRegistry":"registry","agentTLSMode":"strict","garbageCollectionInterval":"1h","imagePullSecrets":[{"name":"a"},{"name":"b"}]}`},
 		{name: "a TLS mode that is none is refused", text: `{"agentTLSMode":"lax"}`, problem: "agentTLSMode \"lax\": want strict or system-store"},
 		{name: "an inventory elsewhere", want: elsewhere, text: `{"inventory":{"namespace":"kueue-system","clusterSet":"prod"}}`},
+		{name: "an inventory in fleet-system, too", want: also, text: `{"inventory":{"alsoInFleetSystem":true}}`},
 		{name: "no inventory", want: off, text: `{"inventory":{"namespace":""}}`},
 		{name: "a namespace that cannot be is refused", text: `{"inventory":{"namespace":"a.b"}}`, problem: `inventory.namespace "a.b": must not contain dots`},
 		{name: "so is an empty ClusterSet", text: `{"inventory":{"clusterSet":""}}`, problem: "inventory.clusterSet is empty"},
