@@ -245,6 +245,7 @@ func TestColumns(t *testing.T) {
 		},
 		"fleet.cattle.io_clusterregistrations.yaml": {
 			"State .status.state", "Cluster-Name .status.clusterName", "Age .metadata.creationTimestamp", "Message .status.message",
+			"Labels .spec.clusterLabels",
 		},
 		"fleet.cattle.io_clusterregistrationtokens.yaml": {
 			"Secret-Name .status.secretName", "Expires .status.expires", "Registrations .status.used", "Last-Used .status.lastUsed", "Age .metadata.creationTimestamp",

@@ -15,6 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Cluster-Name",type=string,JSONPath=`.status.clusterName`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Labels",type=string,priority=1,JSONPath=`.spec.clusterLabels`
 type ClusterRegistration struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

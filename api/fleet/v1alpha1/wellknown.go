@@ -80,6 +80,8 @@ const (
 	LabelContentName = "fleet.cattle.io/content-name"
 	// LabelRepoName on a Bundle and its BundleDeployments is the GitRepo that it came from.
 	LabelRepoName = "fleet.cattle.io/repo-name"
+	// LabelHelmOpName on a Bundle and its BundleDeployments is the HelmOp that it came from.
+	LabelHelmOpName = "fleet.cattle.io/fleet-helm-name"
 	// LabelCommit on a Bundle and its BundleDeployments is the commit that it came from.
 	LabelCommit = "fleet.cattle.io/commit"
 	// LabelCreatedByDisplayName on a GitRepo, and on a Bundle of it, is who made it, as Rancher's dashboard shows it. No member is told.

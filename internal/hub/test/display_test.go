@@ -90,6 +90,39 @@ func TestAClusterCountsTheGitReposOfItsBundles(t *testing.T) {
 	counts(1, 1)
 }
 
+// TestAClusterCountsTheHelmOpsOfItsBundles: a Bundle says that it comes from a HelmOp, another from a GitRepo of the same name.
+func TestAClusterCountsTheHelmOpsOfItsBundles(t *testing.T) {
+	f := newFixture(t)
+	p := f.place("c1", nil)
+	for name, label := range map[string]string{"app": fleet.LabelHelmOpName, "more": fleet.LabelHelmOpName, "base": fleet.LabelRepoName} {
+		b := f.bundle(name, configMap+"targets: [{clusterSelector: {}}]\n")
+		from := "web"
+		if name == "more" {
+			from = "db"
+		}
+		f.change(b, func() { b.Labels = map[string]string{label: from} })
+	}
+	counts := func(ready, desired, readyRepos int) {
+		t.Helper()
+		f.eventually(fmt.Sprintf("%d of %d are ready", ready, desired), func() error {
+			var cluster fleet.Cluster
+			f.check(f.get(&cluster, f.workspace, "c1"))
+			is := cluster.Status
+			if is.ReadyHelmOps != ready || is.DesiredReadyHelmOps != desired || is.ReadyGitRepos != readyRepos || is.DesiredReadyGitRepos != 1 {
+				return fmt.Errorf("%d of %d are, and %d of %d GitRepos", is.ReadyHelmOps, is.DesiredReadyHelmOps, is.ReadyGitRepos, is.DesiredReadyGitRepos)
+			}
+			return nil
+		})
+	}
+	counts(0, 2, 0)
+	reportDeployment(t, f.Client, p.shows("app", fleet.BundleDeploymentDisplay{State: "WaitApplied"}), func(map[string]any) {})
+	counts(1, 2, 0)
+	reportDeployment(t, f.Client, p.shows("base", fleet.BundleDeploymentDisplay{State: "WaitApplied"}), func(map[string]any) {})
+	counts(1, 2, 1)
+	f.check(f.Delete(context.Background(), &fleet.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: f.workspace, Name: "more"}}))
+	counts(1, 1, 1)
+}
+
 func TestAnErrorOfAnEarlierDeploymentIDDoesNotCountForANewOne(t *testing.T) {
 	f := newFixture(t)
 	p := f.place("c1", nil)

@@ -25,7 +25,8 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 	if err := c.Client.List(ctx, &list, client.InNamespace(o.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the BundleDeployments of %s: %w", o.Namespace, err)
 	}
-	entries, ready := make([]rollup.Entry, 0, len(list.Items)), map[types.NamespacedName]bool{}
+	entries := make([]rollup.Entry, 0, len(list.Items))
+	o.repositories, o.helmOps = sources{}, sources{}
 	for i := range list.Items {
 		d := &list.Items[i]
 		o.delivered = o.delivered || d.Labels[fleet.LabelAgent] == ""
@@ -35,25 +36,41 @@ func (c *Controller) rollUp(ctx context.Context, o *observed) error {
 			entry.Name = from + "/" + d.Name
 		}
 		entries = append(entries, entry)
-		if name := d.Labels[fleet.LabelRepoName]; name != "" {
-			repository := types.NamespacedName{Namespace: from, Name: name}
-			others, known := ready[repository]
-			ready[repository] = entry.State == fleet.StateReady && (others || !known)
-		}
+		o.repositories.add(from, d.Labels[fleet.LabelRepoName], entry.State)
+		o.helmOps.add(from, d.Labels[fleet.LabelHelmOpName], entry.State)
 		rollup.AddCounts(&o.resources, d.Status.ResourceCounts)
 	}
-	o.bundles, o.repositories = rollup.Summarize(entries), ready
+	o.bundles = rollup.Summarize(entries)
 	return nil
 }
 
-// repositoriesReady counts the GitRepos all of whose Bundles are ready.
-func (o observed) repositoriesReady() (count int) {
-	for _, ready := range o.repositories {
+// sources are the GitRepos or HelmOps that Bundles come from, and whether all their Bundles are ready.
+type sources map[types.NamespacedName]bool
+
+// add counts a Bundle that comes from a source; from none if name is empty.
+func (s sources) add(namespace, name string, state fleet.BundleState) {
+	if name == "" {
+		return
+	}
+	source := types.NamespacedName{Namespace: namespace, Name: name}
+	others, known := s[source]
+	s[source] = state == fleet.StateReady && (others || !known)
+}
+
+// ready counts the sources all of whose Bundles are ready.
+func (s sources) ready() (count int) {
+	for _, ready := range s {
 		if ready {
 			count++
 		}
 	}
 	return count
+}
+
+// describeSources counts the GitRepos and HelmOps that the Bundles of a Cluster come from.
+func describeSources(after *fleet.ClusterStatus, o observed) {
+	after.ReadyGitRepos, after.DesiredReadyGitRepos = o.repositories.ready(), len(o.repositories)
+	after.ReadyHelmOps, after.DesiredReadyHelmOps = o.helmOps.ready(), len(o.helmOps)
 }
 
 // onDeployment reconciles the Cluster of a BundleDeployment in a moment, once for all reports of that time.

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -62,8 +61,8 @@ type observed struct {
 	// bundles is the summary of the Bundles on the Cluster, and resources counts what they deployed.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
-	// repositories are the GitRepos that Bundles on the Cluster say they come from, and whether all of these are ready.
-	repositories map[types.NamespacedName]bool
+	// repositories and helmOps are the GitRepos and HelmOps that Bundles on the Cluster come from.
+	repositories, helmOps sources
 	// delivered: there are BundleDeployments but for the agent's own.
 	delivered bool
 	// approval says whether something may be delivered.

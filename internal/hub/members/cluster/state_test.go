@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
@@ -168,9 +167,10 @@ func TestDescribe(t *testing.T) {
 		}},
 		{"a member with Bundles", member(func(o *observed) {
 			o.bundles, o.resources = fleet.BundleSummary{Ready: 2, DesiredReady: 2}, fleet.ResourceCounts{Ready: 5, DesiredReady: 5}
-			o.repositories = map[types.NamespacedName]bool{{Namespace: "clusters", Name: "app"}: true, {Namespace: "clusters", Name: "more"}: false}
+			o.repositories = sources{{Namespace: "clusters", Name: "app"}: true, {Namespace: "clusters", Name: "more"}: false}
+			o.helmOps = sources{{Namespace: "clusters", Name: "app"}: true}
 		}), fleet.ClusterStatus{
-			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, Conditions: ready, Agent: agent, Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
+			Namespace: "ns", ReadyGitRepos: 1, DesiredReadyGitRepos: 2, ReadyHelmOps: 1, DesiredReadyHelmOps: 1, Conditions: ready, Agent: agent, Summary: fleet.BundleSummary{Ready: 2, DesiredReady: 2}, ResourceCounts: fleet.ResourceCounts{Ready: 5, DesiredReady: 5},
 			Display: fleet.ClusterDisplay{ReadyBundles: "2/2", ReadyNodes: "2/3", SampleNode: "n1", State: "Ready"},
 		}},
 		{"one whose clock is wrong", member(func(o *observed) { o.Liveness.ClockSkew = new(int64(-3600)) }), fleet.ClusterStatus{

@@ -63,7 +63,7 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 	describeApproval(&after, o, now)
 	after.Summary, after.ResourceCounts = o.bundles, o.resources
 	after.Display.ReadyBundles = rollup.Ready(o.bundles)
-	after.ReadyGitRepos, after.DesiredReadyGitRepos = o.repositoriesReady(), len(o.repositories)
+	describeSources(&after, o)
 	// The first heartbeat and the report are shown by one write.
 	if o.agent == membership.Native && o.Seen() {
 		after.Agent = describeAgent(o)
