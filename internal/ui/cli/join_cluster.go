@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -175,8 +176,21 @@ func (j *joiner) installAgent(ctx context.Context, cluster *checked, r chartRele
 	if err != nil {
 		return err
 	}
-	if err := j.beforeMove(ctx, cluster, helm); err != nil {
+	var imported []*unstructured.Unstructured
+	if r == agentRelease {
+		if imported, err = cluster.agentFits(ctx, values); err != nil {
+			return err
+		}
+	}
+	if err := j.beforeMove(ctx, cluster, helm, len(imported) > 0); err != nil {
 		return err
+	}
+	if len(imported) > 0 {
+		if err := helm.note(imported); err != nil {
+			return err
+		}
+		helm.replaces = true
+		j.progress.step("the agent that Rancher Fleet's hub installed is noted as revision 1 of release %s", r.chart)
 	}
 	made, err := helm.deploy(ctx, values)
 	if err != nil {

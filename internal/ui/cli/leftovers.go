@@ -123,7 +123,7 @@ func (c *checked) agentRightsOfRancher(ctx context.Context) (found []leftover, e
 		if err := c.Get(ctx, client.ObjectKey{Name: o.name}, object); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading %s %s on %s: %w", o.kind, o.name, c.role, err)
 		}
-		if object.ResourceVersion != "" && strings.HasPrefix(kube.ObjectSetOf(object).ID, rancherAgentPrefix) {
+		if object.ResourceVersion != "" && ofRancherAgent(object) {
 			found = append(found, leftover{c, object})
 		}
 	}

@@ -32,7 +32,7 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	record := &fleet.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c-1"}}
 	member := membernamespace.OfCluster(record).Namespace
 	for _, namespace := range []string{member, naming.SystemNamespace} {
-		it.check(it.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+		it.check(client.IgnoreAlreadyExists(it.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	}
 	const request = "fleet.cattle.io/v1alpha1, Kind=ClusterRegistration"
 	has := func(o client.Object, namespace, name string, mark func(client.Object)) client.Object {
@@ -59,7 +59,7 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	goes := []client.Object{
 		has(&corev1.ServiceAccount{}, member, "request-1-uid", registers("request-1")), has(&rbacv1.ClusterRoleBinding{}, "", "request-1-content", registers("request-1")),
 		has(&rbacv1.Role{}, "default", "request-1", registers("request-1")), has(&corev1.Secret{}, naming.SystemNamespace, "c-1", registers("request-1")),
-		has(&rbacv1.ClusterRole{}, "", agentRole, func(o client.Object) { inSet(o, "fleet-agent-c-1", "", "", "") }),
+		has(&rbacv1.ClusterRole{}, "", agentRole, func(o client.Object) { inSet(o, "default-fleet-agent-c-1", "", "", "") }),
 	}
 	stays := []client.Object{
 		has(&corev1.ServiceAccount{}, member, "request-2-uid", registers("request-2")), has(&rbacv1.Role{}, "default", "request-2", registers("request-2")), // which the agent uses
@@ -109,7 +109,7 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 	}
 
 	// Somebody makes an object of the same name between the look and the deletion.
-	has(goes[4], "", agentRole, func(o client.Object) { o.SetResourceVersion(""); inSet(o, "fleet-agent-c-1", "", "", "") })
+	has(goes[4], "", agentRole, func(o client.Object) { o.SetResourceVersion(""); inSet(o, "default-fleet-agent-c-1", "", "", "") })
 	found, err := on.agentRightsOfRancher(ctx)
 	it.check(err)
 	it.check(it.Delete(ctx, goes[4]))
@@ -118,4 +118,7 @@ func TestLeftoversOfRancherFleetAreRemovedAndNoNamesakes(t *testing.T) {
 		t.Errorf("deleting the one that was found: %v", err)
 	}
 	there([]client.Object{theirs}, true)
+	for _, o := range append(stays, theirs) { // for another turn
+		it.check(it.Delete(ctx, o))
+	}
 }

@@ -175,7 +175,7 @@ func (m *migrator) migrateMember(ctx context.Context, hub *checked, name string)
 	agent, err := find(ctx, cluster, hub)
 	switch from := (*elsewhere)(nil); {
 	case errors.As(err, &from) && m.back:
-		return m.isBack(cluster, from)
+		return m.isBack(ctx, cluster, from)
 	case errors.As(err, &from):
 		return m.moveHere(ctx, cluster, hub, id, from)
 	case err != nil:

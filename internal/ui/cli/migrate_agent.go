@@ -33,9 +33,11 @@ var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version
 
 // migratedAgent is the agent of a member, of which kind ever.
 type migratedAgent struct {
-	cluster    *checked
-	helm       *helmOn
-	revisions  []*helm.Release
+	cluster   *checked
+	helm      *helmOn
+	revisions []*helm.Release
+	// imported: there is no release, and revisions holds what the agent becomes.
+	imported   bool
 	deployment types.NamespacedName
 	// record is the member on the hub, which knows the credential that the agent has.
 	record client.Object
@@ -52,7 +54,7 @@ type migratedAgent struct {
 // rancherAgent is the agent of a Cluster.
 func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*migratedAgent, error) {
 	agent := &migratedAgent{deployment: clusterAgent}
-	if err := agent.find(cluster, agentRelease); err != nil {
+	if err := agent.find(ctx, cluster, agentRelease); err != nil {
 		return nil, err
 	}
 	is, err := cluster.installedFor(ctx)
@@ -87,6 +89,9 @@ func (m *migrator) rancherAgent(ctx context.Context, cluster, hub *checked) (*mi
 	} else if inPlace {
 		return nil, &elsewhere{fmt.Errorf("%s is registered by the hub of Rancher Fleet that was in the place of this one", m.title(record)), is, record}
 	}
+	if agent.imported {
+		return nil, &elsewhere{fmt.Errorf("%s has the agent that a hub of Rancher Fleet installed, without a release", m.title(record)), is, record}
+	}
 	agent.account = user
 	agent.native = func(ctx context.Context) (bool, error) { return hub.takesForOurs(ctx, record) }
 	native, err := agent.native(ctx)
@@ -116,7 +121,7 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := agent.find(cluster, release); err != nil {
+	if err := agent.find(ctx, cluster, release); err != nil {
 		return nil, err
 	}
 	last := agent.revisions[len(agent.revisions)-1]
@@ -157,7 +162,7 @@ func (m *migrator) kubeFleetAgent(ctx context.Context, cluster, hub *checked) (*
 }
 
 // find reads the release of an agent.
-func (a *migratedAgent) find(cluster *checked, of chartRelease) (err error) {
+func (a *migratedAgent) find(ctx context.Context, cluster *checked, of chartRelease) (err error) {
 	a.cluster = cluster
 	if a.helm, err = cluster.helm(of); err != nil {
 		return err
@@ -165,10 +170,26 @@ func (a *migratedAgent) find(cluster *checked, of chartRelease) (err error) {
 	if a.revisions, err = a.helm.history(); err != nil {
 		return err
 	}
+	if len(a.revisions) == 0 && of == agentRelease {
+		if err := a.findImported(ctx); err != nil {
+			return err
+		}
+	}
 	if len(a.revisions) == 0 {
 		return fmt.Errorf("%s has no release %s in namespace %s, so there is nothing to change over: muster join makes it a member", cluster.role, of.chart, of.namespace)
 	}
 	return nil
+}
+
+// findImported finds an agent that Rancher Fleet's hub installed without a release, as the revision that it becomes.
+func (a *migratedAgent) findImported(ctx context.Context) error {
+	found, err := a.cluster.imported(ctx)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	revision, err := a.helm.asRevision(found)
+	a.imported, a.revisions = true, []*helm.Release{revision}
+	return err
 }
 
 // memberRelease is the release of the chart member-agent, in whichever namespace it is.

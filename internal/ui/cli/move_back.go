@@ -32,7 +32,7 @@ func (m *migrator) movedBack(ctx context.Context, cluster, hub *checked) (bool, 
 // itself whether an earlier run has done it. The copy of the credential goes last.
 func (m *migrator) moveBack(ctx context.Context, cluster, hub *checked, kept *corev1.Secret) error {
 	agent := &migratedAgent{deployment: clusterAgent}
-	if err := agent.find(cluster, agentRelease); err != nil {
+	if err := agent.find(ctx, cluster, agentRelease); err != nil {
 		return err
 	}
 	change, err := m.plan(agent)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -52,6 +53,9 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 		}
 		m.progress.step("%s is Cluster %s of the hub at %s, and moves to this one with what was delivered to it", cluster.role, from.is.record, from.is.server)
 	}
+	if err := cluster.mayReplace(ctx, hub.server); err != nil {
+		return err
+	}
 	if m.dryRun {
 		m.progress.line("Muster's chart would replace the release %s, and Secret %s/%s would keep the credential of the agent for the way back.",
 			agentRelease.chart, naming.SystemNamespace, keptCredential)
@@ -74,12 +78,12 @@ func (m *migrator) moveHere(ctx context.Context, cluster, hub *checked, id strin
 }
 
 // isBack says that a member is back at the hub of Rancher Fleet, if it is.
-func (m *migrator) isBack(cluster *checked, from *elsewhere) error {
+func (m *migrator) isBack(ctx context.Context, cluster *checked, from *elsewhere) error {
 	helm, err := cluster.helm(agentRelease)
 	if err != nil {
 		return err
 	}
-	theirs, err := helm.isTheirs()
+	theirs, err := cluster.hasTheirs(ctx, helm)
 	if err != nil {
 		return err
 	}
@@ -103,7 +107,7 @@ func (c *checked) movesHere(ctx context.Context, server string, is installedAgen
 	if err != nil {
 		return false, err
 	}
-	theirs, err := helm.isTheirs()
+	theirs, err := c.hasTheirs(ctx, helm)
 	if err != nil || !theirs {
 		return false, err
 	}
@@ -121,14 +125,25 @@ func (h *helmOn) isTheirs() (bool, error) {
 	return len(revisions) > 0 && !isOurs(basis(revisions), chart), err
 }
 
+// hasTheirs reports whether the agent on a cluster is Rancher Fleet's, by its chart or by its marks.
+func (c *checked) hasTheirs(ctx context.Context, helm *helmOn) (bool, error) {
+	revisions, err := helm.history()
+	if err != nil || len(revisions) > 0 {
+		theirs, failed := helm.isTheirs()
+		return theirs, errors.Join(err, failed)
+	}
+	imported, err := c.imported(ctx)
+	return len(imported) > 0, err
+}
+
 // beforeMove prepares the release of the agent. Where muster move finds the chart of Rancher Fleet, whose hub is another
 // one, it keeps the credential for the way back, and Muster's chart replaces the other.
-func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn) error {
+func (j *joiner) beforeMove(ctx context.Context, cluster *checked, helm *helmOn, imported bool) error {
 	if !j.leavesHub && !j.inPlace {
 		return nil
 	}
 	theirs, err := helm.isTheirs()
-	if err != nil || !theirs {
+	if err != nil || !theirs && !imported {
 		return err
 	}
 	kept, err := cluster.keepCredential(ctx)
