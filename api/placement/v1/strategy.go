@@ -36,7 +36,7 @@ type RolloutStrategy struct {
 	// DeleteStrategy is what becomes of what was placed when the placement goes, or a member is no longer picked.
 	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
-	// ReportBackStrategy is accepted; Muster does not copy status back, and says so.
+	// ReportBackStrategy is accepted; Muster does not copy status back, and says so unless the type is Disabled.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object

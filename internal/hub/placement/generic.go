@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -55,10 +56,18 @@ func (c *Controller) get(ctx context.Context, key types.NamespacedName) (generic
 	return ofRP(&rp), err
 }
 
+// reportsNothing reports whether a reportBackStrategy asks for what is so anyway: that no status is copied back.
+func reportsNothing(strategy []byte) bool {
+	var is struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(strategy, &is) == nil && is.Type == "Disabled"
+}
+
 // unsupportedFields names what a placement asks for that Muster does not do.
 func unsupportedFields(strategy placement.RolloutStrategy) string {
 	var fields []string
-	if strategy.ReportBackStrategy != nil {
+	if back := strategy.ReportBackStrategy; back != nil && !reportsNothing(back.Raw) {
 		fields = append(fields, "spec.strategy.reportBackStrategy: no status is copied back")
 	}
 	return strings.Join(fields, "; ")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
@@ -235,6 +236,9 @@ func TestDescribe(t *testing.T) {
 			o.reported["ns-b"] = worksStatus{diffReported: condition{"Unknown", reasonReportPending, "waits"}}
 		}), "1/2", "b: waits", "DiffReported Unknown"},
 		{"a field that is not done", world(t, on(t, "a", "b"), reportingBack), "2/2", "spec.strategy.reportBackStrategy: no status is copied back", "Supported False"},
+		{"a field that asks for what is so", world(t, on(t, "a", "b"), func(o *observed) {
+			o.spec.Strategy.ReportBackStrategy = &runtime.RawExtension{Raw: []byte(`{"type":"Disabled"}`)}
+		}), "2/2", "", ""},
 		{"runs roll it out, and all have it", world(t, on(t, "a", "b"), byRuns(t)), "2/2", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
