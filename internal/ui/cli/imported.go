@@ -88,14 +88,11 @@ func (c *checked) importedAmong(ctx context.Context, objects []*unstructured.Uns
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // then Helm says what is in the way
 		case err != nil:
 			return nil, nil, fmt.Errorf("reading %s %s on %s: %w", o.GetKind(), key.Name, c.role, err)
+		case isOfRelease(has, r): // Muster's deployer puts the marks of the other one on the agent's own objects, too
 		case ofRancherAgent(has):
 			found = append(found, has)
 		default:
-			marks := kube.Metadata(has.GroupVersionKind())
-			marks.Namespace, marks.Name, marks.Labels, marks.Annotations = has.GetNamespace(), has.GetName(), has.GetLabels(), has.GetAnnotations()
-			if !isOfRelease(marks, r) {
-				commands = append(commands, adoptCommand(c.contextName(), mapping.Resource.GroupResource().String(), marks, r))
-			}
+			commands = append(commands, adoptCommand(c.contextName(), mapping.Resource.GroupResource().String(), has, r))
 		}
 	}
 	return found, commands, nil

@@ -87,17 +87,18 @@ func (i *initializer) takenBefore(ctx context.Context, cluster *checked, r chart
 }
 
 // isOfRelease reports whether Helm takes an object for one of a release, by the marks that Helm itself goes by.
-func isOfRelease(o *metav1.PartialObjectMetadata, r chartRelease) bool {
-	return o.Labels[labelMadeBy] == "Helm" && o.Annotations["meta.helm.sh/release-name"] == r.chart && o.Annotations["meta.helm.sh/release-namespace"] == r.namespace
+func isOfRelease(o metav1.Object, r chartRelease) bool {
+	marks := o.GetAnnotations()
+	return o.GetLabels()[labelMadeBy] == "Helm" && marks["meta.helm.sh/release-name"] == r.chart && marks["meta.helm.sh/release-namespace"] == r.namespace
 }
 
-func adoptCommand(context, resource string, o *metav1.PartialObjectMetadata, r chartRelease) string {
+func adoptCommand(context, resource string, o metav1.Object, r chartRelease) string {
 	kubectl := "kubectl --context " + context
-	if o.Namespace != "" {
-		kubectl += " -n " + o.Namespace
+	if namespace := o.GetNamespace(); namespace != "" {
+		kubectl += " -n " + namespace
 	}
 	return fmt.Sprintf("  %s label %s %s --overwrite %s=Helm && %[1]s annotate %[2]s %[3]s --overwrite meta.helm.sh/release-name=%[5]s meta.helm.sh/release-namespace=%[6]s",
-		kubectl, resource, o.Name, labelMadeBy, r.chart, r.namespace)
+		kubectl, resource, o.GetName(), labelMadeBy, r.chart, r.namespace)
 }
 
 // objectsOf reads the objects of a manifest.
