@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 	"github.com/muster-fleet/muster/internal/hub/placement/scheduling"
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 	"github.com/muster-fleet/muster/internal/kube"
@@ -50,26 +52,56 @@ func (c *Controller) reconcileDelete(ctx context.Context, s genericPlacement, cu
 	if len(inherited) > 0 {
 		return ctrl.Result{RequeueAfter: maxCacheLag}, nil // an event of the cache comes earlier
 	}
+	if err := c.addEnvelopes(ctx, s, current); err != nil {
+		return ctrl.Result{}, err
+	}
 	if len(current) > 0 {
 		return c.deleteAllWorks(ctx, s, current)
 	}
-	if left := finalizersLeft(s); left != "" { // without its own finalizer the hub could not report them any more
-		return ctrl.Result{}, c.patchMessage(ctx, s, "removed from all members; "+left)
+	waits, stays, err := c.removeLeftovers(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
+	if waits != "" { // the hub does not watch all of it
+		return ctrl.Result{RequeueAfter: leftoversRetry}, c.patchMessage(ctx, s, removedEverywhere+waits)
+	}
+	return ctrl.Result{}, c.releasePlacement(ctx, s, stays)
+}
+
+// removedEverywhere begins the message of a placement that is deleted, and that something keeps.
+const removedEverywhere = "removed from all members; "
+
+// releasePlacement removes the hub's finalizer from a placement, and those of KubeFleet's hub. If
+// others keep the placement, its message says so first: without its own finalizer the hub reports
+// nothing any more.
+func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, stays []string) error {
 	versions, err := c.versions(ctx, s)
 	if err == nil {
 		err = c.deleteVersions(ctx, s, versions)
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	after := s.copy()
-	controllerutil.RemoveFinalizer(after.Object, placement.FinalizerPlacement)
+	after.SetFinalizers(slices.DeleteFunc(after.GetFinalizers(), isPlacementFinalizer))
+	others := slices.DeleteFunc(slices.Clone(after.GetFinalizers()), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents // Kubernetes removes them
+	})
+	message := fmt.Sprintf("%sfinalizer %s keeps it, which is neither Muster's nor KubeFleet's: the program that set it has to remove it", removedEverywhere,
+		strings.Join(others, ", "))
+	if len(others) > 0 && s.status.Message != message {
+		return c.patchMessage(ctx, s, message) // the event of that comes next
+	}
 	if err := kube.Patch(ctx, c.Client, s.Object, after.Object); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("removing the finalizer of %s: %w", s, err)
+		return fmt.Errorf("removing the finalizers of %s: %w", s, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Placement removed")
-	return ctrl.Result{}, nil
+	return c.reportStays(ctx, s, stays)
+}
+
+// isPlacementFinalizer reports whether a finalizer of a placement is the hub's, or of KubeFleet's hub.
+func isPlacementFinalizer(name string) bool {
+	return name == placement.FinalizerPlacement || membernamespace.IsKubeFleetFinalizer(name)
 }
 
 // deleteAllWorks deletes Works and reports which members have yet to answer.

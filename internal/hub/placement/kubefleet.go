@@ -4,15 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +18,6 @@ import (
 	fleet "github.com/muster-fleet/muster/api/fleet/v1alpha1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
-	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
@@ -192,57 +189,44 @@ func (c *Controller) inMemberNamespace(ctx context.Context, work *placement.Work
 	return state == membernamespace.NamespaceOurs || state == membernamespace.NamespaceInherited, err
 }
 
-// findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if nothing. Nobody makes more of it, so that nothing is
-// looked for again once nothing was found.
+// nothingLeft reports whether the hub has looked for what KubeFleet's hub has left of a placement, and
+// has found nothing. Nobody makes more of it.
+func (c *Controller) nothingLeft(s genericPlacement) (nothing bool) {
+	c.memory.update(s.key, func(p *placementMemory) { nothing = p.leftovers != nil && *p.leftovers == "" })
+	return nothing
+}
+
+// findLeftovers says what KubeFleet's hub has left of a placement, and how to remove it; "" if nothing.
 func (c *Controller) findLeftovers(ctx context.Context, s genericPlacement) (objects string, err error) {
-	search := true
-	c.memory.update(s.key, func(p *placementMemory) { search = p.leftovers == nil || *p.leftovers != "" })
-	if search {
+	if !c.nothingLeft(s) {
 		if objects, err = c.leftoverObjects(ctx, s); err != nil {
 			return "", err
 		}
 		found := objects
 		c.memory.update(s.key, func(p *placementMemory) { p.leftovers = &found })
 	}
-	return strings.Join(slices.DeleteFunc([]string{objects, finalizersLeft(s)}, func(text string) bool { return text == "" }), "; "), nil
+	return objects, nil
 }
 
 func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (string, error) {
-	kinds := []string{"ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"}
-	if s.key.Namespace != "" {
-		kinds = []string{"ResourceBinding", "ResourceSnapshot", "SchedulingPolicySnapshot"}
-	}
-	notOurs, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
+	left, hidden, err := c.listLeftovers(ctx, s)
 	if err != nil {
 		return "", err
 	}
-	theirs := labels.SelectorFromValidatedSet(labels.Set{placement.LabelParentCRP: s.key.Name}).Add(*notOurs)
-	var found, resources []string
-	for _, kind := range kinds {
-		resource := strings.ToLower(kind) + "s"
-		definition := kube.Metadata(servedkinds.DefinitionKind)
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: resource + "." + placement.GroupVersion.Group}, definition); err != nil {
-			if !apierrors.IsNotFound(err) {
-				return "", fmt.Errorf("looking for the definition of %s: %w", resource, err)
-			}
-			continue
+	var found []string
+	counts := map[string]int{}
+	for _, resource := range hidden {
+		counts[resource] = 0
+		found = append(found, "no one knows how many "+resource+", which the hub may not list")
+	}
+	for _, l := range left {
+		counts[l.resource]++
+	}
+	resources := slices.Sorted(maps.Keys(counts))
+	for _, resource := range resources {
+		if count := counts[resource]; count > 0 {
+			found = append(found, fmt.Sprintf("%d %s", count, resource))
 		}
-		objects := &metav1.PartialObjectMetadataList{}
-		objects.SetGroupVersionKind(placement.GroupVersion.WithKind(kind + "List"))
-		err := c.Live.List(ctx, objects, client.InNamespace(s.key.Namespace), client.MatchingLabelsSelector{Selector: theirs})
-		switch {
-		case apierrors.IsForbidden(err):
-			found = append(found, "no one knows how many "+resource+", which the hub may not list")
-		case kube.NotServed(err):
-			continue
-		case err != nil:
-			return "", fmt.Errorf("listing the %s of %s: %w", resource, s, err)
-		case len(objects.Items) == 0:
-			continue
-		default:
-			found = append(found, fmt.Sprintf("%d %s", len(objects.Items), resource))
-		}
-		resources = append(resources, resource)
 	}
 	works, err := c.listInherited(ctx, s.key)
 	if err != nil {
@@ -253,7 +237,6 @@ func (c *Controller) leftoverObjects(ctx context.Context, s genericPlacement) (s
 		others = append(others, fmt.Sprintf("Work %s/%s", works.Items[i].Namespace, works.Items[i].Name))
 	}
 	slices.Sort(found)
-	slices.Sort(resources)
 	slices.Sort(others)
 	return describeLeftovers(s, found, resources, others), nil
 }
@@ -272,8 +255,8 @@ func describeLeftovers(s genericPlacement, found, resources, works []string) str
 			where = " -n " + s.key.Namespace
 		}
 		which := fmt.Sprintf("%s%s -l %s", strings.Join(resources, ","), where, leftoversOf(s))
-		texts = append(texts, fmt.Sprintf("KubeFleet's hub left %s of it, which nothing uses: if that hub is gone for good, kubectl delete --wait=false "+
-			"%s; for o in $(kubectl get -o name %s); "+
+		texts = append(texts, fmt.Sprintf("KubeFleet's hub left %s of it, which nothing uses, and which go when it is deleted: "+
+			"if that hub is gone for good, kubectl delete --wait=false %s; for o in $(kubectl get -o name %s); "+
 			`do kubectl patch%s $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`, strings.Join(found, ", "), which, which, where))
 	}
 	if len(works) > 0 {
@@ -281,14 +264,4 @@ func describeLeftovers(s genericPlacement, found, resources, works []string) str
 			"which removes what they applied", list(works)))
 	}
 	return strings.Join(texts, "; ")
-}
-
-// finalizersLeft says which finalizers of KubeFleet's hub a placement has; "" if none.
-func finalizersLeft(s genericPlacement) string {
-	left := membernamespace.KubeFleetFinalizers(s.Object)
-	if len(left) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("finalizer %s is of KubeFleet's hub, and keeps it when it is deleted: if that hub is gone for good, %s",
-		strings.Join(left, ", "), membernamespace.TakeOffFinalizers(strings.ToLower(s.kind), s.Object))
 }

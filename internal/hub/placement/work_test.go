@@ -462,12 +462,10 @@ func TestWorksOfKubeFleetsHubAreKnownByTheirNames(t *testing.T) {
 }
 
 func TestLeftoversOfAResourcePlacementAreNamedInItsNamespace(t *testing.T) {
-	s := ofRP(&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Finalizers: []string{"kubernetes-fleet.io/scheduler-cleanup", "kubernetes-fleet.io/mine", placement.FinalizerPlacement}}})
-	got := describeLeftovers(s, []string{"2 resourcebindings"}, []string{"resourcebindings"}, nil) + "\n" + finalizersLeft(s)
-	want := `KubeFleet's hub left 2 resourcebindings of it, which nothing uses: if that hub is gone for good, kubectl delete --wait=false resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true; ` +
-		`for o in $(kubectl get -o name resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true); do kubectl patch -n shop $o --type=merge -p '{"metadata":{"finalizers":null}}'; done
-` + `finalizer kubernetes-fleet.io/scheduler-cleanup is of KubeFleet's hub, and keeps it when it is deleted: if that hub is gone for good, ` +
-		`kubectl patch resourceplacement web -n shop --type=merge -p '{"metadata":{"finalizers":["kubernetes-fleet.io/mine","kubernetes-fleet.io/crp-cleanup"]}}'`
+	s := ofRP(&placement.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	got := describeLeftovers(s, []string{"2 resourcebindings"}, []string{"resourcebindings"}, nil)
+	want := `KubeFleet's hub left 2 resourcebindings of it, which nothing uses, and which go when it is deleted: if that hub is gone for good, kubectl delete --wait=false resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true; ` +
+		`for o in $(kubectl get -o name resourcebindings -n shop -l kubernetes-fleet.io/parent-CRP=web,fleet.cattle.io/managed!=true); do kubectl patch -n shop $o --type=merge -p '{"metadata":{"finalizers":null}}'; done`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -189,8 +188,7 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 		c := meta.FindStatusCondition(crp.Status.Conditions, "LeftoversRemoved")
 		for _, words := range []string{
 			"1 clusterresourcebindings, 1 clusterresourcesnapshots of it", "kubectl delete --wait=false clusterresourcebindings,clusterresourcesnapshots -l kubernetes-fleet.io/parent-CRP=" + crp.Name,
-			"Work " + second.namespaceName() + "/" + envelope.Name, "Work " + unproved.namespaceName() + "/" + foreign.Name, "finalizer kubernetes-fleet.io/scheduler-cleanup",
-			fmt.Sprintf(`kubectl patch clusterresourceplacement %s --type=merge -p '{"metadata":{"finalizers":["kubernetes-fleet.io/crp-cleanup"]}}'`, crp.Name),
+			"Work " + second.namespaceName() + "/" + envelope.Name, "Work " + unproved.namespaceName() + "/" + foreign.Name, "which go when it is deleted",
 		} {
 			if c == nil || !strings.Contains(c.Message, words) {
 				return fmt.Errorf("it says %+v, want %q", c, words)
@@ -228,30 +226,16 @@ func TestAHubThatTakesOverKubeFleetsKeepsMembersWorksAndDecisions(t *testing.T) 
 	h.departs(crp, work, second, left, envelope)
 }
 
-// departs has the placement removed, which says what keeps it, and then the member, with a Work that is not Muster's.
+// departs has the placement removed, with what KubeFleet's hub has left of it, and then the member, with a Work that is not Muster's.
 func (h theirs) departs(crp *placement.ClusterResourcePlacement, work *placement.Work, m *registered, left []*unstructured.Unstructured,
 	other *placement.Work) {
 	h.t.Helper()
 	ctx := context.Background()
 	h.check(h.Delete(ctx, crp))
 	m.remove(work.Name)
-	h.eventually("it says which finalizer keeps it", func() error {
-		h.check(h.get(crp, "", crp.Name))
-		if !strings.Contains(crp.Status.Message, "removed from all members; finalizer kubernetes-fleet.io/scheduler-cleanup is of KubeFleet's hub") {
-			return fmt.Errorf("it says %q", crp.Status.Message)
-		}
-		return nil
-	})
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["kubernetes-fleet.io/crp-cleanup"]}}`))
-	h.check(h.Patch(ctx, crp, patch))
-	h.eventually("it is gone", func() error {
-		if err := h.get(crp, "", crp.Name); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading it: %v", err)
-		}
-		return nil
-	})
+	h.isGone("the placement", crp)
 	for _, o := range left {
-		h.check(h.get(o, "", o.GetName())) // it is the user's to remove
+		h.isGone("the "+o.GetKind(), o)
 	}
 	mc := m.record()
 	h.check(h.Delete(ctx, &mc))

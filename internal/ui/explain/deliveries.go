@@ -247,7 +247,8 @@ var placementCauses = []cause{
 	{
 		kinds: ofPlacements, reasons: []string{"KubeFleetLeftovers"},
 		means:  "KubeFleet's hub has left objects of this placement.",
-		remedy: "Delete them, as the message says, once that hub is gone for good.", aside: true,
+		remedy: "Nothing: its bindings and snapshots go with the placement. To delete them before, once that hub is gone for good, do as the message says.",
+		aside:  true,
 	},
 	{
 		kinds: ofPlacements, reasons: []string{"StatusSyncFailed"},

@@ -12,10 +12,13 @@ import (
 // with the same prefix may be anybody's.
 var kubeFleetFinalizers = []string{"kubernetes-fleet.io/cluster-profile-cleanup", "kubernetes-fleet.io/scheduler-cleanup"}
 
+// IsKubeFleetFinalizer reports whether a finalizer is of KubeFleet's hub, and of no controller of Muster.
+func IsKubeFleetFinalizer(name string) bool { return slices.Contains(kubeFleetFinalizers, name) }
+
 // KubeFleetFinalizers are the finalizers of KubeFleet's hub on an object. No controller removes them after Muster has taken over.
 func KubeFleetFinalizers(o client.Object) (left []string) {
 	for _, name := range o.GetFinalizers() {
-		if slices.Contains(kubeFleetFinalizers, name) {
+		if IsKubeFleetFinalizer(name) {
 			left = append(left, name)
 		}
 	}
@@ -24,7 +27,7 @@ func KubeFleetFinalizers(o client.Object) (left []string) {
 
 // TakeOffFinalizers is the command that removes the finalizers of KubeFleet's hub from an object.
 func TakeOffFinalizers(kind string, o client.Object) string {
-	stay := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(name string) bool { return slices.Contains(kubeFleetFinalizers, name) })
+	stay := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), IsKubeFleetFinalizer)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": stay}})
 	if err != nil {
 		panic(err) // texts can be encoded
