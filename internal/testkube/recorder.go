@@ -54,6 +54,7 @@ func record(config *rest.Config) error {
 	for _, list := range []client.ObjectList{
 		&fleet.ClusterList{}, &fleet.ClusterRegistrationList{}, &fleet.ClusterRegistrationTokenList{}, &fleet.BundleList{}, &fleet.BundleDeploymentList{},
 		&clusterv1beta1.MemberClusterList{}, &placement.ClusterResourcePlacementList{}, &placement.ResourcePlacementList{}, &placement.WorkList{},
+		&placement.ClusterStagedUpdateRunList{}, &placement.StagedUpdateRunList{},
 	} {
 		go func() {
 			for {

@@ -76,6 +76,30 @@ helm --kube-context edge-1 -n cattle-fleet-system uninstall --wait fleet-agent
 kubectl --context edge-1 delete namespace cattle-fleet-system
 muster join --context edge-1 --hub-context hub --member --name edge-1
 muster get members clusters/web edge-1 --output json
+kubectl create -f - <<EOF
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: shop}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: none}]
+  policy: {placementType: PickFixed, clusterNames: [edge-1]}
+  strategy: {type: External}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: canary-first}
+spec: {stages: [{name: canary, labelSelector: {}, beforeStageTasks: [{type: Approval}]}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: shop-v2}
+spec: {placementName: shop, stagedRolloutStrategyName: canary-first, state: Run}
+EOF
+until kubectl get clusterapprovalrequest shop-v2-before-canary; do sleep 1; done
+muster get runs
+muster explain runs shop-v2
+muster approve runs shop-v2
+kubectl delete clusterstagedupdaterun/shop-v2 clusterresourceplacement/shop
 muster tree edge-1
 muster label edge-1 region-
 muster leave edge-1 --delete

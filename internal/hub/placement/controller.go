@@ -93,19 +93,13 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	}{
 		byParent:    {&placement.Work{}, indexKey(parentOf)},
 		byInherited: {&placement.Work{}, indexKey(inheritedFrom)},
-		byPlacement: {&placement.ClusterStagedUpdateRun{}, func(o client.Object) []string { return []string{ofRun(o).placement().String()} }},
 		byOwner:     {&placement.ClusterResourcePlacementStatus{}, func(o client.Object) []string { return []string{string(ownerOf(o))} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, name, index.key); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, name, err)
 		}
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &placement.StagedUpdateRun{}, byPlacement, func(o client.Object) []string {
-		return []string{ofRun(o).placement().String()}
-	}); err != nil {
-		return fmt.Errorf("indexing StagedUpdateRuns: %w", err)
-	}
-	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr), indexBindings(ctx, mgr)); err != nil {
+	if err := errors.Join(c.registerRelease(mgr), c.registerKinds(mgr), c.registerEvictions(mgr), indexBindings(ctx, mgr), indexRuns(ctx, mgr)); err != nil {
 		return err
 	}
 	started := source.Func(func(ctx context.Context, q controller.Queue) error {

@@ -75,12 +75,14 @@ const removedEverywhere = "removed from all members; "
 // others keep the placement, its message says so first: without its own finalizer the hub reports
 // nothing any more.
 func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, stays []string) error {
-	versions, err := c.versions(ctx, s)
-	if err == nil {
-		err = c.deleteVersions(ctx, s, versions)
-	}
-	if err != nil {
-		return err
+	if mayHaveVersions(s) {
+		versions, err := c.versions(ctx, s)
+		if err == nil {
+			err = c.deleteVersions(ctx, s, versions)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	after := s.copy()
 	after.SetFinalizers(slices.DeleteFunc(after.GetFinalizers(), isPlacementFinalizer))
@@ -97,6 +99,14 @@ func (c *Controller) releasePlacement(ctx context.Context, s genericPlacement, s
 	}
 	ctrl.LoggerFrom(ctx).Info("Placement removed")
 	return c.reportStays(ctx, s, stays)
+}
+
+// mayHaveVersions reports whether versions of a placement that is being deleted may be kept. None are
+// if its spec is the first one, and not of the type External: the API server counts the changes of the
+// spec in metadata.generation, and the deletion as one more.
+func mayHaveVersions(s genericPlacement) bool {
+	const firstAndDeleted = 2
+	return isStaged(s.spec) || s.GetGeneration() > firstAndDeleted
 }
 
 // isPlacementFinalizer reports whether a finalizer of a placement is the hub's, or of KubeFleet's hub.

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
@@ -22,8 +24,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// byPlacement is an index of the cache: runs by their placement.
-const byPlacement = "placement"
+// Indexes of the cache: runs by their placement, and those that wait for a strategy by that.
+const byPlacement, byStrategy = "placement", "strategy"
 
 // genericRun is a staged update run of either kind.
 type genericRun struct {
@@ -243,30 +245,41 @@ func (c *Controller) onStrategy(ctx context.Context, _, after client.Object, q c
 	if after == nil {
 		return
 	}
-	var runs []client.Object
-	if after.GetNamespace() == "" {
-		var list placement.ClusterStagedUpdateRunList
-		if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-			return // the cache answers
-		}
-		for i := range list.Items {
-			runs = append(runs, &list.Items[i])
-		}
-	} else {
-		var list placement.StagedUpdateRunList
-		if err := c.Client.List(ctx, &list, client.InNamespace(after.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			return
-		}
-		for i := range list.Items {
-			runs = append(runs, &list.Items[i])
+	list := client.ObjectList(&placement.ClusterStagedUpdateRunList{})
+	if after.GetNamespace() != "" {
+		list = &placement.StagedUpdateRunList{}
+	}
+	waiting := client.MatchingFields{byStrategy: client.ObjectKeyFromObject(after).String()}
+	if err := c.Client.List(ctx, list, waiting, client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache answers
+	}
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		c.onRun(ctx, nil, o.(client.Object), q)
+		return nil // never an error
+	})
+}
+
+// awaitedStrategy is the key of the strategy that a run waits for; empty if it has its stages, or
+// has ended.
+func awaitedStrategy(o client.Object) []string {
+	r := ofRun(o)
+	if staged.Initialized(*r.status) || staged.Ended(*r.status) {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: r.GetNamespace(), Name: r.spec.StagedUpdateStrategyName}.String()}
+}
+
+// indexRuns adds the indexes of runs to the cache.
+func indexRuns(ctx context.Context, mgr ctrl.Manager) error {
+	placementOf := func(o client.Object) []string { return []string{ofRun(o).placement().String()} }
+	for _, kind := range []client.Object{&placement.ClusterStagedUpdateRun{}, &placement.StagedUpdateRun{}} {
+		for name, key := range map[string]client.IndexerFunc{byPlacement: placementOf, byStrategy: awaitedStrategy} {
+			if err := mgr.GetFieldIndexer().IndexField(ctx, kind, name, key); err != nil {
+				return fmt.Errorf("indexing %T by their %s: %w", kind, name, err)
+			}
 		}
 	}
-	for _, run := range runs {
-		r := ofRun(run)
-		if r.spec.StagedUpdateStrategyName == after.GetName() && !staged.Initialized(*r.status) && !staged.Ended(*r.status) {
-			c.onRun(ctx, nil, run, q)
-		}
-	}
+	return nil
 }
 
 // withoutPlacement reports on the runs of a placement that is not there.

@@ -69,6 +69,9 @@ func TestAPlacementOfKubeFleetsHubIsDeletedWithWhatThatHubLeftOfIt(t *testing.T)
 	if got := held.GetFinalizers(); !slices.Equal(got, []string{"kubernetes-fleet.io/unheard-of"}) || held.GetDeletionTimestamp() == nil {
 		t.Errorf("the binding that is held has the finalizers %v", got)
 	}
+	if crp.Generation != 2 { // by which the hub knows that no version of it is kept
+		t.Errorf("a placement that was created and deleted has the generation %d", crp.Generation)
+	}
 	if !slices.Contains(crp.Finalizers, "kubernetes-fleet.io/scheduler-cleanup") {
 		t.Errorf("the placement lost the finalizer before the bindings were gone: %v", crp.Finalizers)
 	}

@@ -26,18 +26,29 @@ func kindsNamed(names ...string) []kind {
 }
 
 func newApprove(streams genericiooptions.IOStreams, h *access) *cobra.Command {
-	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters")}, timeout: time.Minute}
+	c := &changer{IOStreams: streams, access: h, looked: lookedFor{"muster approve", kindsNamed("requests", "clusters", "runs", kindApprovals)}, timeout: time.Minute}
 	return c.command(&cobra.Command{
-		Use:   "approve [requests|clusters] NAME",
-		Short: "Let a request register, or have something delivered to a Cluster",
+		Use:   "approve [requests|clusters|runs|approvals] NAME",
+		Short: "Approve a request to register, a Cluster, or a stage of a staged update run",
 		Long: `approve lets a request to register go on that waits for somebody, and has Bundles and placements delivered to a Cluster of a workspace that approves its
-members. It takes the verb approve on clusterregistrations, or on clusters.`,
+members. It takes the verb approve on clusterregistrations, or on clusters.
+
+Of a staged update run it approves the stage that the run waits for, by the status of its approval request. That takes the right to patch
+clusterapprovalrequests/status, or approvalrequests/status in the namespace of the run.`,
 		Example: `  # Who waits?
   muster get requests
+  muster get runs
 
   muster approve request-x7k2p
-  muster approve clusters clusters/web`,
+  muster approve clusters clusters/web
+  muster approve runs shop-v2`,
 	}, func(ctx context.Context, hub client.Client, o client.Object) error {
+		if run, is := view.RunOf(o); is {
+			return c.approveStage(ctx, hub, run)
+		}
+		if request, is := view.ApprovalOf(o); is {
+			return c.approveRequest(ctx, hub, request)
+		}
 		if r, ok := o.(*fleet.ClusterRegistration); ok {
 			if asks, err := c.untilItAsks(ctx, hub, r); !asks || err != nil {
 				return err

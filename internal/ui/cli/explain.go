@@ -33,7 +33,7 @@ func newExplain(streams genericiooptions.IOStreams, h *access) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain [[" + strings.Join(kindNames(), "|") + "] NAME]",
 		Short: "Say what is wrong, and what to do about it",
-		Long: `explain says of a member, a request, a token, a Bundle or a placement what is wrong: the likeliest cause first, what the object itself says, what that means,
+		Long: `explain says of a member, a request, a token, a Bundle, a placement or a staged update run what is wrong: the likeliest cause first, what the object itself says, what that means,
 and the commands that help. It looks at what belongs to the object, too, such as the deployments on a Cluster, and
 at the agent where it runs if --member-context says where. Without a name it says what
 keeps the members of the fleet from being ready, each cause once. It changes nothing.
@@ -48,6 +48,9 @@ It ends with 0 if it could look, whatever it found.`,
 
   # Why was this request to register not granted?
   muster explain requests clusters/request-x7k2p
+
+  # What does this staged update run wait for?
+  muster explain runs shop-v2
 
   # Also why its agent does not run, or what that says.
   muster explain web --member-context edge-1
@@ -112,9 +115,11 @@ func (e *explainer) onMember(ctx context.Context) error {
 	return err
 }
 
-// explained are the kinds among which a name is looked for.
+// explained are the kinds among which a name is looked for: clusters and memberclusters are members.
 func explained() []kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.name == "clusters" || k.name == "memberclusters" }) // both are members
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
+		return k.name == "clusters" || k.name == "memberclusters" || k.name == kindApprovals
+	})
 }
 
 func (e *explainer) printJSON(findings []explain.Finding, unseen []error) error {

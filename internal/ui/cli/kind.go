@@ -23,6 +23,9 @@ type kind struct {
 	columns, wide []string
 }
 
+// kindApprovals are what staged update runs ask for; the run says whether it waits for one.
+const kindApprovals = "approvals"
+
 // kinds are what can be shown; the first one if the user does not say what.
 var kinds = []kind{
 	{
@@ -56,6 +59,17 @@ var kinds = []kind{
 		name: "placements", aliases: []string{"placement", "clusterresourceplacements", "clusterresourceplacement", "crp", "resourceplacements", "resourceplacement", "rp"},
 		columns:    view.PlacementColumns,
 		namespaced: []client.ObjectList{&placement.ResourcePlacementList{}}, global: []client.ObjectList{&placement.ClusterResourcePlacementList{}},
+	},
+	{
+		name: "runs", aliases: []string{"run", "clusterstagedupdateruns", "clusterstagedupdaterun", "csur", "stagedupdateruns", "stagedupdaterun", "sur"},
+		columns:    view.RunColumns,
+		namespaced: []client.ObjectList{&placement.StagedUpdateRunList{}}, global: []client.ObjectList{&placement.ClusterStagedUpdateRunList{}},
+	},
+	{
+		name:    kindApprovals,
+		aliases: []string{"approval", "clusterapprovalrequests", "clusterapprovalrequest", "careq", "approvalrequests", "approvalrequest", "areq"},
+		columns: view.ApprovalColumns, global: []client.ObjectList{&placement.ClusterApprovalRequestList{}},
+		namespaced: []client.ObjectList{&placement.ApprovalRequestList{}},
 	},
 }
 

@@ -48,6 +48,9 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request, v *visitor) err
 	if err != nil {
 		return err
 	}
+	if resource == clusterRuns || resource == runs {
+		return s.approveStage(w, r, v, resource)
+	}
 	if r.PostFormValue("decision") != "confirm" {
 		return &inputError{errors.New("the decision about what is delivered is confirm")}
 	}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"github.com/muster-fleet/muster/internal/ui/view"
 )
 
-// delivery is a Bundle or a placement.
+// delivery is a Bundle, a placement or a staged update run.
 type delivery struct {
 	*entry
 	// Ready of All are how many members have it; both 0 if it does not say.
@@ -33,18 +34,18 @@ type delivering struct {
 
 // deliveries is the view of Bundles and placements. What somebody has to see to is first.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, v *visitor) error {
-	all, err := s.list(r, v, bundles, clusterPlacements, placements)
+	all, err := s.list(r, v, bundles, clusterPlacements, placements, clusterRuns, runs)
 	if err != nil {
 		return err
 	}
 	shown := delivering{listing: all, lines: all.lines(all.matching, byUrgency)}
 	for _, e := range shown.shown {
-		column := "MEMBERS"
+		column := membersColumn
 		if e.resource == bundles {
 			column = "READY"
 		}
 		d := delivery{entry: e}
-		d.Ready, d.All = share(view.Column(e.object, column, time.Now()))
+		d.Ready, d.All = share(cmp.Or(e.members, view.Column(e.object, column, time.Now())))
 		shown.Deliveries = append(shown.Deliveries, d)
 	}
 	return s.show(w, r, v, "deliveries", page{Title: "Deliveries", View: "deliveries", Stale: all.stale, Live: all.live(r), Body: shown})

@@ -34,6 +34,8 @@ type shownDelivery struct {
 	MoreSelections int
 	Number         *int32
 	Unseen         []string
+	// Run is only of a staged update run, which selects nobody itself.
+	Run *shownRun
 	// Held is the removal that the visitor may confirm; nil if there is none.
 	Held *heldRemoval
 }
@@ -84,6 +86,11 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 	case *placement.ResourcePlacement:
 		shown.ofPlacement(o, &o.Spec, &o.Status)
 	}
+	if run, is := view.RunOf(o); is {
+		if err := shown.ofRun(r.Context(), v, resource, run); err != nil {
+			return err
+		}
+	}
 	shown.Targets, shown.More = atMost(mostTargets, shown.Targets)
 	shown.Selections, shown.MoreSelections = atMost(mostSelections, shown.Selections)
 	return s.show(w, r, v, "delivery", page{Title: view.NameOf(o), View: "deliveries", Stale: stale, Live: live, Body: shown})
@@ -92,7 +99,7 @@ func (s *Server) delivery(w http.ResponseWriter, r *http.Request, v *visitor) er
 // deliveredKind returns the kind of what a request is about, which is a Bundle or a placement.
 func deliveredKind(r *http.Request) (resource string, err error) {
 	resource = r.PathValue("resource")
-	if resource != bundles && resource != clusterPlacements && resource != placements {
+	if !slices.Contains([]string{bundles, clusterPlacements, placements, clusterRuns, runs}, resource) {
 		return "", &inputError{fmt.Errorf("%s are nothing that is delivered", resource)}
 	}
 	return resource, nil

@@ -35,11 +35,16 @@ type entry struct {
 	since time.Time
 	// shown is another one if a line of a table says something else of it, other than how long ago something was.
 	shown uint64
+	// members is how many members of all a staged update run has updated.
+	members string
 	// asked is what only a request has.
 	asked *asked
 	// object is the whole, without what no view shows; nil of members and requests, of which there are many.
 	object client.Object
 }
+
+// membersColumn is the column of tables that says how many members have what is delivered.
+const membersColumn = "MEMBERS"
 
 // labelSet are labels in the order of their keys. A map of a few takes five times as much memory, and there is one for each member.
 type labelSet []struct{ key, value string }
@@ -133,6 +138,10 @@ func entryOf(resource string, o client.Object) *entry {
 		e.object = o
 	}
 	e.shown = shownOf(e, o)
+	if run, is := view.RunOf(o); is { // of whose members only the page of the run shows more
+		e.members = strings.Clone(view.Column(o, membersColumn, time.Now()))
+		*run.Status = placement.UpdateRunStatus{}
+	}
 	return e
 }
 

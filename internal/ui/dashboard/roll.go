@@ -33,6 +33,8 @@ const (
 	bundles           = "bundles"
 	clusterPlacements = "clusterresourceplacements"
 	placements        = "resourceplacements"
+	clusterRuns       = "clusterstagedupdateruns"
+	runs              = "stagedupdateruns"
 )
 
 // kind is how a resource is listed and watched.
@@ -51,6 +53,8 @@ var kinds = map[string]kind{
 	bundles:           {fleet.GroupVersion.Group, &fleet.BundleList{}, &fleet.Bundle{}, true},
 	clusterPlacements: {placement.GroupVersion.Group, &placement.ClusterResourcePlacementList{}, &placement.ClusterResourcePlacement{}, false},
 	placements:        {placement.GroupVersion.Group, &placement.ResourcePlacementList{}, &placement.ResourcePlacement{}, true},
+	clusterRuns:       {placement.GroupVersion.Group, &placement.ClusterStagedUpdateRunList{}, &placement.ClusterStagedUpdateRun{}, false},
+	runs:              {placement.GroupVersion.Group, &placement.StagedUpdateRunList{}, &placement.StagedUpdateRun{}, true},
 }
 
 // roll is the fleet as it is now.

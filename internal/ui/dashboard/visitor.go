@@ -79,9 +79,11 @@ func (v *visitor) ask(ctx context.Context) (name string, err error) {
 	return "", fmt.Errorf("asking the API server who you are: %w", err)
 }
 
-// may says whether the visitor has a right; an error if that cannot be asked.
+// may says whether the visitor has a right to a resource, or to a part of it such as bundles/status; an
+// error if that cannot be asked.
 func (v *visitor) may(ctx context.Context, verb, resource, namespace string) (bool, error) {
-	of := authorizationv1.ResourceAttributes{Verb: verb, Group: kinds[resource].group, Resource: resource, Namespace: namespace}
+	bare, subresource, _ := strings.Cut(resource, "/")
+	of := authorizationv1.ResourceAttributes{Verb: verb, Group: groupOf(bare), Resource: bare, Subresource: subresource, Namespace: namespace}
 	v.mu.Lock()
 	if time.Since(v.renewed) > believed {
 		clear(v.rights)

@@ -31,6 +31,7 @@ var (
 	ofBundles        = []string{kindBundle}
 	ofDeliveries     = []string{kindCluster, kindBundle, kindBundleDeployment}
 	ofPlacements     = []string{kindClusterPlacement, kindPlacement}
+	ofRuns           = []string{kindClusterRun, kindRun}
 	ofWorks          = []string{kindClusterPlacement, kindPlacement, kindWork}
 )
 

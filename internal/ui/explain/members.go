@@ -1,5 +1,7 @@
 package explain
 
+import "slices"
+
 // What is so with an agent that is lost, of either kind, and what to do.
 const (
 	lostMeans  = "The agent has sent no heartbeat for three periods: it does not run, or its cluster is down, or it does not reach the hub."
@@ -9,7 +11,7 @@ const (
 // recordCauses are what keeps a member from being there at all.
 var recordCauses = []cause{
 	{
-		kinds: append([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle}, ofPlacements...), reasons: []string{reasonNew},
+		kinds: slices.Concat([]string{kindCluster, kindMemberCluster, kindToken, kindRequest, kindBundle}, ofPlacements, ofRuns), reasons: []string{reasonNew},
 		means:  "No hub has looked at the object yet.",
 		remedy: "If that lasts longer than a moment, no hub runs or none leads: see its Pods and what it logs.",
 		onHub:  []string{"kubectl -n cattle-fleet-system get pods -l app=fleet-controller", hubLog},

@@ -18,6 +18,7 @@ var sections = []struct {
 	{"Agents", agentCauses},
 	{"Bundles", deliveryCauses},
 	{"Placements", placementCauses},
+	{"Staged update runs", runCauses},
 	{"What an agent says of itself", stateCauses},
 }
 

@@ -26,6 +26,8 @@ const (
 	kindClusterPlacement = "ClusterResourcePlacement"
 	kindPlacement        = "ResourcePlacement"
 	kindWork             = "Work"
+	kindClusterRun       = "ClusterStagedUpdateRun"
+	kindRun              = "StagedUpdateRun"
 )
 
 // reasonNew is that of an object that no hub has looked at.
@@ -52,6 +54,10 @@ func problemsOf(o client.Object) []Problem {
 		return fromPlacement(problemOf(o, kindPlacement), &o.Status)
 	case *placement.Work:
 		return fromWork(problemOf(o, kindWork), &o.Status)
+	case *placement.ClusterStagedUpdateRun:
+		return fromRun(problemOf(o, kindClusterRun), o.Status.Conditions)
+	case *placement.StagedUpdateRun:
+		return fromRun(problemOf(o, kindRun), o.Status.Conditions)
 	}
 	panic("nobody explains this kind of object")
 }
@@ -174,6 +180,15 @@ func fromMember(of Problem, member placement.PerClusterStatus) []Problem {
 		problems = append(problems, p)
 	}
 	return problems
+}
+
+// fromRun takes what a staged update run waits for, or why it has failed. Nothing is wrong with a run
+// that has succeeded.
+func fromRun(of Problem, conditions []metav1.Condition) []Problem {
+	if meta.IsStatusConditionTrue(conditions, placement.ConditionSucceeded) {
+		return nil
+	}
+	return fromConditions(of, conditions)
 }
 
 // fromWork takes what a Work says of itself, and of each of its objects that has trouble.

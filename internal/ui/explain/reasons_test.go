@@ -14,14 +14,13 @@ import (
 	"testing"
 )
 
-// well are reasons of what is as it should be, and of what is not among the objects that are explained: evictions, staged update runs
-// and what they approve, and the agents in reports.
+// well are reasons of what is as it should be, and of what is not among the objects that are explained: evictions, the stages
+// of staged update runs and what they approve, and the agents in reports.
 var well = strings.Fields(`
 	AllManifestsApplied AllManifestsAvailable AllManifestsDiffReported AllWorkAreAvailable AllWorkHaveBeenApplied AllWorkHaveDiffReported AllWorkSynced
 	ApplySucceeded DiffReportingCompleted ResourceAvailable
 	ClusterResourcePlacementEvictionExecuted ClusterResourcePlacementEvictionInvalid ClusterResourcePlacementEvictionNotExecuted ClusterResourcePlacementEvictionValid
-	UpdateRunInitializedSuccessfully UpdateRunInitializedFailed UpdateRunProgressing UpdateRunWaiting UpdateRunStuck UpdateRunStopping UpdateRunStopped
-	UpdateRunFailed UpdateRunSucceeded StageUpdatingStarted StageUpdatingWaiting StageUpdatingStopping StageUpdatingStopped StageUpdatingFailed
+	UpdateRunInitializedSuccessfully UpdateRunProgressing UpdateRunSucceeded StageUpdatingStarted StageUpdatingWaiting StageUpdatingStopping StageUpdatingStopped StageUpdatingFailed
 	StageUpdatingSucceeded StageUpdatingSkippedNoClusters ClusterUpdatingStarted ClusterUpdatingFailed ClusterUpdatingSucceeded
 	StageTaskApprovalRequestCreated StageTaskApprovalRequestApproved AfterStageTaskWaitTimeElapsed ApprovalRequestApprovalAccepted
 	InternalMemberClusterHealthy InternalMemberClusterJoined InternalMemberClusterLeft Joined Registering Succeeded

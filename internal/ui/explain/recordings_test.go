@@ -30,6 +30,7 @@ func recorded(t *testing.T) map[string]map[string]client.Object {
 		kindClusterPlacement: func() client.Object { return &placement.ClusterResourcePlacement{} },
 		kindPlacement:        func() client.Object { return &placement.ResourcePlacement{} },
 		kindWork:             func() client.Object { return &placement.Work{} },
+		kindClusterRun:       func() client.Object { return &placement.ClusterStagedUpdateRun{} },
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", kind+".yaml"))
 		if err != nil {

@@ -43,6 +43,8 @@ var (
 	RequestColumns   = []string{"NAME", columnState, "CLUSTER", "CLIENT-ID", "AGE", columnWhy}
 	BundleColumns    = []string{"NAME", columnState, "READY", "AGE", columnWhy}
 	PlacementColumns = []string{"NAME", "KIND", columnState, "MEMBERS", "AGE", columnWhy}
+	RunColumns       = []string{"NAME", "KIND", columnState, "PLACEMENT", "STAGE", "MEMBERS", "AGE", columnWhy}
+	ApprovalColumns  = []string{"NAME", "KIND", columnState, "RUN", "STAGE", "AGE"}
 )
 
 // Columns that all tables have.
@@ -62,6 +64,10 @@ func Columns(o client.Object) []string {
 		return RequestColumns
 	case *fleet.Bundle:
 		return BundleColumns
+	case *placement.ClusterStagedUpdateRun, *placement.StagedUpdateRun:
+		return RunColumns
+	case *placement.ClusterApprovalRequest, *placement.ApprovalRequest:
+		return ApprovalColumns
 	}
 	return PlacementColumns
 }
@@ -97,6 +103,12 @@ func Row(o client.Object, now time.Time) []string {
 		return placementRow(o, "ClusterResourcePlacement", &o.Status, now)
 	case *placement.ResourcePlacement:
 		return placementRow(o, "ResourcePlacement", &o.Status, now)
+	}
+	if r, is := RunOf(o); is {
+		return runRow(r, now)
+	}
+	if a, is := ApprovalOf(o); is {
+		return approvalRow(a, now)
 	}
 	panic(fmt.Sprintf("no table shows a %T", o)) // a mistake of the caller
 }
@@ -272,7 +284,7 @@ func Title(o client.Object) string {
 	case *placement.ClusterResourcePlacement:
 		return "ClusterResourcePlacement " + NameOf(o)
 	}
-	return "ResourcePlacement " + NameOf(o)
+	return cmp.Or(titleOfRun(o), "ResourcePlacement "+NameOf(o))
 }
 
 // Since is how long ago something was.

@@ -1,0 +1,129 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/ui/view"
+)
+
+// Approval requests, which the roll does not have.
+const (
+	clusterApprovals = "clusterapprovalrequests"
+	approvals        = "approvalrequests"
+)
+
+// groupOf is the API group of a resource.
+func groupOf(resource string) string {
+	if resource == clusterApprovals || resource == approvals {
+		return placement.GroupVersion.Group
+	}
+	return kinds[resource].group
+}
+
+// shownRun is what a page shows of a staged update run.
+type shownRun struct {
+	// Placement is the placement that the run rolls out, Version which of its versions.
+	Placement link
+	Version   string
+	Stages    []view.Stage
+	// Approval is what the run waits for; nil if it waits for no approval.
+	Approval *stageApproval
+}
+
+// stageApproval is the approval of a stage.
+type stageApproval struct {
+	// Path is the page of the run, UID the run, Value the approval request.
+	Path  string
+	UID   types.UID
+	Stage string
+	Value string
+	// Refused is why the visitor may not approve; empty if they may.
+	Refused string
+}
+
+// ofRun adds the stages of a run, and the approval that it waits for.
+func (d *shownDelivery) ofRun(ctx context.Context, v *visitor, resource string, run view.Run) error {
+	of := &placement.ClusterResourcePlacement{}
+	of.Name = run.Spec.PlacementName
+	to := link{of.Name, deliveryPath(clusterPlacements, of)}
+	if namespace := run.GetNamespace(); namespace != "" {
+		of.Namespace = namespace
+		to = link{view.NameOf(of), deliveryPath(placements, of)}
+	}
+	d.Run = &shownRun{Placement: to, Version: run.Status.ResourceSnapshotIndexUsed, Stages: run.Stages()}
+	for i, stage := range d.Run.Stages {
+		if stage.Name == placement.DeletionStage {
+			d.Run.Stages[i].Name = "removal from members that are not picked any more"
+		}
+	}
+	stage, request := run.Awaited()
+	if request == "" {
+		return nil
+	}
+	refused, err := mayNotApprove(ctx, v, run.GetNamespace())
+	d.Run.Approval = &stageApproval{Path: deliveryPath(resource, run), UID: run.GetUID(), Stage: stage, Value: request, Refused: refused}
+	return err
+}
+
+// mayNotApprove says why a visitor may not approve stages; empty if they may.
+func mayNotApprove(ctx context.Context, v *visitor, namespace string) (string, error) {
+	resource := clusterApprovals
+	if namespace != "" {
+		resource = approvals
+	}
+	reads, err := v.may(ctx, "get", resource, namespace)
+	writes, problem := v.may(ctx, "patch", resource+"/status", namespace)
+	if err := cmp.Or(err, problem); err != nil || reads && writes {
+		return "", err
+	}
+	return fmt.Sprintf("You may not approve it: that takes the rights to get %s and to patch %s/status.", resource, resource), nil
+}
+
+// approveStage approves the stage that the visitor has seen, if the run still waits for that.
+func (s *Server) approveStage(w http.ResponseWriter, r *http.Request, v *visitor, resource string) error {
+	if r.PostFormValue("decision") != "approve" {
+		return &inputError{errors.New("the decision about a staged update run is approve")}
+	}
+	o, err := readDelivery(r, v, resource)
+	if err != nil {
+		return err
+	}
+	run, _ := view.RunOf(o)
+	_, name := run.Awaited()
+	switch {
+	case o.GetUID() != types.UID(r.PostFormValue("uid")):
+		return &inputError{fmt.Errorf("%s is another one than you have seen: look at it, and decide again", view.Title(o))}
+	case name == "":
+		return &inputError{fmt.Errorf("%s waits for no approval, it is %s", view.Title(o), view.State(o))}
+	case name != r.PostFormValue("reason"):
+		return &inputError{fmt.Errorf("%s waits for another approval than you have seen: look at it, and decide again", view.Title(o))}
+	}
+	var of client.Object = &placement.ClusterApprovalRequest{}
+	if o.GetNamespace() != "" {
+		of = &placement.ApprovalRequest{}
+	}
+	if err := v.Get(r.Context(), client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, of); err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(of, o) {
+		return &inputError{fmt.Errorf("%s is not of %s and counts for nothing: delete it, and the hub makes another", view.Title(of), view.Title(o))}
+	}
+	if request, _ := view.ApprovalOf(of); !request.Approved() {
+		lock := client.MergeFromWithOptions(of.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+		request.Approve("approved on the dashboard")
+		if err := v.Status().Patch(r.Context(), of, lock); err != nil {
+			return err
+		}
+	}
+	http.Redirect(w, r, deliveryPath(resource, o), http.StatusSeeOther)
+	return nil
+}
