@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "github.com/muster-fleet/muster/api/cluster/v1beta1"
 	placement "github.com/muster-fleet/muster/api/placement/v1beta1"
+	"github.com/muster-fleet/muster/internal/hub/runtime/servedkinds"
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
@@ -132,4 +133,35 @@ func TestAMemberWhoseAgentRemovesNothingLeavesWhenTheWaitIsOver(t *testing.T) {
 		return fmt.Errorf("there is none among %d events", len(all.Items))
 	})
 	f.check(k.on.get(&corev1.ConfigMap{}, shop, "settings"))
+}
+
+// TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed has a member leave whose Works nobody can list:
+// what its agent has applied is not known then.
+func TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed(t *testing.T) {
+	f := newUndefining(t)
+	ctx := context.Background()
+	m := f.register("unlisted")
+	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
+	m.eventually("KubeFleet's agent has joined", func() error { return m.answer(metav1.ConditionTrue, "") })
+	m.until("Joined", metav1.ConditionTrue, "MemberClusterJoined")
+	definition := f.undefine(worksDefinition)
+	f.eventually("the definition is gone", func() error { return gone(f.get(definition, "", worksDefinition)) })
+	mc := m.record()
+	f.check(f.Delete(ctx, &mc))
+	if c := m.until("ReadyToJoin", metav1.ConditionFalse, servedkinds.ReasonDefinitionDeleted); !strings.Contains(c.Message, worksDefinition) {
+		t.Errorf("it says %q", c.Message)
+	}
+	var report clusterv1beta1.InternalMemberCluster
+	f.check(f.get(&report, m.namespaceName(), m.name))
+	if report.Spec.State != clusterv1beta1.ClusterStateJoin {
+		t.Errorf("the agent is asked to %s", report.Spec.State)
+	}
+	f.cluster.InstallCRDs(t)
+	m.eventually("the agent is asked when Works are served, and has left", func() error {
+		if f.check(f.get(&report, m.namespaceName(), m.name)); report.Spec.State != clusterv1beta1.ClusterStateLeave {
+			return fmt.Errorf("the state is %s", report.Spec.State)
+		}
+		return m.answer(metav1.ConditionFalse, "")
+	})
+	m.untilGone()
 }

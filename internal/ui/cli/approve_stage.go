@@ -37,7 +37,7 @@ func (c *changer) approveRequest(ctx context.Context, hub client.Client, request
 	if request.GetNamespace() != "" {
 		o = &placement.StagedUpdateRun{}
 	}
-	err := hub.Get(ctx, client.ObjectKey{Namespace: request.GetNamespace(), Name: string(request.Spec.TargetUpdateRun)}, o)
+	err := hub.Get(ctx, client.ObjectKey{Namespace: request.GetNamespace(), Name: request.Spec.TargetUpdateRun}, o)
 	switch {
 	case apierrors.IsForbidden(err):
 		return c.write(ctx, hub, request, request.Object, func(o client.Object) bool { return view.State(o) == view.StateApproved })

@@ -180,7 +180,7 @@ func approvalRow(a Approval, now time.Time) []string {
 	case a.Approved():
 		state = StateApproved
 	}
-	return []string{NameOf(a.Object), a.Kind, state, Or(string(a.Spec.TargetUpdateRun)), Or(string(a.Spec.TargetStage)),
+	return []string{NameOf(a.Object), a.Kind, state, Or(a.Spec.TargetUpdateRun), Or(a.Spec.TargetStage),
 		Since(a.GetCreationTimestamp().Time, now)}
 }
 
