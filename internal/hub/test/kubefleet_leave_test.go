@@ -140,6 +140,11 @@ func TestAMemberWhoseAgentRemovesNothingLeavesWhenTheWaitIsOver(t *testing.T) {
 func TestAMemberIsNotTakenForEmptyWhileWorksAreNotServed(t *testing.T) {
 	f := newUndefining(t)
 	ctx := context.Background()
+	f.eventually("policies admit MemberClusters, whose kind they may have to learn", func() error {
+		probe := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe-" + f.workspace}}
+		probe.Spec = clusterv1beta1.MemberClusterSpec{Identity: identityOf("probe")}
+		return f.Create(ctx, probe, client.DryRunAll)
+	})
 	m := f.register("unlisted")
 	m.until("ReadyToJoin", metav1.ConditionTrue, "MemberClusterReadyToJoin")
 	m.eventually("KubeFleet's agent has joined", func() error { return m.answer(metav1.ConditionTrue, "") })

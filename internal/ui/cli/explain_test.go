@@ -95,7 +95,7 @@ func TestExplainSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 
 	admin.refused("explain web", "web is the name of 2 objects; say which one is meant:\n  muster explain clusters team-a/web\n  muster explain clusters team-b/web")
-	admin.refused("explain wep", "there is no wep among the members, tokens, requests, bundles, placements; did you mean team-a/web?")
+	admin.refused("explain wep", "there is no wep among the members, tokens, requests, bundles, placements, runs; did you mean team-a/web?")
 	admin.refused("explain tokens wep", "there is no wep among the tokens")
 	admin.refused("explain nodes wep", "nodes is no kind of objects: say one of members, ")
 	admin.refused("explain clusters", "clusters are a kind of objects: say the name of one, as in muster explain clusters NAME")
