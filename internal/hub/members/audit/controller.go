@@ -16,15 +16,14 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Controller deletes entries that are too old or too many. A request is the name of a namespace.
+// Controller deletes AuditEntries by age and number. A request is the name of a namespace.
 type Controller struct {
 	controller.Deps
 }
 
-// New returns a controller.
 func New(deps controller.Deps) *Controller { return &Controller{deps} }
 
-// Register adds the controller to the manager, whose API server has to serve the kind.
+// Register adds the controller to the manager. The manager's API server must serve AuditEntries.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("audit").
 		Watches(&v1alpha1.AuditEntry{}, controller.On(onEntry)).
@@ -32,17 +31,18 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(c)
 }
 
-// gather is how long a namespace with a new entry waits for more, so that a crowd that joins costs one look a second at all entries.
+// gather delays the check of a namespace with a new entry. A crowd of joining members then costs
+// one list of all entries a second.
 const gather = time.Second
 
-// onEntry wakes the namespace of an entry that is new. One that is gone only makes room.
+// onEntry enqueues the namespace of a new entry. A deleted entry only makes room.
 func onEntry(_ context.Context, before, after *v1alpha1.AuditEntry, q controller.Queue) {
 	if before == nil {
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: after.Namespace}}, gather)
 	}
 }
 
-// onSettings wakes every namespace that has entries, because each of them has other limits now.
+// onSettings enqueues every namespace with entries, because the limits have changed.
 func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q controller.Queue) {
 	var list v1alpha1.AuditEntryList
 	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -54,10 +54,10 @@ func (c *Controller) onSettings(ctx context.Context, _, _ client.Object, q contr
 	}
 }
 
-// Reconcile deletes what is too old or too many in one namespace.
+// Reconcile deletes the entries of one namespace above the limits of age and number.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // the settings wake it, which may keep more
+		return ctrl.Result{}, nil // the settings may keep more; their event enqueues the namespace again
 	}
 	var list v1alpha1.AuditEntryList
 	if err := c.Client.List(ctx, &list, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
@@ -70,7 +70,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := c.Clock.Now()
 	remove, next := expired(entries, c.Config.Current().Audit, now)
 	for _, entry := range remove {
-		// The cache may show for a moment what is deleted already.
+		// The cache may still show deleted entries for a moment.
 		if err := kube.DeleteByUID(ctx, c.Client, entry); err != nil && !kube.NotServed(err) {
 			return ctrl.Result{}, err
 		}
@@ -81,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return kube.At(next, now), nil
 }
 
-// Slim drops from an entry what deleting it does not need, before the cache keeps it.
+// Slim drops the fields of an entry irrelevant to its deletion, before the cache stores the entry.
 func Slim(entry *v1alpha1.AuditEntry) {
 	entry.Labels, entry.Annotations = nil, nil
 	entry.Spec = v1alpha1.AuditEntrySpec{Time: entry.Spec.Time, Reason: entry.Spec.Reason, Token: entry.Spec.Token}

@@ -9,17 +9,19 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// group has the entries that compete for room: of one reason, by requests of one token.
+// group identifies entries that compete for room: entries of one reason, by requests of one token.
 type group struct {
 	reason v1alpha1.AuditReason
 	token  string
 }
 
-// expired returns which entries of a namespace are to be deleted, and when the next one is too old; zero if none ever is.
+// expired returns the entries of a namespace to delete, and the time when the next entry becomes
+// too old; zero if none ever does.
 //
-// Of too many the oldest entry of the largest group goes, so that whoever has a token and registers without an end pushes out nothing but what their own
-// token has brought about: neither grants to other tokens, nor displacements, approvals and revocations. A tenant can make many tokens, so
-// all grants together have half of the room. Revocations go last.
+// Above the number, the oldest entry of the largest group goes. The holder of a token may register
+// without end, but pushes out only entries about that token. Grants to other tokens, displacements,
+// approvals and revocations stay. A tenant can create many tokens, so all grants together get half
+// of the room. Revocations go last.
 func expired(entries []*v1alpha1.AuditEntry, most settings.Audit, now time.Time) (remove []*v1alpha1.AuditEntry, next time.Time) {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b *v1alpha1.AuditEntry) int {
@@ -39,7 +41,7 @@ func expired(entries []*v1alpha1.AuditEntry, most settings.Audit, now time.Time)
 		groups[of] = append(groups[of], entry)
 		left++
 	}
-	// Without a number entries are not written any more; those that are there go by age.
+	// With a limit of 0 the hub writes no more entries; existing entries go by age.
 	for ; most.MaxEntries > 0 && left > most.MaxEntries; left-- {
 		of := largest(contenders(groups, most.MaxEntries))
 		remove = append(remove, groups[of][0])
@@ -56,8 +58,9 @@ func expired(entries []*v1alpha1.AuditEntry, most settings.Audit, now time.Time)
 	return remove, next
 }
 
-// contenders returns the groups of which one has to give way: those of the reason with the most entries that has more than its part
-// of the room, else all. Revocations give way only where there is nothing else.
+// contenders returns the groups that may lose an entry. These are the groups of the reason with the
+// most entries, if it exceeds its part of the room; else all groups. Revocations lose entries only
+// if there are no others.
 func contenders(groups map[group][]*v1alpha1.AuditEntry, room int) map[group][]*v1alpha1.AuditEntry {
 	const part = 2
 	counts := map[v1alpha1.AuditReason]int{}
@@ -84,7 +87,7 @@ func contenders(groups map[group][]*v1alpha1.AuditEntry, room int) map[group][]*
 	return found
 }
 
-// largest returns the largest group; of several the one with the oldest entry.
+// largest returns the largest group; among equals, the group with the oldest entry.
 func largest(groups map[group][]*v1alpha1.AuditEntry) group {
 	var found group
 	for of, entries := range groups {

@@ -1,7 +1,9 @@
-// Package audit writes AuditEntries, one for each fact about who was let into the fleet or put out of it, and deletes them by age and number.
+// Package audit writes AuditEntries about cluster admissions and revocations, one for each fact,
+// and deletes them by age and number.
 //
-// It owns AuditEntries whole. Its invariants: a fact has one entry, however often it is written, because the name of the entry is made of the fact; no entry
-// is ever changed; nothing that the hub does depends on an entry, so that what the API server refuses is logged and left.
+// Audit owns AuditEntries whole. Its invariants: a fact has one entry, however often it is written,
+// because the fact determines the entry's name. An entry never changes. Nothing in the hub depends
+// on an entry, so the writer logs a refusal by the API server and goes on.
 package audit
 
 import (
@@ -26,21 +28,24 @@ import (
 )
 
 const (
-	// writeTimeout is how long a grant waits for its entry at most: an admission webhook for all kinds may never answer.
+	// writeTimeout bounds the wait of a grant for its entry: an admission webhook for all kinds may
+	// never answer.
 	writeTimeout = 2 * time.Second
-	// unservedPause is how long nothing is written while the kind is not served: each attempt costs discovery.
+	// unservedPause is the pause between attempts while the API server does not serve AuditEntries:
+	// each attempt costs discovery.
 	unservedPause = 5 * time.Second
-	// maxMessage is how much of a message is written; the maximum of spec.message is a little more.
+	// maxMessage limits the written part of a message; the maximum of spec.message is a little more.
 	maxMessage = 2000
 )
 
-// Fact is what an entry is about.
+// Fact is the subject of an entry.
 type Fact struct {
-	// Namespace is where the entry is: the workspace, or the hub's system namespace for MemberClusters.
+	// Namespace of the entry: the workspace, or the hub's system namespace for MemberClusters.
 	Namespace string
-	// ID tells the fact from all others of its reason: the UID of the request, for example. It becomes a part of the entry's name.
+	// ID distinguishes the fact from all others of its reason: the UID of the request, for example. ID
+	// becomes a part of the entry's name.
 	ID []string
-	// Spec is the entry, but for the time.
+	// Spec is the entry's spec without the time.
 	Spec v1alpha1.AuditEntrySpec
 }
 
@@ -58,15 +63,17 @@ type Writer struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	Config *settings.Controller
-	// Policies say whether what an annotation says of who wrote it can be believed.
+	// Policies reports whether a policy protects the annotation that names a user.
 	Policies *admission.Checker
 
 	mu sync.Mutex
-	// retry is when the kind is tried again that was not served the last time; zero if it was.
+	// retry is the time of the next attempt while the API server does not serve the kind; zero while
+	// it does.
 	retry time.Time
 }
 
-// Attribute names in a fact the user who did it, as an annotation says that a policy of the chart confines.
+// Attribute names the acting user in a fact, from an annotation. Attribute trusts the annotation
+// only while the given policy of the chart is in force.
 func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did string) {
 	if w != nil && user != "" && w.Policies.InForce(ctx, policy) {
 		fact.Spec.Who = user
@@ -75,8 +82,9 @@ func (w *Writer) Attribute(ctx context.Context, fact *Fact, policy, user, did st
 	fact.Spec.Message += fmt.Sprintf("; who %s is not known, because the API server has not attributed that to anybody", did)
 }
 
-// Write creates the entry of a fact unless that is there. An error means that the API server takes no writes at the moment, and the caller's reconcile is to
-// be repeated, as after any other write. What the API server refuses for another reason is logged: it stops nobody.
+// Write creates the entry of a fact unless it exists. An error means that the API server accepts no
+// writes at the moment; the caller then repeats the reconcile, as after any other write. Write logs
+// any other refusal and returns nil.
 func (w *Writer) Write(ctx context.Context, fact Fact) error {
 	if w == nil || w.Config.Current().Audit.MaxEntries == 0 || !w.mayWrite() {
 		return nil
@@ -96,8 +104,8 @@ func (w *Writer) Write(ctx context.Context, fact Fact) error {
 	return nil
 }
 
-// busy says whether the API server would have taken the entry at another moment. It says so itself of the rate of requests; a timeout of ours, or an admission
-// webhook that fails, may last for ever.
+// busy reports whether the API server may accept the entry later. The API server reports excess
+// requests itself; a timeout of this writer or a failing admission webhook may last forever.
 func busy(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -112,7 +120,8 @@ func (w *Writer) mayWrite() bool {
 	return !w.Clock.Now().Before(w.retry)
 }
 
-// lost logs what the entry would have said, of a kind that is not served only the first time.
+// lost logs the content of a lost entry. While the API server does not serve the kind, lost logs
+// only the first one.
 func (w *Writer) lost(ctx context.Context, err error, entry *v1alpha1.AuditEntry) {
 	if kube.NotServed(err) {
 		w.mu.Lock()
@@ -128,7 +137,7 @@ func (w *Writer) lost(ctx context.Context, err error, entry *v1alpha1.AuditEntry
 		"object", spec.Object.Name, "who", spec.Who, "token", spec.Token, "key", spec.Key, "message", spec.Message)
 }
 
-// written notes that the kind is served.
+// written notes that the API server serves the kind.
 func (w *Writer) written() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
