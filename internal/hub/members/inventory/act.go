@@ -94,7 +94,8 @@ func (c *Controller) observeMemberCluster(ctx context.Context, o *observed) erro
 	return nil
 }
 
-// reportOf reads the report of a member, if it stands in a namespace that the hub made for it.
+// reportOf reads the report of a member from its namespace, provided the hub created that
+// namespace.
 func (c *Controller) reportOf(ctx context.Context, member membernamespace.Member) (*clusterv1beta1.InternalMemberCluster, error) {
 	state, _, err := member.ObserveNamespace(ctx, c.Client)
 	if err != nil || state != membernamespace.NamespaceOurs {
@@ -103,7 +104,8 @@ func (c *Controller) reportOf(ctx context.Context, member membernamespace.Member
 	return member.ReadReport(ctx, c.Client)
 }
 
-// act does what was decided, and returns after which time the record is reconciled again; zero if only an event can change anything.
+// act carries out the decision, and returns the delay until the next reconcile; zero if only an
+// event can change the decision.
 func (c *Controller) act(ctx context.Context, o observed, next decision) (time.Duration, error) {
 	if err := kube.Delete(ctx, c.Client, o.strays...); err != nil {
 		return 0, err
@@ -122,11 +124,12 @@ func (c *Controller) act(ctx context.Context, o observed, next decision) (time.D
 	return next.wake, nil
 }
 
-// create makes a profile, and its namespace if that is missing; an event of either wakes the record again.
+// create creates a profile, and its namespace if that is missing. An event of either enqueues the
+// membership object again.
 func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfile) (time.Duration, error) {
 	err := c.Client.Create(ctx, profile, kube.FieldOwner)
 	switch {
-	case apierrors.IsAlreadyExists(err): // the cache will show it in a moment
+	case apierrors.IsAlreadyExists(err): // the cache shows it in a moment
 		return 0, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return unwatchedRetry, nil
@@ -141,7 +144,7 @@ func (c *Controller) create(ctx context.Context, profile *inventory.ClusterProfi
 
 func (c *Controller) updateStatus(ctx context.Context, o observed, profile *inventory.ClusterProfile) error {
 	if err := kube.PatchStatus(ctx, c.Client, o.current, profile); err != nil {
-		return client.IgnoreNotFound(err) // deleted, which wakes the record
+		return client.IgnoreNotFound(err) // deleted; the event enqueues the membership object
 	}
 	if profile.ResourceVersion != o.current.ResourceVersion {
 		c.expected.Expect(client.ObjectKeyFromObject(profile), profile)
@@ -150,11 +153,11 @@ func (c *Controller) updateStatus(ctx context.Context, o observed, profile *inve
 	return nil
 }
 
-// update writes the metadata and the spec of a profile, as far as they are the hub's.
+// update patches the hub's part of a profile's metadata and spec.
 func (c *Controller) update(ctx context.Context, current, profile *inventory.ClusterProfile) error {
 	profile.Status = current.Status
 	if err := kube.Patch(ctx, c.Client, current, profile); apierrors.IsNotFound(err) {
-		return nil // deleted, which wakes the record
+		return nil // deleted; the event enqueues the membership object
 	} else if err != nil {
 		return fmt.Errorf("updating ClusterProfile %s/%s: %w", profile.Namespace, profile.Name, err)
 	}
@@ -178,9 +181,9 @@ func (o observed) otherwise(settings settings.Config) string {
 
 // memory is what the hub remembers of a record in a namespace while it runs. Only the record's reconcile uses it.
 type memory struct {
-	// statusWritten is when the status of the profile was last written.
+	// statusWritten is the time of the last write of the profile's status.
 	statusWritten time.Time
-	// warnings has the last event on the record of each reason.
+	// warnings holds the last event on the membership object by reason.
 	warnings map[string]string
 }
 
@@ -197,7 +200,7 @@ func (c *Controller) memory(o observed) *memory {
 	return m.(*memory)
 }
 
-// warn records an event on the record about what its profile cannot show, once.
+// warn emits one event on the membership object per problem that its profile cannot show.
 func (c *Controller) warn(o observed, next decision) {
 	if o.record == nil {
 		c.memories.Delete(o.place())

@@ -1,8 +1,12 @@
-// Package inventory shows every member, Cluster or MemberCluster, as a ClusterProfile (KEP-4322) to tools that know nothing of fleets.
+// Package inventory shows every member, Cluster or MemberCluster, as a ClusterProfile (KEP-4322) to
+// tools without knowledge of fleets.
 //
-// It owns the ClusterProfiles whose spec.clusterManager.name is muster: the metadata that it sets, the spec, and of the status the conditions
-// ControlPlaneHealthy and Joined, the version and the properties. It owns their namespace if it made that. Records and reports are only read, and a profile
-// says of a member what its record says. Its invariants: a profile of another manager is never touched, and no heartbeat causes a write.
+// Inventory owns the ClusterProfiles whose spec.clusterManager.name is muster. It writes their
+// spec, some of their metadata, and in the status the conditions ControlPlaneHealthy and Joined,
+// the version and the properties. It owns their namespace if the hub created it. Inventory only
+// reads membership objects and reports, and a profile repeats the state of its membership object.
+// Its invariants: the hub never touches a profile of another manager, and no heartbeat causes a
+// write.
 package inventory
 
 import (
@@ -35,16 +39,18 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// workers is how many records are reconciled at once.
+// workers is the number of concurrent reconciles.
 const workers = 4
 
-// unwatchedRetry is how soon the deletion of a namespace that somebody else made is noticed: the hub watches only its own.
+// unwatchedRetry is the pause until the next check of a namespace that the hub did not create: the
+// hub watches only its own namespaces.
 const unwatchedRetry = 30 * time.Second
 
-// byName is an index of ClusterProfiles.
+// byName indexes ClusterProfiles by name.
 const byName = "metadata.name"
 
-// Controller reconciles records. A request without a namespace is for a MemberCluster, one with a namespace for a Cluster.
+// Controller reconciles membership objects. A request with a namespace names a Cluster, one without
+// a MemberCluster.
 type Controller struct {
 	controller.Deps
 	namespaces *namespaces
@@ -53,12 +59,11 @@ type Controller struct {
 	memories sync.Map
 }
 
-// New returns a controller.
 func New(deps controller.Deps) *Controller {
 	return &Controller{Deps: deps, namespaces: &namespaces{deps}, expected: kube.Expectations{Clock: deps.Clock}}
 }
 
-// Register adds the controller, and that of the namespace, to the manager.
+// Register adds this controller and the controller of the namespace to the manager.
 func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 	name := func(o client.Object) []string { return []string{o.GetName()} }
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &inventory.ClusterProfile{}, byName, name); err != nil {
@@ -81,10 +86,11 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 
 var createdOrDeleted = builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 
-// Reconcile brings the profile of one record one step nearer to the desired one; the event of its own write wakes it for the next.
+// Reconcile brings the profile of one membership object a step nearer to the desired profile. The
+// event of the write triggers the next step.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if c.Config.Current().Unknown {
-		return ctrl.Result{}, nil // the settings wake it
+		return ctrl.Result{}, nil // the settings enqueue it
 	}
 	all, err := c.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -121,7 +127,7 @@ func (c *Controller) reconcile(ctx context.Context, o observed) (time.Duration, 
 	return wake, nil
 }
 
-// ofReport maps a report to its record.
+// ofReport maps a report to its membership object.
 func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "MemberCluster" {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
@@ -129,8 +135,9 @@ func ofReport(ctx context.Context, o client.Object) []reconcile.Request {
 	return membernamespace.ToCluster(ctx, o)
 }
 
-// ofProfile maps a profile to its record or, if the profile is another manager's, to the record that wants its name. All profiles are mapped when the hub
-// starts, so that those are removed whose record was deleted while no hub ran.
+// ofProfile maps a profile to its membership object. A profile of another manager maps to the
+// membership object that needs the same name. At its start the hub maps all profiles, and removes
+// profiles of members deleted while no hub ran.
 func ofProfile(_ context.Context, o client.Object) []reconcile.Request {
 	key, ok := membership.RecordOf(o)
 	if !ok || naming.ClusterProfile(key.Namespace, key.Name) != o.GetName() {
@@ -155,7 +162,8 @@ func (c *Controller) all(ctx context.Context, o client.Object) []reconcile.Reque
 	return append(controller.All(c.Client, &fleet.ClusterList{})(ctx, o), controller.All(c.Client, &clusterv1beta1.MemberClusterList{})(ctx, o)...)
 }
 
-// Lean drops from other managers' profiles all but their name and manager, which is what the cache is asked for.
+// Lean drops everything but name and manager from profiles of other managers; readers of the cache
+// need no more.
 func Lean(profile *inventory.ClusterProfile) {
 	if !ours(profile) {
 		profile.Labels, profile.Annotations, profile.Status = nil, nil, inventory.ClusterProfileStatus{}

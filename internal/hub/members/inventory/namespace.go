@@ -60,7 +60,7 @@ func (n *namespaces) ensure(ctx context.Context, name string) error {
 	}
 	labels := map[string]string{inventory.LabelClusterSet: set, inventory.LabelClusterSetOfKEP: set, fleet.LabelManaged: "true"}
 	have := kube.CoreMetadata("Namespace")
-	err := n.Client.Get(ctx, types.NamespacedName{Name: name}, have) // the cache has the hub's own namespaces only
+	err := n.Client.Get(ctx, types.NamespacedName{Name: name}, have) // the cache holds only the hub's own namespaces
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading namespace %s: %w", name, err)

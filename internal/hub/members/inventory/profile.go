@@ -17,17 +17,19 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// annotationLabels lists the labels that a profile has from its record, so that those can be removed that the record has lost.
+// annotationLabels lists the labels copied from the membership object to the profile. The hub later
+// removes copied labels that the membership object has lost.
 const annotationLabels = "muster/record-labels"
 
-// propertyVersion is where KubeFleet member agents report the version of Kubernetes.
+// propertyVersion is the property in which KubeFleet member agents report the version of
+// Kubernetes.
 const propertyVersion = "k8s.io/k8s-version"
 
-// usagePrefix is that of properties that change all the time and are not shown.
+// usagePrefix starts the names of properties that change all the time; profiles omit these.
 const usagePrefix = "resources.kubernetes-fleet.io/"
 
-// describe returns the desired profile of a record: the current one with all that the hub owns of it set. The second result names the properties of the
-// member that a profile cannot hold.
+// describe returns the desired profile of a member: the current profile with the hub's fields set.
+// The second result names the properties of the member too long for a profile.
 func describe(o observed, now time.Time) (*inventory.ClusterProfile, []string) {
 	profile := &inventory.ClusterProfile{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.namespace, Name: naming.ClusterProfile(o.key.Namespace, o.key.Name),
@@ -54,19 +56,19 @@ func describe(o observed, now time.Time) (*inventory.ClusterProfile, []string) {
 		status.Version.Kubernetes = version
 	}
 	if !reported(o.report) {
-		return profile, nil // keep the properties until a report that was deleted by mistake is written again
+		return profile, nil // keep the properties until the agent writes again a report deleted by mistake
 	}
 	var skipped []string
 	status.Properties, skipped = properties(o.report.Status.Properties, status.Properties)
 	return profile, skipped
 }
 
-// reported says whether the member's agent has written its report.
+// reported reports whether the member's agent has written its report.
 func reported(report *clusterv1beta1.InternalMemberCluster) bool {
 	return report != nil && len(report.Status.AgentStatus) > 0
 }
 
-// version of Kubernetes on the member; empty if unknown.
+// version returns the version of Kubernetes on the member; empty if unknown.
 func (o observed) version() string {
 	if o.report != nil {
 		if version := o.report.Status.KubernetesVersion; version != "" {
@@ -79,7 +81,8 @@ func (o observed) version() string {
 	return o.record.version
 }
 
-// label sets the labels that consumers select by, those of the record, and what leads back to the record. Labels of others stay.
+// label sets the labels for consumers' selectors, the labels of the membership object, and the
+// references back to it. Labels of other writers stay.
 func label(profile *metav1.ObjectMeta, o observed) {
 	if profile.Labels == nil {
 		profile.Labels = map[string]string{}
@@ -111,7 +114,7 @@ func label(profile *metav1.ObjectMeta, o observed) {
 	profile.Annotations[fleet.LabelCluster] = o.key.Name
 }
 
-// reserved says whether fleets or the inventory itself act on a label.
+// reserved reports whether fleets or the inventory itself act on a label.
 func reserved(key string) bool {
 	for _, prefix := range []string{"x-k8s.io/", "multicluster.x-k8s.io", inventory.LabelClusterSetOfKEP} {
 		if strings.HasPrefix(key, prefix) {
@@ -121,7 +124,8 @@ func reserved(key string) bool {
 	return membernamespace.ReservedLabel(key)
 }
 
-// properties converts the properties that a member reports. An unchanged value keeps its time, because a new time alone is no reason for a write.
+// properties converts the properties reported by a member. An unchanged value keeps its time,
+// because a new time alone justifies no write.
 func properties(reported map[string]clusterv1beta1.PropertyValue, before []inventory.Property) (after []inventory.Property, skipped []string) {
 	times := map[inventory.Property]*metav1.Time{}
 	for _, old := range before {

@@ -9,13 +9,13 @@ import (
 	"github.com/muster-fleet/muster/internal/fleet/membership"
 )
 
-// record is what a profile needs of a Cluster or a MemberCluster.
+// record holds the data of a Cluster or a MemberCluster that a profile shows.
 type record struct {
 	object client.Object
-	// reconciled: the controller of the record has observed the member.
+	// reconciled reports whether the controller of the membership object has observed the member.
 	reconciled      bool
 	joined, healthy metav1.Condition
-	// version of Kubernetes that the record shows.
+	// version is the version of Kubernetes in the membership object.
 	version string
 }
 

@@ -17,14 +17,15 @@ import (
 // manager is the hub's name as a cluster manager.
 const manager = "muster"
 
-// minInterval is between two writes of a status that are not urgent, and between two changes of a control plane from well to ill: KEP-4322 allows one write
-// per 30 s and object on average.
+// minInterval separates two writes of a status without urgency, and two changes of a control plane
+// from healthy to unhealthy. KEP-4322 allows one write per 30 s and object on average.
 const minInterval = 30 * time.Second
 
-// reportGrace is how long a new profile waits for the first report of its member, to be written once with all that is known.
+// reportGrace bounds the wait of a new profile for the first report of its member. The hub then
+// writes the profile once, complete.
 const reportGrace = 5 * time.Second
 
-// action is what the profile of a record needs next.
+// action is the next step for the profile of a membership object.
 //
 //	           record created         record or its labels change
 //	(none) ────────────────► create ──────────────────────────► update
@@ -32,7 +33,7 @@ const reportGrace = 5 * time.Second
 //	   │     record deleted    ▼ │ deleted by hand                 ▼
 //	   └─────── remove ◄──── updateStatus ◄────────────────────────┘
 //
-// A profile of another manager is refused.
+// The hub refuses to write a profile of another manager.
 type action string
 
 const (
@@ -44,11 +45,11 @@ const (
 	remove       action = "Remove"
 )
 
-// observed is all that a profile depends on.
+// observed holds the inputs of a decision about a profile.
 type observed struct {
-	// key of the record.
+	// key of the membership object.
 	key types.NamespacedName
-	// record is nil if there is none, or if another manager has it.
+	// record is nil if there is none, or if another manager owns it.
 	record *record
 	report *clusterv1beta1.InternalMemberCluster // nil if there is none
 	// namespace of the profiles; empty if the inventory is off.
@@ -56,27 +57,27 @@ type observed struct {
 	current   *inventory.ClusterProfile // nil if there is none in that namespace
 	// strays are the hub's own profiles of that name in other namespaces, from earlier settings.
 	strays []client.Object
-	// statusWritten is when the status was last written; zero if not since the hub started.
+	// statusWritten is the time of the last write of the status; zero if none since the hub started.
 	statusWritten time.Time
 }
 
-// decision is the next action and all that it takes.
+// decision is the next action with its inputs.
 type decision struct {
 	action action
-	// profile is the desired one.
+	// profile is the desired profile.
 	profile *inventory.ClusterProfile
-	// skipped are the properties of the member that a profile cannot hold.
+	// skipped lists the properties of the member too long for a profile.
 	skipped []string
-	// wake is when time alone changes the decision; zero if only an event can.
+	// wake is the delay until time alone changes the decision; zero if only an event can.
 	wake time.Duration
 }
 
-// ours says whether a profile is the hub's. Unlike a label, spec.clusterManager is immutable.
+// ours reports whether a profile is the hub's. Unlike a label, spec.clusterManager is immutable.
 func ours(profile *inventory.ClusterProfile) bool {
 	return profile.Spec.ClusterManager.Name == manager
 }
 
-// decide is total and depends on nothing but its arguments.
+// decide is total and depends only on its arguments.
 func decide(o observed, now time.Time) decision {
 	switch {
 	case o.current != nil && !ours(o.current):
@@ -108,8 +109,10 @@ func decide(o observed, now time.Time) decision {
 	return next
 }
 
-// nextWrite says whether a status is written now, and how long it is until time alone makes that necessary; zero if only an event can. A new profile waits
-// for the first report, a changed condition for nothing, and anything else, such as properties, for minInterval after the last write.
+// nextWrite reports whether to write the status now, and the delay until time alone requires a
+// write; zero if only an event can. A new profile waits for the first report. A changed condition
+// does not wait. Any other change, such as properties, waits until minInterval after the last
+// write.
 func nextWrite(o observed, desired inventory.ClusterProfileStatus, now time.Time) (bool, time.Duration) {
 	held := o.held(now)
 	var wait time.Duration
@@ -117,7 +120,7 @@ func nextWrite(o observed, desired inventory.ClusterProfileStatus, now time.Time
 	case o.current == nil && o.record.healthy.Status == metav1.ConditionTrue && o.version() != "":
 		return true, 0
 	case o.current == nil:
-		// The record's age is by the clock of the API server.
+		// The clock of the API server dates the membership object's age.
 		wait = min(reportGrace-now.Sub(o.record.object.GetCreationTimestamp().Time), reportGrace)
 	case equality.Semantic.DeepEqual(o.current.Status, desired):
 		return false, held
@@ -142,7 +145,8 @@ func conditionsDiffer(current, desired []metav1.Condition) bool {
 	})
 }
 
-// held is how long the condition of a control plane stays as it is although the control plane turned from well to ill or back. Silence is shown at once.
+// held returns the time for which the condition of a control plane still keeps its value after a
+// change between healthy and unhealthy. Missing heartbeats show at once.
 func (o observed) held(now time.Time) time.Duration {
 	if o.current == nil {
 		return 0
