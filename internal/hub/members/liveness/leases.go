@@ -15,11 +15,12 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// maxWaiter bounds the name of an agent that waits, which it writes itself.
+// maxWaiter bounds the name of a waiting agent; the agent writes the name itself.
 const maxWaiter = 100
 
-// WatchLeases returns what counts beats, run by the replica that leads, while every replica has the Leases in its cache from the start. The cache must hold
-// only Leases of members. What was renewed before this replica led counts as no beat: it cannot tell when that was.
+// WatchLeases returns a function that counts heartbeats while this replica leads. Every replica
+// caches the Leases from the start. The cache must hold only Leases of members. A renewal before
+// this replica led counts as no heartbeat, because the replica does not know its time.
 func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (func(context.Context) error, error) {
 	informer, err := leases.GetInformer(ctx, &coordinationv1.Lease{})
 	if err != nil {
@@ -46,18 +47,18 @@ func WatchLeases(ctx context.Context, leases cache.Cache, tracker *Tracker) (fun
 	}, nil
 }
 
-// counted are the namespaces whose Lease counts as a member.
+// counted holds the namespaces whose Lease counts as a member.
 type counted struct {
 	namespaces sync.Map
-	// isMember reports whether the Lease of a namespace may count; nil if each may.
+	// isMember reports whether the Lease of a namespace may count; nil if every Lease may.
 	isMember func(namespace string) bool
 }
 
-// Confine has Leases count only in namespaces for which the function returns true. A tenant may create a Lease with the
-// hub's label in a namespace of their own.
+// Confine restricts the counted Leases to namespaces that isMember accepts. A tenant may create a
+// Lease with the hub's label in a namespace of their own.
 func (t *Tracker) Confine(isMember func(namespace string) bool) { t.counted.isMember = isMember }
 
-// counts reports whether a Lease in a namespace is a member's, and counts the member once.
+// counts reports whether a Lease in a namespace belongs to a member, and counts the member once.
 func (t *Tracker) counts(namespace string) bool {
 	if t.counted.isMember != nil && !t.counted.isMember(namespace) {
 		return false
@@ -68,7 +69,8 @@ func (t *Tracker) counts(namespace string) bool {
 	return true
 }
 
-// leaseChanged records a beat if the Lease was renewed, and that an agent has noted on it that it waits for the holder.
+// leaseChanged notes a heartbeat if the agent renewed the Lease, and the mark of an agent that
+// waits for the holder.
 func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 	if is.Spec.RenewTime != nil && !is.Spec.RenewTime.Equal(was.Spec.RenewTime) {
 		t.Beat(is.Namespace, InLease, is.Spec.RenewTime.Time)
@@ -79,7 +81,8 @@ func (t *Tracker) leaseChanged(was, is *coordinationv1.Lease) {
 	}
 }
 
-// leaseGone forgets the member, which may have beaten once more while it left. The record of one that stays gets another Lease, and tracks it anew.
+// leaseGone forgets a leaving member, even after a last heartbeat. A member that stays gets another
+// Lease, and its controller tracks it anew.
 func (t *Tracker) leaseGone(o any) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj

@@ -21,7 +21,7 @@ func (t *Tracker) Describe(into chan<- *prometheus.Desc) {
 	into <- changesMetric
 }
 
-// Collect implements prometheus.Collector: the figures are counted at scrape time.
+// Collect implements prometheus.Collector. It counts the figures at scrape time.
 func (t *Tracker) Collect(into chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

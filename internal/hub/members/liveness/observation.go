@@ -2,29 +2,33 @@ package liveness
 
 import "time"
 
-// skewWorthAWrite is by how many seconds a member's clock has to move before that alone is written to its record.
+// skewWorthAWrite is the change of a clock skew, in seconds, that alone justifies a write to the
+// membership object.
 const skewWorthAWrite = 30
 
-// skew is by how much the member's clock is ahead of the API server's. A beat is seen after it was sent, so the larger of the last two is nearer the truth: a
-// beat that the hub saw late, because its own connection was gone for a while, changes nothing.
+// skew returns the lead of the member's clock over the API server's clock. The hub sees a heartbeat
+// after its sending, so the larger of the last two values is nearer the truth. A single late
+// heartbeat, after a gap in the hub's own connection, changes nothing.
 func (m *member) skew() time.Duration { return max(m.skews[0], m.skews[1]) }
 
-// Observation is what the hub knows of a member's agent, with all times by the API server's clock. Until this process has seen a beat, the state is Unknown or Lost and the rest is zero.
+// Observation is the hub's knowledge of a member's agent, with all times by the API server's clock.
+// Before the first heartbeat in this process, State is Unknown or Lost and the rest is zero.
 type Observation struct {
 	State State
-	// LastBeat is when the hub saw the last beat, OnlineSince when it saw the first of those by which the member is online; zero if it is not.
+	// LastBeat is the time of the last heartbeat, OnlineSince the time of the first one since the
+	// member is online; zero if it is not.
 	LastBeat, OnlineSince time.Time
-	// Source is where the agent beats.
+	// Source is the kind of object that carries the agent's heartbeats.
 	Source Source
-	// ClockSkew is by how many seconds the member's clock is ahead of the API server's.
+	// ClockSkew is the lead of the member's clock over the API server's clock, in seconds.
 	ClockSkew *int64
-	// Waiting is the agent that waits for the one that beats; nil if this process has seen none, or none for longer than the Budget, which is how long a
-	// member may be silent.
+	// Waiting is the agent that waits for the active one; nil if this process has seen no such agent
+	// within the Budget. Budget is the longest time without a heartbeat for a member that is not Lost.
 	Waiting *Waiting
 	Budget  time.Duration
 }
 
-// Observe returns what is known of a member.
+// Observe returns the current observation of a member.
 func (t *Tracker) Observe(namespace string) Observation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +52,8 @@ func (t *Tracker) Observe(namespace string) Observation {
 	return o
 }
 
-// ShownSkew is the skew that a record shows: the observed skew if the record is written anyway or shows one that is far off, else the recorded one.
+// ShownSkew returns the clock skew for a membership object. That is the observed skew if the hub
+// writes the object anyway or the recorded one is far off, else the recorded skew.
 func ShownSkew(recorded, observed *int64, written bool) *int64 {
 	if observed == nil {
 		return recorded

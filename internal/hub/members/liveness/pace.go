@@ -2,23 +2,27 @@ package liveness
 
 import "time"
 
-// Refresh is how old the heartbeat that a record shows may get while the member is online.
+// Refresh returns the maximum age of the heartbeat shown in a membership object while the member is
+// online.
 func (t *Tracker) Refresh() time.Duration { return RefreshOf(int(t.leases.Load())) }
 
-// RefreshOf so many members is half a second for each, so that all records together are written about twice a second for that, but at least five minutes
-// and at most a quarter of an hour: people read it.
+// RefreshOf returns the refresh interval for a number of members: half a second each, at least five
+// minutes and at most fifteen. All refreshes together then cost about two writes a second. Five
+// minutes are often enough for readers.
 func RefreshOf(members int) time.Duration {
 	return min(max(time.Duration(members)*500*time.Millisecond, 5*time.Minute), 15*time.Minute)
 }
 
-// RefreshReported is how old the shown heartbeat of a member may get whose agent, KubeFleet's, beats in its report. KubeFleet's hub shows each beat, and
-// so does this one, but for the whole fleet at most twenty times a second. Agents beat once a minute; this is a little less.
+// RefreshReported returns the maximum age of a shown heartbeat for a KubeFleet agent, which sends
+// heartbeats in its report. KubeFleet's hub shows each heartbeat. Muster does too, with at most
+// twenty writes a second for the whole fleet. Agents send a heartbeat once a minute; 45 s is a
+// little less.
 func (t *Tracker) RefreshReported() time.Duration {
 	return min(max(time.Duration(t.leases.Load())*50*time.Millisecond, 45*time.Second), 15*time.Minute)
 }
 
-// PeriodOf so many members is 50 ms times their number, so that together they write at most twenty times a second, but at least 10 s and at most
-// a minute.
+// PeriodOf returns the heartbeat period for a number of members: 50 ms each, at least 10 s and at
+// most a minute. Together the members write at most twenty times a second.
 func PeriodOf(members int) time.Duration {
 	return min(max(time.Duration(members)*50*time.Millisecond, 10*time.Second), time.Minute)
 }

@@ -1,8 +1,10 @@
-// Package liveness tracks the heartbeats of members; no other package decides that a member is lost.
+// Package liveness tracks the heartbeats of members; no other package decides that a member is
+// Lost.
 //
-// Liveness writes nothing: the controllers of records call Observe and are woken through Subscribe. Its invariants: only the clock of the hub's machine
-// counts, which runs evenly, never a time that a member wrote; no member is lost before this process itself has waited for three periods without a heartbeat; there is one
-// deadline per member in one queue, and nothing polls.
+// Liveness writes nothing. The controllers of membership objects call Observe and subscribe through
+// Subscribe. Its invariants: only the steady clock of the hub's machine counts, never a time
+// written by a member. This process itself waits for three periods without a heartbeat before a
+// member is Lost. Each member has one deadline in one queue, and nothing polls.
 package liveness
 
 import (
@@ -23,7 +25,7 @@ import (
 	"github.com/muster-fleet/muster/internal/servertime"
 )
 
-// State is what the hub knows of a member's agent.
+// State is the hub's view of a member's agent.
 //
 //	          beat                 budget over
 //	Unknown ───────► Online ──────────────────► Lost
@@ -34,52 +36,56 @@ type State string
 
 // The states of a member.
 const (
-	// Unknown: no beat yet since this process started; what the record says stays true.
+	// Unknown: no heartbeat yet since this process started; the membership object keeps its state.
 	Unknown State = "Unknown"
-	// Online: a beat within the budget.
+	// Online: a heartbeat within the budget.
 	Online State = "Online"
-	// Lost: no beat within the budget.
+	// Lost: no heartbeat within the budget.
 	Lost State = "Lost"
 )
 
-// Source is the object in which a beat was seen. It tells the agents of Muster from those of Rancher Fleet.
+// Source is the kind of object that carries heartbeats. It distinguishes Muster's agents from
+// Rancher Fleet's.
 type Source string
 
 // The sources.
 const (
-	// InLease: a Lease was renewed.
+	// InLease: the agent renews a Lease.
 	InLease Source = "Lease"
-	// InStatus: the agent wrote a time into the status of its record or report.
+	// InStatus: the agent writes a time into the status of its membership object or report.
 	InStatus Source = "Status"
 )
 
-// overlap is how long after a beat in a status a renewed Lease does not mean that the agent has changed: the Pod that an upgrade replaces renews
-// the Lease until it ends.
+// overlap is the time after a heartbeat in a status during which a renewed Lease does not mean
+// another agent. The Pod replaced by an upgrade renews the Lease until it ends.
 const overlap = time.Minute
 
-// missedPeriods is how many beats in a row may be missing.
+// missedPeriods is the number of heartbeats in a row that may be missing.
 const missedPeriods = 3
 
-// defaultPeriod is assumed of a member that beats before its record was reconciled.
+// defaultPeriod applies to a member whose heartbeats arrive before the reconcile of its membership
+// object.
 const defaultPeriod = time.Minute
 
-// When many members fall silent in the same second, the network of the hub is more likely broken than theirs. Members are then declared lost at a
-// bounded rate, and a member that beats meanwhile never was lost.
+// Bounds of the rate at which members become Lost. If many members stop sending heartbeats in the
+// same second, more likely the hub's network is broken than theirs. A member that sends a heartbeat
+// meanwhile never becomes Lost.
 const (
 	maxLostAtOnce = 100
 	lostPause     = time.Second
 )
 
-// Tracker keeps the time of the last beat of every member.
+// Tracker keeps the time of the last heartbeat of every member.
 type Tracker struct {
 	clock clock.Clock
-	// server tells what the records show.
+	// server dates the times shown in membership objects.
 	server      *servertime.Clock
 	log         logr.Logger
 	subscribers []chan event.GenericEvent
 	rearm       chan struct{}
 
-	// leases is how many members have a Lease, once following has synced; counted are their namespaces.
+	// leases is the number of members with a Lease, once following has synced; counted holds their
+	// namespaces.
 	leases  atomic.Int64
 	counted counted
 
@@ -87,39 +93,43 @@ type Tracker struct {
 	following toolscache.ResourceEventHandlerRegistration
 	members   map[string]*member
 	queue     deadlines
-	// limited is when more members were due than may be lost at once; resume is when the next of them may be lost.
+	// limited is the last time when more members were due than may become Lost at once. resume is the
+	// time when the next of them may.
 	limited, resume time.Time
 	transitions     map[State]int
 }
 
-// member is one tracked member, identified by its member namespace. Until this process has seen a beat, its times are zero and source is empty.
+// member is one tracked member, identified by its member namespace. Before the first heartbeat in
+// this process, its times are zero and source is empty.
 type member struct {
 	namespace string
-	// record is the UID of the record that it belongs to; empty until that is reconciled.
+	// record is the UID of its membership object; empty before the first reconcile of that object.
 	record   types.UID
 	period   time.Duration
 	state    State
 	lastBeat time.Time
-	// online is when the first beat since the member was lost was seen.
+	// online is the time of the first heartbeat since the member was Lost.
 	online time.Time
 	source Source
-	// inStatus is when the last beat in a status was seen.
+	// inStatus is the time of the last heartbeat in a status.
 	inStatus time.Time
-	// skews are by how much the member's clock was ahead of the API server's at the last two beats.
+	// skews holds the lead of the member's clock over the API server's clock at the last two
+	// heartbeats.
 	skews    [2]time.Duration
 	deadline time.Time
-	index    int // in the queue; -1 while lost
-	// waiting is the agent that waits; nil if none does, as for nearly all members.
+	index    int // in the queue; -1 while Lost
+	// waiting is the agent that waits for the active one; nil for nearly all members.
 	waiting *Waiting
 }
 
-// New returns a tracker without members. It counts by the machine's clock, and dates what it tells by the API server's.
+// New returns a tracker without members. It measures by the machine's clock, and reports times by
+// the API server's clock.
 func New(c clock.Clock, server *servertime.Clock, log logr.Logger) *Tracker {
 	return &Tracker{clock: c, server: server, log: log, rearm: make(chan struct{}, 1), members: map[string]*member{}, transitions: map[State]int{}}
 }
 
-// Subscribe returns a channel that yields an event with the member namespace whenever a member's state changes. All subscriptions are made before
-// Start, and every subscriber reads its channel.
+// Subscribe returns a channel of events about state changes, each with the member namespace.
+// Subscribe before Start; every subscriber must read its channel.
 func (t *Tracker) Subscribe() <-chan event.GenericEvent {
 	subscriber := make(chan event.GenericEvent, 1024)
 	t.subscribers = append(t.subscribers, subscriber)
@@ -132,8 +142,9 @@ func (t *Tracker) notify(namespace string) {
 	}
 }
 
-// SetRecord says to which record a member namespace belongs. What is known of the member of another one is forgotten: a record that was made anew has the same
-// member namespace, and the watches of a hub whose API server was away may show it in the place of the former, which then never was gone.
+// SetRecord assigns a member namespace to a membership object, and forgets the member of any
+// earlier object. A re-created object has the same member namespace. After an outage of the API
+// server, the hub's watches may show the new object without the deletion of the old one.
 func (t *Tracker) SetRecord(namespace string, record types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,8 +158,8 @@ func (t *Tracker) SetRecord(namespace string, record types.UID) {
 	}
 }
 
-// Track tracks a member that has joined, with the given period between beats. A member that is new to this process starts as Lost if its record says
-// so, else as Unknown with its whole budget ahead.
+// Track tracks a joined member with the given heartbeat period. A member new to this process starts
+// as Lost if its membership object shows Lost, else as Unknown with its whole budget ahead.
 func (t *Tracker) Track(namespace string, period time.Duration, recordedLost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,8 +182,8 @@ func (t *Tracker) Track(namespace string, period time.Duration, recordedLost boo
 	}
 }
 
-// Beat records that the hub has just seen a member's beat change in the source. The time that the member wrote into it only serves to show how
-// far its clock is off.
+// Beat notes that the hub has just seen a heartbeat of a member in the source. The time in the
+// heartbeat only serves to show the clock skew.
 func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	t.mu.Lock()
 	m, known := t.members[namespace]
@@ -195,7 +206,7 @@ func (t *Tracker) Beat(namespace string, source Source, written time.Time) {
 	}
 }
 
-// changeSource records where a beat was seen, and returns whether another agent beats than before.
+// changeSource stores the source of a heartbeat, and reports whether another agent sends them now.
 func (m *member) changeSource(source Source, now time.Time) (changed bool) {
 	if source == InStatus {
 		m.inStatus = now
@@ -224,11 +235,13 @@ func (t *Tracker) forget(m *member) {
 	delete(t.members, m.namespace)
 }
 
-// periodTolerance is the part of a period by which the one that a member beats with may be off before that is worth a write.
+// periodTolerance is the part of a period by which a member's current period may be off without a
+// write.
 const periodTolerance = 4
 
-// Period returns how often a member is to beat that beats every current, or that joins, with zero. It follows the number of Leases, and stays while that
-// changes little or is not known yet.
+// Period returns the heartbeat period for a member with the given current one, or for a joining
+// member, with zero. The period follows the number of Leases. It stays while that number changes
+// little or is not known yet.
 func (t *Tracker) Period(current time.Duration) time.Duration {
 	period := PeriodOf(int(t.leases.Load()))
 	if current > 0 && (!t.leasesCounted() || (current-period).Abs() <= period/periodTolerance) {
@@ -260,7 +273,7 @@ func (t *Tracker) Start(ctx context.Context) error {
 	}
 }
 
-// schedule sets a member's deadline from the time its silence began. The caller holds the lock.
+// schedule sets a member's deadline from the time of its last heartbeat. The caller holds the lock.
 func (t *Tracker) schedule(m *member, since time.Time) {
 	m.deadline = since.Add(m.budget())
 	if m.index < 0 {
@@ -286,14 +299,14 @@ func (t *Tracker) untilNext() time.Duration {
 	return max(laterOf(t.queue[0].deadline, t.resume).Sub(t.clock.Now()), 0)
 }
 
-// tick notifies subscribers of the members that are lost now.
+// tick notifies subscribers of members that became Lost.
 func (t *Tracker) tick() {
 	for _, namespace := range t.expire() {
 		t.notify(namespace)
 	}
 }
 
-// expire marks members lost whose deadline has passed, as many as may be lost at once, and returns their namespaces.
+// expire marks overdue members as Lost, up to maxLostAtOnce, and returns their namespaces.
 func (t *Tracker) expire() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -320,7 +333,8 @@ func (t *Tracker) expire() []string {
 	return lost
 }
 
-// ManyLost returns whether many members fell silent at once within the last minute. The log then says so once, and no Event about each is needed.
+// ManyLost reports whether many members stopped sending heartbeats at once within the last minute.
+// The log then has one line for all, and no Event about each is needed.
 func (t *Tracker) ManyLost() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,23 +2,27 @@ package liveness
 
 import "time"
 
-// Waiting is an agent that has the credential of a member and waits, because another one beats. Waiter and Holder are what the two say of themselves.
+// Waiting describes an agent that has the credential of a member and waits, because another agent
+// sends heartbeats. Waiter and Holder are the names that the two agents give themselves.
 type Waiting struct {
 	Waiter, Holder string
-	// Since and Last are when the hub saw the first and the last mark of an agent that waits, none of them later than a budget after the one before.
+	// Since and Last are the times of the first and the last mark of a waiting agent. No two marks are
+	// more than a budget apart.
 	Since, Last time.Time
 }
 
-// Lasts says whether agents have waited for longer than a pod that is being replaced does, given the budget of the member.
+// Lasts reports whether agents have waited longer than a Pod under replacement does, given the
+// budget of the member.
 func (w Waiting) Lasts(budget time.Duration) bool { return w.Last.Sub(w.Since) >= budget }
 
-// Ends is when there is no agent that waits any more, unless another mark is seen before.
+// Ends returns the time when the wait counts as over, unless the hub sees another mark before.
 func (w Waiting) Ends(budget time.Duration) time.Time { return w.Last.Add(budget) }
 
-// budget is how long a member may be silent.
+// budget returns the longest time without a heartbeat for a member that is not Lost.
 func (m *member) budget() time.Duration { return missedPeriods * m.period }
 
-// Waits records that the hub has just seen the mark of an agent that waits for the holder of the Lease.
+// Waits notes that the hub has just seen the mark of an agent that waits for the holder of the
+// Lease.
 func (t *Tracker) Waits(namespace, waiter, holder string) {
 	t.mu.Lock()
 	m, known := t.members[namespace]
