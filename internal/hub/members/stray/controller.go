@@ -1,9 +1,10 @@
-// Package stray ends member namespaces whose Cluster or MemberCluster is gone: because somebody removed its finalizer by
-// hand, or restored the hub without it. Otherwise the agent of such a member keeps its access for ever, and the next record
-// of that name gets the former agent.
+// Package stray deletes member namespaces whose Cluster or MemberCluster is gone because a user
+// removed its finalizer by hand, or restored the hub without it. Otherwise the agent of such a
+// member keeps its access forever, and the next membership object of that name gets the old agent.
 //
-// The package deletes what the hub gave the member in the namespace and in the workspace, and then the namespace. Its
-// invariant: the API server itself has said twice, with a pause between, that the record is gone.
+// Stray deletes the member's access objects in the namespace and in the workspace, and then the
+// namespace. Its invariant: the API server itself has confirmed twice, with a pause between, that
+// the membership object is gone.
 package stray
 
 import (
@@ -30,23 +31,22 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// pause is how long after the first read that misses a record the second one is made.
+// pause separates the first failed read of a membership object from the second one.
 const pause = 30 * time.Second
 
 // Controller reconciles member namespaces.
 type Controller struct {
 	controller.Deps
-	// missed has the namespaces whose record was missed once, by name.
+	// missed holds the namespaces with one failed read of their membership object, by name.
 	missed sync.Map
 }
 
-// sighting is when the record of a namespace with a UID was first missed.
+// sighting is the time when the membership object of a namespace with a UID was first missing.
 type sighting struct {
 	namespace types.UID
 	at        time.Time
 }
 
-// New returns a controller.
 func New(deps controller.Deps) *Controller { return &Controller{Deps: deps} }
 
 // Register adds the controller to the manager.
@@ -63,7 +63,7 @@ func (c *Controller) Register(mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// Reconcile ends a member namespace whose record is gone.
+// Reconcile deletes a member namespace whose membership object is gone.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, request.NamespacedName, namespace); apierrors.IsNotFound(err) {
@@ -94,8 +94,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, c.end(ctx, member, namespace.UID)
 }
 
-// hasRecord asks the API server only if the cache does not have the record. While somebody deletes the whole kind nothing
-// is known of a record, and the hub looks again an hour later.
+// Reconcile deletes a member namespace without a membership object.
 func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray) (has bool, again time.Duration, err error) {
 	record := client.Object(&clusterv1beta1.MemberCluster{})
 	if member.Workspace != "" {
@@ -112,7 +111,7 @@ func (c *Controller) hasRecord(ctx context.Context, member membernamespace.Stray
 	return has, 0, err
 }
 
-// end takes all access from the agent, and then deletes the namespace that had the UID.
+// end removes all access of the agent, and then deletes the namespace with the given UID.
 func (c *Controller) end(ctx context.Context, member membernamespace.Stray, uid types.UID) error {
 	namespace := kube.CoreMetadata("Namespace")
 	err := c.Live.Get(ctx, types.NamespacedName{Name: member.Namespace}, namespace)
@@ -120,7 +119,7 @@ func (c *Controller) end(ctx context.Context, member membernamespace.Stray, uid 
 		return client.IgnoreNotFound(err)
 	}
 	if still, ok := membernamespace.StrayOf(namespace); !ok || still != member {
-		return nil // somebody has changed it meanwhile
+		return nil // the namespace has changed meanwhile
 	}
 	c.Liveness.Forget(member.Namespace)
 	if err := member.EndAccess(ctx, c.Client, c.Live); err != nil {
