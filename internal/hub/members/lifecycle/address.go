@@ -36,20 +36,20 @@ const (
 	tlsInsecure = "insecure"
 )
 
-// Address is what the condition HubConfigured depends on.
+// Address holds the inputs of the condition HubConfigured.
 type Address struct {
-	// Desired is how the settings say that the agent should reach the hub; nil if they do not.
+	// Desired is the address of the hub for the agent, from the settings; nil if they name none.
 	Desired *clusterv1beta1.HubAddress
 	// Report of the member; nil if there is none.
 	Report *clusterv1beta1.InternalMemberCluster
 }
 
-// Asked says whether the report asks for what is desired.
+// Asked reports whether the report names the desired address.
 func (a Address) Asked() bool {
 	return a.Report != nil && equality.Semantic.DeepEqual(a.Report.Spec.Hub, a.Desired)
 }
 
-// InUse is how the agent reaches the hub, nil if it does not say.
+// InUse returns the address that the agent uses, nil if it reports none.
 func (a Address) InUse() *clusterv1beta1.HubInUse {
 	if a.Report == nil {
 		return nil
@@ -57,8 +57,9 @@ func (a Address) InUse() *clusterv1beta1.HubInUse {
 	return a.Report.Status.Hub
 }
 
-// Condition is HubConfigured: whether the agent reaches the hub as desired. The condition has no reason if the settings name no address, or if the
-// agent is a legacy one or has not reported yet.
+// Condition returns HubConfigured, which reports whether the agent uses the desired address. The
+// condition has no reason if the settings name no address. It has none for a legacy agent, or
+// before the agent's first report.
 func (a Address) Condition() metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
 		return metav1.Condition{Type: clusterv1beta1.ConditionHubConfigured, Status: metav1.ConditionFalse, Reason: reason, Message: message}
@@ -97,7 +98,8 @@ func (a Address) modeSatisfied(used string) bool {
 	return a.Desired.AgentTLSMode == "" || used == a.Desired.AgentTLSMode || used == tlsStrict
 }
 
-// eventOfMove is the type of the Event about a new reason of the condition, or "": the steps of a move have none.
+// eventOfMove returns the type of the Event about a new reason of the condition, or "". The steps
+// of a move have no Event.
 func eventOfMove(reason string) string {
 	switch reason {
 	case reasonInUse:
@@ -108,20 +110,20 @@ func eventOfMove(reason string) string {
 	return ""
 }
 
-// describeAddress names an address so that a person can tell two apart.
+// describeAddress formats an address so that readers can distinguish two of them.
 func describeAddress(url, caHash string) string {
 	return fmt.Sprintf("%s (apiServerCAHash %.12s)", url, caHash)
 }
 
-// KeepAddress keeps the address of the hub that the report names while the hub has not read its settings.
+// KeepAddress keeps the address in the report until the hub has read its settings.
 func (c *Controller) KeepAddress(o *Observed) {
 	if o.Report != nil && c.Config.Current().Unknown {
 		o.Hub = o.Report.Spec.Hub
 	}
 }
 
-// AddressToAsk is where the report should ask the agent to reach the hub: the address that the report names already while the member waits until it
-// may move.
+// AddressToAsk returns the hub address to write into the report. While the member waits for its
+// turn to move, that is the address already in the report.
 func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {
 	if o.Report == nil || o.Address().Asked() {
 		c.moves.Forget(o.key())
@@ -133,7 +135,7 @@ func (c *Controller) AddressToAsk(o *Observed) *clusterv1beta1.HubAddress {
 	return o.Hub
 }
 
-// AnnounceMove logs a new reason of the condition HubConfigured and writes an Event about it.
+// AnnounceMove logs a new reason of the condition HubConfigured and emits an Event about it.
 func (c *Controller) AnnounceMove(ctx context.Context, record client.Object, o Observed, from string) {
 	to := o.Address().Condition()
 	if from == "" || to.Reason == "" || from == to.Reason {

@@ -15,7 +15,8 @@ const (
 	reasonReportTooLarge     = "ReportTooLarge"
 )
 
-// Conditions are Supported, Pruned and HubConfigured, which both kinds of record have. A record does not show a condition that has no reason.
+// Conditions returns Supported, Pruned and HubConfigured, common to Clusters and MemberClusters. A
+// membership object does not show a condition without a reason.
 func (o Observed) Conditions() []metav1.Condition {
 	supported := metav1.Condition{Type: clusterv1beta1.ConditionSupported, Status: metav1.ConditionFalse}
 	if oversized := membernamespace.Oversized(o.Report); o.PolicyProblem != "" {
@@ -28,11 +29,12 @@ func (o Observed) Conditions() []metav1.Condition {
 	return []metav1.Condition{supported, pruned, o.Address().Condition()}
 }
 
-// maxPruned bounds the message of an agent about releases that it could not remove.
+// maxPruned bounds an agent's message about releases that it could not remove.
 const maxPruned = 400
 
-// NotPruned returns why releases whose BundleDeployments are gone are still on a member, in the words of its agent, or two empty texts. The hub
-// chooses the reason, not the member.
+// NotPruned returns a reason, and the agent's message, for releases still on a member after their
+// BundleDeployments are gone. Both are empty if there are none. The hub chooses the reason, not the
+// member.
 func NotPruned(report *clusterv1beta1.InternalMemberCluster) (reason, message string) {
 	said := membership.AgentCondition(report, clusterv1beta1.ConditionPruned)
 	if said == nil || said.Status != metav1.ConditionFalse {

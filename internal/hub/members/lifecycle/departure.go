@@ -14,48 +14,53 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/members/membernamespace"
 )
 
-// Step is what happens next to a member whose record was deleted.
+// Step is the next step for a member whose membership object was deleted.
 type Step string
 
 // The steps, in their order.
 const (
-	// WaitForAgent: the agent is asked to leave and has not answered, or has to remove first what it
-	// has applied.
+	// WaitForAgent: the hub waits until the agent has left, or has first removed everything it
+	// applied.
 	WaitForAgent Step = "WaitForAgent"
-	// RemoveNamespace: the agent has left, or none can be asked; its access ends, then its namespace is deleted, then the finalizer is removed.
+	// RemoveNamespace: the agent has left or cannot receive the request. The hub ends its access, then
+	// deletes its namespace, then removes the finalizer.
 	RemoveNamespace Step = "RemoveNamespace"
-	// RemoveFinalizer: the member has no namespace, or one that is being deleted.
+	// RemoveFinalizer: the member has no namespace, or a terminating one.
 	RemoveFinalizer Step = "RemoveFinalizer"
 )
 
-// Leaver is what decides on the next step.
+// Leaver holds the inputs for the next step.
 type Leaver struct {
 	Observed
-	// Timeout is how long the agent may take to answer.
+	// Timeout bounds the wait for the agent's answer.
 	Timeout time.Duration
-	// Unasked: the agent is not asked, because what is on the member stays there anyway.
+	// Unasked: the hub does not notify the agent, because everything on the member stays there anyway.
 	Unasked bool
-	// CannotAnswer says why the agent cannot be asked, as the predicate of a sentence about the agent; empty if it can.
+	// CannotAnswer gives the cause if the hub cannot notify the agent, as the predicate of a sentence
+	// about the agent; empty if it can.
 	CannotAnswer string
-	// Problem is shown in front of the progress; empty if there is none.
+	// Problem precedes the progress in the message; empty if there is none.
 	Problem string
-	// Emptying says what the agent has to remove before the hub asks it to leave; empty if nothing.
+	// Emptying names the resources that the agent must remove before the hub requests it to leave;
+	// empty if none.
 	Emptying string
-	// Definition is the CustomResourceDefinition without which the hub does not know what the agent
-	// has to remove; empty if it is there.
+	// Definition is a deleted CustomResourceDefinition that hides resources the agent must remove;
+	// empty if none is missing.
 	Definition string
-	// Leftovers says what others have left on the record that keeps it when the member has left; empty if nothing.
+	// Leftovers names finalizers or objects of others that keep the membership object after the member
+	// has left; empty if none.
 	Leftovers string
 }
 
-// Departure is how far a member is with leaving.
+// Departure is the progress of a leaving member.
 type Departure struct {
 	Step    Step
 	Message string
-	// Unanswered says why the agent did not answer, as the predicate of a sentence about the agent, so that what it applied is left behind; empty if
-	// the agent answered or was not asked.
+	// Unanswered gives the cause of a missing answer, as the predicate of a sentence about the agent.
+	// The agent then leaves behind everything it applied. Empty if the agent answered or got no
+	// request.
 	Unanswered string
-	// Deadline is when the wait is over; zero if nothing is waited for.
+	// Deadline ends the wait; zero if the hub waits for nothing.
 	Deadline time.Time
 
 	progress string
@@ -90,7 +95,8 @@ func (l Leaver) Depart(now time.Time) Departure {
 		progress, deadline.UTC().Format(time.RFC3339), deadline.Sub(now).Round(time.Second))}
 }
 
-// MessageAfter returns the message to show after another one. A shorter remaining time alone is no reason for a write.
+// MessageAfter returns the message that follows the shown one. A shorter remaining time alone
+// justifies no write.
 func (d Departure) MessageAfter(shown string) string {
 	if strings.HasPrefix(shown, "leaving: "+d.progress+", at most until ") {
 		return shown
@@ -98,8 +104,8 @@ func (d Departure) MessageAfter(shown string) string {
 	return d.Message
 }
 
-// leavePolicy returns what becomes of what is placed on a member when it leaves, and what is wrong with the annotation of the record about that, or "".
-// A value that the hub does not know removes nothing.
+// leavePolicy returns the policy for workloads on a leaving member, and the problem with the
+// membership object's annotation, or "". An unknown value removes nothing.
 func leavePolicy(record client.Object, otherwise clusterv1beta1.LeavePolicy) (policy clusterv1beta1.LeavePolicy, problem string) {
 	asked, given := record.GetAnnotations()[clusterv1beta1.AnnotationLeavePolicy]
 	switch policy := clusterv1beta1.LeavePolicy(asked); {

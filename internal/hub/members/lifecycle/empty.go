@@ -11,8 +11,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// IsToBeEmptied reports whether a record, as the API server has it now, is being deleted and asks
-// for what is placed on its member to be removed.
+// IsToBeEmptied reports whether the API server has a membership object under deletion with the
+// leave policy Delete.
 func (c *Controller) IsToBeEmptied(ctx context.Context, record client.Object) (bool, error) {
 	now := kube.Whole(record)
 	err := c.Live.Get(ctx, client.ObjectKeyFromObject(record), now)

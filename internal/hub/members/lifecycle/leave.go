@@ -19,8 +19,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leave does the next step for a deleted record: ask the agent, then end its access and delete the member namespace, then remove the finalizer.
-// Kubernetes removes the namespace in its own time.
+// leave takes the next step for a deleted membership object. It requests the agent to leave, then
+// ends its access and deletes the member namespace, then removes the finalizer. Kubernetes deletes
+// the namespace in its own time.
 func (c *Controller) leave(ctx context.Context, record client.Object, leaving Reconciliation) (ctrl.Result, error) {
 	l := leaving.Leaver(c.Config.Current().ForceDeleteWaitTime)
 	leaving.Forget(l.Namespace)
@@ -56,14 +57,14 @@ func (c *Controller) leave(ctx context.Context, record client.Object, leaving Re
 			return ctrl.Result{}, err
 		}
 	}
-	if l.Leftovers != "" { // without a finalizer of its own the hub could not say so any more
+	if l.Leftovers != "" { // without its finalizer the hub could not report the leftovers any more
 		c.Liveness.Forget(l.Namespace)
 		return ctrl.Result{}, leaving.Report(ctx, Departure{Message: "it has left; " + l.Leftovers})
 	}
 	return ctrl.Result{}, c.removeFinalizer(ctx, record)
 }
 
-// keep writes why a record stays while somebody deletes its whole kind.
+// keep writes the cause why a membership object stays during the deletion of its whole kind.
 func (c *Controller) keep(ctx context.Context, record, after client.Object, message string) error {
 	if err := c.WriteStatus(ctx, record, after); err != nil || after.GetResourceVersion() == record.GetResourceVersion() {
 		return err
@@ -88,7 +89,8 @@ func (c *Controller) removeNamespace(ctx context.Context, record client.Object, 
 	return member.DeleteNamespace(ctx, c.Client, c.Live)
 }
 
-// writeLeftovers keeps, after the record is gone, that a member was removed without its agent's answer, and returns the message.
+// writeLeftovers stores a ConfigMap about a member removed without its agent's answer, and returns
+// the message. The ConfigMap outlives the membership object.
 func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.Member, unanswered string) (string, error) {
 	placed, err := member.Placed(ctx, c.Live)
 	if err != nil {
@@ -96,7 +98,7 @@ func (c *Controller) writeLeftovers(ctx context.Context, member membernamespace.
 	}
 	record, name := "MemberCluster "+member.Name, "left-"+member.Name
 	if member.Workspace != "" {
-		// Clusters of several workspaces may have one name.
+		// Clusters of several workspaces may share a name.
 		record, name = "Cluster "+member.Workspace+"/"+member.Name, "left-"+member.Namespace
 	}
 	message := fmt.Sprintf("The agent of %s %s; its access was revoked. Whatever runs on the cluster goes on running there.", record, unanswered)

@@ -8,16 +8,17 @@ import (
 // moveInterval lets 50 members a second move: a thousand take 20 s.
 const moveInterval = 20 * time.Millisecond
 
-// MoveLimiter limits how many members are asked to use another address of the hub at once, because each of them dials it at once. The zero value is
-// ready for use.
+// MoveLimiter limits the rate at which members move to another address of the hub, because each of
+// them dials that address at once. The zero value is ready for use.
 type MoveLimiter struct {
 	mu sync.Mutex
-	// last is the time that was reserved last; reserved are the times that are still to come, of the records that wait.
+	// last is the latest reserved time; reserved holds the future times of the waiting members.
 	last     time.Time
 	reserved map[string]time.Time
 }
 
-// Wait returns how long a member has to wait until it may move, and reserves a time if it has none. A reservation ends when its time has come.
+// Wait returns the time until a member may move, and reserves a time if it has none. A reservation
+// ends when its time comes.
 func (l *MoveLimiter) Wait(member string, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package lifecycle is what the controllers of both kinds of record, Cluster and MemberCluster, do in the same way: observe a member, prepare its
-// namespace, move it to another address of the hub, and let it leave.
+// Package lifecycle holds the common steps of the controllers of Cluster and MemberCluster. These
+// observe a member, prepare its namespace, move it to another address of the hub, and let it leave.
 //
-// Record writes the finalizer of a record and, through package membership, what is in the member namespace; the status of a record is written by
-// its own controller. Its invariant: a record goes only after the access of its agent has ended.
+// Lifecycle writes the finalizer of a membership object and, through package membernamespace, the
+// objects in the member namespace. The controller of each kind writes the status. Its invariant: a
+// membership object goes only after the access of its agent has ended.
 package lifecycle
 
 import (
@@ -27,48 +28,50 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Controller is embedded by the controllers of records.
+// Controller is embedded by the controllers of Cluster and MemberCluster.
 type Controller struct {
 	controller.Deps
 	moves       *MoveLimiter
 	finalizer   string
 	leavePolicy clusterv1beta1.LeavePolicy
 	expected    kube.Expectations
-	// Audit writes who was let in and who was revoked.
+	// Audit writes entries about admissions and revocations.
 	Audit *audit.Writer
 }
 
-// New returns what the controller of one kind embeds: both kinds share the limiter, and each has a finalizer and a policy for leaving, which an
-// annotation overrides.
+// New returns the embedded controller of one kind. Both kinds share the limiter. Each has its own
+// finalizer and its own leave policy, and an annotation overrides the policy.
 func New(deps controller.Deps, moves *MoveLimiter, entries *audit.Writer, finalizer string, policy clusterv1beta1.LeavePolicy) *Controller {
 	return &Controller{Deps: deps, moves: moves, Audit: entries, finalizer: finalizer, leavePolicy: policy, expected: kube.Expectations{Clock: deps.Clock}}
 }
 
-// Reconciliation is one reconcile of a record, with what is particular to its kind.
+// Reconciliation is one reconcile of a membership object, with the steps particular to its kind.
 type Reconciliation interface {
-	// Observe completes what was observed of the member, and writes nothing.
+	// Observe completes the observation of the member, and writes nothing.
 	Observe(ctx context.Context, member Observed) error
-	// Stay prepares the member namespace and writes the status of a record that was not deleted.
+	// Stay prepares the member namespace and writes the status of a membership object that is not
+	// deleted.
 	Stay(ctx context.Context) (ctrl.Result, error)
-	// Leaver decides how a deleted record leaves.
+	// Leaver returns the inputs that decide how a deleted membership object leaves.
 	Leaver(timeout time.Duration) Leaver
-	// AskToLeave asks the agent to leave, or has it remove first what Leaver.Emptying says, and
-	// restores what the agent needs for that.
+	// AskToLeave requests the agent to leave, or to remove first everything named in Leaver.Emptying.
+	// It restores the objects that the agent needs for this.
 	AskToLeave(ctx context.Context) error
-	// Report writes the status, and how far a deleted record is with leaving.
+	// Report writes the status and the progress of a leaving membership object.
 	Report(ctx context.Context, departure Departure) error
-	// Kept returns the record with a condition that says why it stays.
+	// Kept returns the membership object with a condition about the cause that keeps it.
 	Kept(reason, message string) client.Object
-	// Access is the object that gives the agent its access.
+	// Access returns the object that grants the agent its access.
 	Access() client.Object
-	// Forget drops what the controller remembers of a member namespace that the member leaves.
+	// Forget drops the controller's data about a member namespace that the member leaves.
 	Forget(namespace string)
 }
 
-// ReconcileRecord observes a record, which then stays, with the finalizer and the given labels, or leaves if it was deleted.
+// ReconcileRecord observes a membership object. If it is not deleted, ReconcileRecord adds the
+// finalizer and the given labels, and the member stays; else the member leaves.
 func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, labels map[string]string, r Reconciliation) (ctrl.Result, error) {
 	deleted := record.GetDeletionTimestamp() != nil
-	lag := c.expected.Await(client.ObjectKeyFromObject(record), record) // an event wakes the record earlier
+	lag := c.expected.Await(client.ObjectKeyFromObject(record), record) // an event enqueues it earlier
 	if lag > 0 || deleted && !controllerutil.ContainsFinalizer(record, c.finalizer) {
 		return ctrl.Result{RequeueAfter: lag}, nil
 	}
@@ -98,44 +101,52 @@ func (c *Controller) ReconcileRecord(ctx context.Context, record client.Object, 
 	return r.Stay(ctx)
 }
 
-// Observed is what decides on the status and the next step of a record, whatever its kind.
+// Observed holds the inputs, common to both kinds, for the status and the next step of a membership
+// object.
 type Observed struct {
 	membernamespace.Member
-	// Revoked: the access of the member is revoked, and nothing is prepared for it.
+	// Revoked: the access of the member is revoked, and the hub prepares nothing for it.
 	Revoked bool
-	// AccessLeft names what still gives access to a member that is revoked; "" if nothing does.
+	// AccessLeft names the objects that still grant access to a revoked member; "" if none does.
 	AccessLeft string
-	// Deleted is when the record was deleted; zero if it was not.
+	// Deleted is the time of the membership object's deletion; zero if it is not deleted.
 	Deleted time.Time
-	// LeavePolicy is what becomes of what is placed on the member when it leaves; PolicyProblem says what is wrong with what the record asks for.
+	// LeavePolicy decides about workloads on a leaving member; PolicyProblem names the fault in the
+	// membership object's annotation.
 	LeavePolicy   clusterv1beta1.LeavePolicy
 	PolicyProblem string
-	// NamespaceState says what stands at the name of the member namespace, NamespaceUID which namespace that was when the record was read.
+	// NamespaceState is the state of the namespace with the member namespace's name; NamespaceUID is
+	// its UID at the time of the read.
 	NamespaceState membernamespace.NamespaceState
 	NamespaceUID   types.UID
-	// NamespaceTaken says why a namespace of somebody else cannot be used; "" if that is not known.
+	// NamespaceTaken gives the cause why the hub cannot use a namespace of another owner; "" if
+	// unknown.
 	NamespaceTaken string
-	// Foreign: another record's agent is in that namespace, and nothing there says anything of this member.
+	// Foreign: the namespace holds the agent of another membership object, and nothing there is about
+	// this member.
 	Foreign bool
 	// Report of the member; nil if there is none.
 	Report   *clusterv1beta1.InternalMemberCluster
 	Liveness liveness.Observation
-	// RecordedLost: the status of the record says that the agent is lost. RecordedBeat is the newest heartbeat that the status shows.
+	// RecordedLost: the status of the membership object shows the agent as Lost. RecordedBeat is the
+	// newest heartbeat in the status.
 	RecordedLost bool
 	RecordedBeat time.Time
-	// Refresh is how old RecordedBeat may get while the member is online.
+	// Refresh is the maximum age of RecordedBeat while the member is online.
 	Refresh time.Duration
-	// Hub is where the agent should reach the hub; WaitToMove is how long it has to wait until it may move there.
+	// Hub is the desired address of the hub for the agent; WaitToMove is the time until the agent may
+	// move there.
 	Hub        *clusterv1beta1.HubAddress
 	WaitToMove time.Duration
 }
 
-// key of the record, as text.
+// key returns the namespace and name of the membership object.
 func (o Observed) key() string {
 	return types.NamespacedName{Namespace: o.Workspace, Name: o.Name}.String()
 }
 
-// RevokedResult is after what a revoked member that stays is reconciled again: if something is left of its access.
+// RevokedResult returns the result for a revoked member that stays: another reconcile if some of
+// its access is left.
 func (o Observed) RevokedResult() ctrl.Result {
 	if o.AccessLeft == "" {
 		return ctrl.Result{}
@@ -143,15 +154,15 @@ func (o Observed) RevokedResult() ctrl.Result {
 	return ctrl.Result{RequeueAfter: revocationRetry}
 }
 
-// Lost returns whether the agent is silent, or was when this process started.
+// Lost reports whether the agent is Lost, or was when this process started.
 func (o Observed) Lost() bool {
 	return o.Liveness.State == liveness.Lost || o.Liveness.State == liveness.Unknown && o.RecordedLost
 }
 
-// Seen returns whether an agent has ever sent a heartbeat.
+// Seen reports whether an agent has ever sent a heartbeat.
 func (o Observed) Seen() bool { return !o.LastSeen().IsZero() }
 
-// LastSeen is the newest heartbeat that the hub knows of.
+// LastSeen returns the newest heartbeat known to the hub.
 func (o Observed) LastSeen() time.Time {
 	if o.RecordedBeat.After(o.Liveness.LastBeat) {
 		return o.RecordedBeat
@@ -159,7 +170,8 @@ func (o Observed) LastSeen() time.Time {
 	return o.Liveness.LastBeat
 }
 
-// NamespaceProblem is why the member namespace cannot be used, or two empty texts.
+// NamespaceProblem returns the reason and the message of an unusable member namespace, or two empty
+// texts.
 func (o Observed) NamespaceProblem() (reason, message string) {
 	switch o.NamespaceState {
 	case membernamespace.NamespaceTaken:
@@ -174,10 +186,10 @@ func (o Observed) NamespaceProblem() (reason, message string) {
 	return "", ""
 }
 
-// Address is how the agent reaches the hub, and how it should.
+// Address returns the address of the hub that the agent uses and the desired one.
 func (o Observed) Address() Address { return Address{Desired: o.Hub, Report: o.Report} }
 
-// observe reads what both kinds of record have, but for the heartbeats, and writes nothing.
+// observe reads the data common to both kinds, except heartbeats, and writes nothing.
 func (c *Controller) observe(ctx context.Context, record client.Object) (Observed, error) {
 	o := Observed{Member: membernamespace.Of(record), Revoked: membership.Revoked(record), Refresh: spread(c.Liveness.Refresh(), record.GetUID())}
 	o.LeavePolicy, o.PolicyProblem = leavePolicy(record, c.leavePolicy)
@@ -185,7 +197,7 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	state, namespace, err := o.ObserveNamespace(ctx, c.Client)
 	if deleted := record.GetDeletionTimestamp(); err == nil && deleted != nil {
 		o.Deleted = deleted.Time
-		if state == membernamespace.NamespaceAbsent { // the cache may not have it yet, and never has one that only KubeFleet's hub has labelled
+		if state == membernamespace.NamespaceAbsent { // the cache may not have it yet, and never holds a namespace that only KubeFleet's hub has labelled
 			state, namespace, err = o.ObserveNamespace(ctx, c.Live)
 		}
 		if state == membernamespace.NamespaceInherited {
@@ -209,8 +221,8 @@ func (c *Controller) observe(ctx context.Context, record client.Object) (Observe
 	return o, err
 }
 
-// PrepareNamespace creates the member namespace. A namespace that somebody else deletes loses the finalizers in it, because no agent removes them
-// while its record stays.
+// PrepareNamespace creates the member namespace. In a terminating namespace it removes the
+// finalizers, because no agent does so while the membership object stays.
 func (c *Controller) PrepareNamespace(ctx context.Context, o *Observed) (err error) {
 	switch o.NamespaceState {
 	case membernamespace.NamespaceAbsent:
@@ -222,13 +234,13 @@ func (c *Controller) PrepareNamespace(ctx context.Context, o *Observed) (err err
 	return err
 }
 
-// Restore creates those of a member's objects that are missing. What the cache lacks is looked up in the API server, because the cache does not show
-// yet what a registration has just created.
+// Restore creates the missing objects of a member. It looks up objects missing from the cache in
+// the API server, because the cache may lag behind a registration.
 func (c *Controller) Restore(ctx context.Context, objects ...client.Object) error {
 	metadata := kube.MetadataOf(c.Client.Scheme())
 	cached := func(object client.Object) client.Object {
 		switch object.(type) {
-		case *clusterv1beta1.InternalMemberCluster, *coordinationv1.Lease: // of everything else the cache holds only metadata
+		case *clusterv1beta1.InternalMemberCluster, *coordinationv1.Lease: // the cache holds only metadata of all other kinds
 			return kube.Whole(object)
 		}
 		return metadata(object)
@@ -243,7 +255,7 @@ func (c *Controller) Restore(ctx context.Context, objects ...client.Object) erro
 	return kube.Ensure(ctx, c.Client, missing...)
 }
 
-// addFinalizer adds the finalizer and the labels to a record that lacks them.
+// addFinalizer adds the finalizer and the labels missing from a membership object.
 func (c *Controller) addFinalizer(ctx context.Context, record client.Object, labels map[string]string) error {
 	before := kube.Whole(record)
 	changed := controllerutil.AddFinalizer(record, c.finalizer)
@@ -267,7 +279,7 @@ func (c *Controller) addFinalizer(ctx context.Context, record client.Object, lab
 	return nil
 }
 
-// WriteStatus writes what differs in the status of a record.
+// WriteStatus writes the differences in the status of a membership object.
 func (c *Controller) WriteStatus(ctx context.Context, before, after client.Object) error {
 	if err := kube.PatchStatus(ctx, c.Client, before, after); err != nil {
 		return err
@@ -278,8 +290,8 @@ func (c *Controller) WriteStatus(ctx context.Context, before, after client.Objec
 	return nil
 }
 
-// OnSettings reconciles every record of a list after a change of the settings, one after the other, because each may have to move to another address of
-// the hub.
+// OnSettings enqueues every membership object of a list after a change of the settings, one after
+// another. Each may have to move to another address of the hub.
 func (c *Controller) OnSettings(list client.ObjectList) handler.EventHandler {
 	all := controller.All(c.Client, list)
 	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q controller.Queue) {

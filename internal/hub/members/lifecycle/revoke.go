@@ -19,11 +19,13 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// revocationRetry is after how long a revocation that something is left of is tried again.
+// revocationRetry is the pause before the next attempt to complete a revocation.
 const revocationRetry = 30 * time.Second
 
-// Revoke begins another epoch of a revoked record, and then ends what the member had in the one before. That goes on until the old namespace is gone,
-// also if the revocation is taken back meanwhile. Revoke returns what is left of the access of a revoked member as the API server has it, or "".
+// Revoke begins another epoch of a revoked membership object, and then ends the access of the
+// previous epoch. It continues until the old namespace is gone, even if the user restores access
+// meanwhile. Revoke returns the remaining access of a revoked member according to the API server,
+// or "".
 func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconciliation) (left string, err error) {
 	var reader client.Reader = c.Client
 	revoked := membership.Revoked(record)
@@ -53,12 +55,12 @@ func (c *Controller) Revoke(ctx context.Context, record client.Object, r Reconci
 	}
 	left, err = c.left(ctx, append(disused, membernamespace.Of(record))...)
 	if err == nil && left == "" && !membership.Countable(record) {
-		left = "Namespace " + membernamespace.Of(record).Namespace // until it is gone, the next agent would have the same one
+		left = "Namespace " + membernamespace.Of(record).Namespace // until it is gone, the next agent would get the same namespace
 	}
 	return left, err
 }
 
-// end takes all access from a member, and deletes its namespace.
+// end removes all access of a member, and deletes its namespace.
 func (c *Controller) end(ctx context.Context, member membernamespace.Member, r Reconciliation) error {
 	c.Liveness.Forget(member.Namespace)
 	r.Forget(member.Namespace)
@@ -71,8 +73,8 @@ func (c *Controller) end(ctx context.Context, member membernamespace.Member, r R
 	return member.Release(ctx, c.Client, c.Live)
 }
 
-// left names what gives access to a revoked member, in the epoch before and in this one. What is left beside a namespace
-// that is gone is deleted first.
+// left names the remaining access of a revoked member, in the previous and the current epoch. It
+// first deletes the access objects left outside a namespace that is gone.
 func (c *Controller) left(ctx context.Context, members ...membernamespace.Member) (string, error) {
 	var all []string
 	for _, member := range members {
@@ -90,13 +92,14 @@ func (c *Controller) left(ctx context.Context, members ...membernamespace.Member
 	return kube.Clip(strings.Join(all, ", "), maxLeft), nil
 }
 
-// maxLeft bounds what a message names.
+// maxLeft bounds the list of objects in a message.
 const maxLeft = 512
 
-// policyRevoker is the admission policy of the chart without which nobody knows who annotated a record.
+// policyRevoker is the admission policy of the chart that attributes an annotation to its user.
+// Without the policy that user is unknown.
 const policyRevoker = "muster-revocation-author"
 
-// revoked is what the audit says of a revocation.
+// revoked returns the audit entry about a revocation.
 func (c *Controller) revoked(ctx context.Context, record client.Object, member membernamespace.Member) audit.Fact {
 	fact := audit.Fact{Namespace: record.GetNamespace(), ID: []string{string(record.GetUID()), strconv.Itoa(membership.Epoch(record))}, Spec: muster.AuditEntrySpec{
 		Reason:  muster.AuditRevoked,
@@ -111,8 +114,9 @@ func (c *Controller) revoked(ctx context.Context, record client.Object, member m
 	return fact
 }
 
-// beginEpoch has the member of a revoked record use another namespace from now on, if it may have used the present one, and says whether. The epoch is
-// written before anything is deleted, so that a hub that is killed in between goes on with the same namespace.
+// beginEpoch moves the member of a revoked membership object to another namespace, unless it cannot
+// have used the present one, and reports whether. It writes the epoch before it deletes anything,
+// so a hub killed in between continues with the same namespace.
 func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Reconciliation) (bool, error) {
 	member := membernamespace.Of(record)
 	state, _, err := member.ObserveNamespace(ctx, c.Live)
@@ -123,7 +127,7 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 		return false, c.restart(ctx, record, member, state, r)
 	}
 	cluster, _ := record.(*fleet.Cluster)
-	shown := cluster != nil && cluster.Status.Namespace == member.Namespace // the namespace may have been deleted by somebody else
+	shown := cluster != nil && cluster.Status.Namespace == member.Namespace // the namespace may have been deleted by hand
 	if state == membernamespace.NamespaceTaken || state == membernamespace.NamespaceAbsent && !shown {
 		return false, nil
 	}
@@ -143,8 +147,9 @@ func (c *Controller) beginEpoch(ctx context.Context, record client.Object, r Rec
 	return true, nil
 }
 
-// restart begins at 1 with a record whose epoch cannot be counted further, once it has no namespace. From the next epoch
-// nothing would lead back to that namespace, so that one which is revoked ends first. The hub makes none for such an epoch.
+// restart resets to 1 an epoch that can no longer increase, once the membership object has no
+// namespace. Nothing in the next epoch refers to that namespace, so restart first ends a revoked
+// one. The hub creates no namespace for such an epoch.
 func (c *Controller) restart(ctx context.Context, record client.Object, member membernamespace.Member, state membernamespace.NamespaceState, r Reconciliation) error {
 	switch {
 	case state == membernamespace.NamespaceTaken:

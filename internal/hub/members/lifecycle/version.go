@@ -8,7 +8,8 @@ import (
 // KubernetesVersionChanged is the reason of the Event that a member has another version of Kubernetes.
 const KubernetesVersionChanged = "KubernetesVersionChanged"
 
-// AnnounceVersion writes an Event if something of a member is of another version than before. A version that is not known is none.
+// AnnounceVersion emits an Event if a component of a member has changed its version. An unknown
+// version does not count.
 func (c *Controller) AnnounceVersion(record client.Object, reason, of, was, is string) {
 	if was != "" && is != "" && was != is {
 		c.Recorder.Eventf(record, nil, corev1.EventTypeNormal, reason, "Judge", "%s is of version %s now, after %s", of, is, was)

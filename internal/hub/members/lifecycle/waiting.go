@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// Rival is an agent that waits for the one that beats with the same credential.
+// Rival describes an agent that waits for the active agent with the same credential.
 type Rival struct {
-	// Message says which two agents there are, and what to do; "" if there is no other one.
+	// Message names the two agents and the remedy; "" if there is only one agent.
 	Message string
-	// Until is when that is to be decided again without an event; zero if never.
+	// Until is the time of the next decision without an event; zero if none.
 	Until time.Time
 }
 
-// Rival decides whether the record says that two agents have the credential of the member: when one of them has waited for longer than a pod does that is being
-// replaced, and then for as long as it goes on to say so. recorded is what the record says so far, began when this hub began to watch.
+// Rival decides whether the membership object shows two agents with one credential. It does if an
+// agent has waited longer than a Pod under replacement, and then as long as that agent waits.
+// recorded is the shown message; began is the start of this hub's watch.
 func (o Observed) Rival(recorded, remedy string, began, now time.Time) Rival {
 	waiting, budget := o.Liveness.Waiting, o.Liveness.Budget
 	switch {
