@@ -10,8 +10,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Access names what is left, as the API server has it, of that by which the agent of a member has access. Nothing can be
-// created in a namespace that is being deleted.
+// Access names the objects that, according to the API server, still give the member's agent access.
+// A terminating namespace does not count: nothing can be created in it.
 func (m Member) Access(ctx context.Context, c client.Client, live client.Reader) ([]string, error) {
 	state, _, err := m.ObserveNamespace(ctx, live)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m Member) Access(ctx context.Context, c client.Client, live client.Reader)
 	if m.Workspace != "" {
 		giving = append(Identity{Member: m, Kind: membership.Legacy, Shared: true}.grants(), m.Account())
 	}
-	if state == NamespaceTaken || state == NamespaceAbsent { // what is in somebody else's is not the member's
+	if state == NamespaceTaken || state == NamespaceAbsent { // objects in another owner's namespace are not the member's
 		giving = slices.DeleteFunc(giving, func(o client.Object) bool { return o.GetNamespace() == m.Namespace })
 	}
 	missing, err := kube.Missing(ctx, live, kube.MetadataOf(c.Scheme()), giving...)

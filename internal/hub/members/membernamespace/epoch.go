@@ -18,16 +18,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Kubernetes checks the rights of a watch when it begins and never again. So that a watch which outlives a revocation sees nothing of what is delivered
-// later, nothing is ever delivered into the namespace of a member that was revoked: the record counts its revocations, its epoch, and in each epoch the
-// member has a namespace of its own.
+// Kubernetes checks the rights of a watch at its start and never again. A watch that outlives a
+// revocation must not see later deliveries. The hub therefore never again delivers into the
+// namespace of a revoked member. The membership object counts its revocations, its epoch, and the
+// member has another namespace in each epoch.
 
-// BeginEpoch changes a record so that its member has another namespace from then on. After an epoch that cannot be
-// counted further the hub begins anew, and the caller has made sure that nothing is left of that epoch.
+// BeginEpoch gives the member of a membership object another namespace. After the last countable
+// epoch it restarts the count; the caller makes sure that nothing is left of that epoch.
 //
-// The report is that of the agent in the epoch that ends; nil if there is none. If that agent knows names
-// with a long digest, the new namespace has one, so that no tenant finds a Cluster with a namespace of the
-// same name. Without a report the form stays.
+// The report is from the agent of the ending epoch; nil if there is none. If that agent knows names
+// with a long digest, the new namespace has one. No tenant can then find a Cluster whose namespace
+// has the same name. Without a report the form of the name stays.
 func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberCluster) {
 	next := 1
 	if membership.Countable(record) {
@@ -48,8 +49,8 @@ func BeginEpoch(record client.Object, report *clusterv1beta1.InternalMemberClust
 	record.SetAnnotations(annotations)
 }
 
-// listLongDigests returns the list for the next epoch. Of the epochs before, only the last one is still needed,
-// until its namespace is gone.
+// listLongDigests returns the list for the next epoch. Of the earlier epochs, only the last one is
+// still needed, until its namespace is gone.
 func listLongDigests(e membership.Epochs, last, next int, report *clusterv1beta1.InternalMemberCluster) string {
 	var list []string
 	if e.Has(last) && next == last+1 {
@@ -62,8 +63,8 @@ func listLongDigests(e membership.Epochs, last, next int, report *clusterv1beta1
 	return strings.Join(list, ",")
 }
 
-// knowsLongDigests returns whether the agent behind a report knows names with a long digest, and whether
-// the report says anything of that.
+// knowsLongDigests reports whether the agent behind a report knows names with a long digest, and
+// whether the report has any information about this.
 func knowsLongDigests(report *clusterv1beta1.InternalMemberCluster) (known, reported bool) {
 	if report == nil || report.Status.AgentStatus == nil || Oversized(report) != "" {
 		return false, false
@@ -71,26 +72,27 @@ func knowsLongDigests(report *clusterv1beta1.InternalMemberCluster) (known, repo
 	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureLongDigest), true
 }
 
-// Unnamed reports whether the agent behind a report does not know the name of the member namespace. Such an
-// agent takes what is delivered there for another member's, and deploys nothing of it.
+// Unnamed reports whether the agent behind a report does not know the name of the member namespace.
+// Such an agent treats deliveries there as another member's, and deploys none of them.
 func (m Member) Unnamed(report *clusterv1beta1.InternalMemberCluster) bool {
 	known, reported := knowsLongDigests(report)
 	return m.long.Has(m.Epoch) && reported && !known
 }
 
-// Former returns the member as it was before it was last revoked, and false if it never was.
+// Former returns the member as before its last revocation, and false if it was never revoked.
 func Former(record client.Object) (Member, bool) {
 	m := Of(record).at(max(0, membership.Epoch(record)-1))
 	m.ending = true
 	return m, membership.Epoch(record) > 0
 }
 
-// maxListed bounds how many of the listed epochs are looked at. The hub lists two.
+// maxListed bounds the number of listed epochs that the hub reads. The hub lists two.
 const maxListed = 8
 
-// Disused returns the member with each namespace that it had and has no longer. Besides the one of the epoch
-// before, those are what a hub leaves that does not know names with a long digest, because it was of an
-// earlier version for a while: it ends no namespace with such a name, and has the member use another one.
+// Disused returns the member once for each namespace no longer in use. These are the namespace of
+// the previous epoch, and any left by a hub of an earlier version. Such a hub, after a temporary
+// downgrade, does not know names with a long digest. It deletes no namespace with such a name, and
+// gives the member another one.
 func Disused(record client.Object) (all []Member) {
 	present := Of(record)
 	if former, ok := Former(record); ok {
@@ -114,24 +116,24 @@ func Disused(record client.Object) (all []Member) {
 	return all
 }
 
-// at is the member in an epoch.
+// at returns the member in an epoch.
 func (m Member) at(epoch int) Member {
 	m.Epoch, m.Namespace = epoch, membership.NamespaceAt(m.Workspace, m.Name, epoch, m.long)
 	return m
 }
 
-// Registrable returns whether an agent may be granted the identity of a Cluster as far as the hub has prepared it. A Cluster that was revoked shows its
-// namespace only after that.
+// Registrable reports whether the hub has prepared a Cluster for the grant of an identity. A
+// revoked Cluster shows its namespace only after the grant.
 func Registrable(cluster *fleet.Cluster) bool {
 	return cluster.Status.Namespace != "" || membership.Epoch(cluster) > 0
 }
 
-// EndAccess takes away at once whatever the identity of a member may do, and the values that it could read. Objects of these names that the hub did not
-// make for the member are left alone.
+// EndAccess removes at once all rights of the member's identity, and the values in its reach. It
+// leaves alone objects of these names that the hub did not create for the member.
 func (m Member) EndAccess(ctx context.Context, c client.Client, live client.Reader) error {
 	if m.Workspace == "" {
 		ended := append([]client.Object{Rights{Member: m}.Binding(), m.Account()}, m.reconnectAccess()...)
-		return kube.Delete(ctx, c, ended...) // the identity is the admin's
+		return kube.Delete(ctx, c, ended...) // the identity is the administrator's
 	}
 	every := Identity{Member: m, Kind: membership.Legacy, Shared: true}
 	if err := kube.Delete(ctx, c, slices.Concat(every.grants(), []client.Object{m.Account()}, m.tokenSecrets())...); err != nil {

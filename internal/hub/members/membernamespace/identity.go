@@ -21,23 +21,25 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Identity is who a member's agent acts as on the hub.
+// Identity is the identity of a member's agent on the hub.
 type Identity struct {
 	Member
 	Kind membership.AgentKind
-	// Shared says that agents of both kinds may act with the credential; see Shared.
+	// Shared reports whether agents of both kinds may use the credential; see membership.Shared.
 	Shared bool
-	// RenewsItself: the agent, of an earlier version, has no key to which the hub could seal a credential, and so requests its tokens itself.
+	// RenewsItself: the agent, of an earlier version, has no key to seal a credential to, and requests
+	// its tokens itself.
 	RenewsItself bool
-	// Registration is the request that the identity was issued for.
+	// Registration is the name of the granted request.
 	Registration string
-	// RegistrationUID tells requests of one name apart.
+	// RegistrationUID distinguishes requests of one name.
 	RegistrationUID types.UID
 }
 
 const annotationRegistrationUID = "muster/cluster-registration-uid"
 
-// account returns the ServiceAccount of the identity. A member has only one, so that replacing it ends all earlier credentials at once.
+// account returns the ServiceAccount of the identity. A member has only one, so its replacement
+// ends all earlier credentials at once.
 func (i Identity) account() *corev1.ServiceAccount {
 	off := false
 	account := &corev1.ServiceAccount{ObjectMeta: i.meta(i.Namespace, naming.MemberServiceAccount), AutomountServiceAccountToken: &off}
@@ -48,17 +50,18 @@ func (i Identity) account() *corev1.ServiceAccount {
 	return account
 }
 
-// IssuedFor returns whether a member's ServiceAccount was made for a request.
+// IssuedFor reports whether the hub created a member's ServiceAccount for a request.
 func IssuedFor(account client.Object, r *fleet.ClusterRegistration) bool {
 	return account.GetAnnotations()[annotationRegistrationUID] == string(r.UID)
 }
 
-// IssuedForUID returns the UID of the request that a member's ServiceAccount was made for.
+// IssuedForUID returns the UID of the request for a member's ServiceAccount.
 func IssuedForUID(account client.Object) types.UID {
 	return types.UID(account.GetAnnotations()[annotationRegistrationUID])
 }
 
-// ReadAccount reads the metadata of the member's ServiceAccount, which has no UID if there is none.
+// ReadAccount reads the metadata of the member's ServiceAccount. The result has no UID if there is
+// none.
 func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.PartialObjectMetadata, error) {
 	account := kube.CoreMetadata("ServiceAccount")
 	err := reader.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberServiceAccount}, account)
@@ -68,7 +71,7 @@ func (m Member) ReadAccount(ctx context.Context, reader client.Reader) (*metav1.
 	return account, nil
 }
 
-// HandOver records which kind of agent acts with the account of a Rancher Fleet agent.
+// HandOver writes which kind of agent acts with the account of a Rancher Fleet agent.
 func HandOver(ctx context.Context, c client.Client, account client.Object, to membership.AgentKind) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), membership.AnnotationActing, to)
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
@@ -78,10 +81,11 @@ func HandOver(ctx context.Context, c client.Client, account client.Object, to me
 	return nil
 }
 
-// Establish makes the identity the only one of the member and returns its account, which has no credential yet. An account that was issued for
-// another request is deleted first, if mayReplace agrees, and its credentials end. The rights of the other kind of agent are deleted while there is no
-// account, because they are restored while one of that kind is there. The new account is created after its rights, so that an account that exists is
-// complete.
+// Establish makes the identity the only one of the member and returns its account, still without a
+// credential. If mayReplace agrees, it first deletes an account issued for another request, and
+// with it that account's credentials. It deletes the rights of the other kind of agent while there
+// is no account: the hub restores them as long as there is one. It creates the new account after
+// the rights, so an existing account is complete.
 func (i Identity) Establish(ctx context.Context, c client.Client, live client.Reader, mayReplace func(*corev1.ServiceAccount) error, objects ...client.Object) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: i.Namespace, Name: naming.MemberServiceAccount}, account)
@@ -115,25 +119,26 @@ func (i Identity) Establish(ctx context.Context, c client.Client, live client.Re
 	return account, nil
 }
 
-// known returns those of the objects that the cache shows. Without an account they are left of one that was deleted long ago, by hand or before this was
-// tried again, and a member that is new costs no read.
+// known returns the objects present in the cache. Without an account these are leftovers of an
+// account deleted long ago, by hand or by an earlier attempt. A new member costs no read.
 func known(ctx context.Context, c client.Client, objects []client.Object) ([]client.Object, error) {
 	missing, err := kube.Missing(ctx, c, kube.MetadataOf(c.Scheme()), objects...)
 	return slices.DeleteFunc(objects, func(o client.Object) bool { return slices.Contains(missing, o) }), err
 }
 
-// LastingToken issues a token of the account, as lasting.Issuer does: upstream agents do not renew theirs.
+// LastingToken issues a token of the account through longlived.Issuer, because upstream agents do
+// not renew theirs.
 func (i Identity) LastingToken(ctx context.Context, issuer *longlived.Issuer, account *corev1.ServiceAccount) (string, *corev1.Secret, error) {
 	return issuer.Token(ctx, account, i.meta(i.Namespace, ""))
 }
 
-// tokenSecrets are those that a lasting token of the member's account ends with.
+// tokenSecrets returns the Secrets that a lasting token of the member's account ends with.
 func (m Member) tokenSecrets() []client.Object {
 	bound, filled := longlived.Secrets(naming.MemberServiceAccount, m.meta(m.Namespace, ""))
 	return []client.Object{bound, filled}
 }
 
-// other is the identity of the same member for the other kind of agent.
+// other returns the identity of the same member for the other kind of agent.
 func (i Identity) other() Identity {
 	other := i
 	other.Kind = membership.Native
@@ -143,7 +148,8 @@ func (i Identity) other() Identity {
 	return other
 }
 
-// Objects returns everything that the identity needs but the account: its rights and, for a native agent, the report and the Lease.
+// Objects returns the objects of the identity except the account: its rights and, for a native
+// agent, the report and the Lease.
 func (i Identity) Objects(asked clusterv1beta1.InternalMemberClusterSpec) []client.Object {
 	objects := i.grants()
 	if i.Kind == membership.Native || i.Shared {
@@ -161,7 +167,7 @@ func (i Identity) grants() []client.Object {
 	if i.Kind == membership.Native && !i.Shared {
 		return native
 	}
-	// Upstream agents write their beat into the status of their Cluster.
+	// Upstream agents write their heartbeat into the status of their Cluster.
 	beat := &rbacv1.Role{
 		ObjectMeta: i.meta(i.Workspace, i.Namespace),
 		Rules: []rbacv1.PolicyRule{{
@@ -185,17 +191,17 @@ func (m Member) SelfRenewal() *rbacv1.RoleBinding {
 	return kube.RoleBinding(m.meta(m.Namespace, agentroles.SelfRenewalRole), "ClusterRole", agentroles.SelfRenewalRole, kube.AccountSubject(m.Namespace, naming.MemberServiceAccount))
 }
 
-// NewReport returns the report of a member with what the agent is asked for.
+// NewReport returns the report of a member with the given spec.
 func (m Member) NewReport(asked clusterv1beta1.InternalMemberClusterSpec) *clusterv1beta1.InternalMemberCluster {
 	return &clusterv1beta1.InternalMemberCluster{ObjectMeta: m.meta(m.Namespace, m.Name), Spec: asked}
 }
 
-// NewLease returns the Lease in which the agent of a member beats.
+// NewLease returns the Lease for the heartbeats of a member's agent.
 func (m Member) NewLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: m.meta(m.Namespace, naming.HeartbeatLease)}
 }
 
-// Account names the ServiceAccount that a registration gave to a member. All of its credentials end when it is deleted.
+// Account returns the name of a member's ServiceAccount. All its credentials end with its deletion.
 func (m Member) Account() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: naming.MemberServiceAccount}}
 }

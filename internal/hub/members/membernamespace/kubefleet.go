@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kubeFleetFinalizers are the finalizers of controllers of KubeFleet's hub which Muster has no counterpart of. The list is exact, because finalizers
-// with the same prefix may be anybody's.
+// kubeFleetFinalizers lists finalizers of KubeFleet hub controllers without a counterpart in
+// Muster. The list is exact, because others may use finalizers with the same prefix.
 var kubeFleetFinalizers = []string{"kubernetes-fleet.io/cluster-profile-cleanup", "kubernetes-fleet.io/scheduler-cleanup"}
 
 // IsKubeFleetFinalizer reports whether a finalizer is of KubeFleet's hub, and of no controller of Muster.
@@ -25,7 +25,7 @@ func KubeFleetFinalizers(o client.Object) (left []string) {
 	return left
 }
 
-// TakeOffFinalizers is the command that removes the finalizers of KubeFleet's hub from an object.
+// TakeOffFinalizers returns the command to remove the finalizers of KubeFleet's hub from an object.
 func TakeOffFinalizers(kind string, o client.Object) string {
 	stay := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), IsKubeFleetFinalizer)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": stay}})

@@ -13,24 +13,25 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reservedPrefixes are the prefixes of labels on which fleets themselves act, reservedDomains those of which the domains below are reserved, too.
+// reservedPrefixes lists label prefixes with a meaning to fleets. reservedDomains lists domains
+// that are reserved with their subdomains.
 var (
 	reservedPrefixes = []string{"fleet.cattle.io/", "management.cattle.io/", "kubernetes-fleet.io/", "muster/"}
 	reservedDomains  = []string{".fleet.cattle.io", ".kubernetes-fleet.io"}
 )
 
-// ReservedLabel returns whether a label of a record means something to a fleet. No agent may set such a label, and no consumer of the inventory sees
-// it.
+// ReservedLabel reports whether a label has a meaning to a fleet. No agent may set such a label,
+// and no consumer of the inventory sees it.
 func ReservedLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
 		slices.ContainsFunc(reservedDomains, func(reserved string) bool { return strings.HasSuffix(domain, reserved) })
 }
 
-// maxShownKey bounds what is shown of a key or value that an agent chose.
+// maxShownKey bounds the shown part of an agent's key or value.
 const maxShownKey = 80
 
-// LabelProblem returns which label Kubernetes would refuse and why, or "".
+// LabelProblem names the first label invalid in Kubernetes, with the cause, or returns "".
 func LabelProblem(labels map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
@@ -43,7 +44,8 @@ func LabelProblem(labels map[string]string) string {
 	return ""
 }
 
-// StampProblem returns what is wrong with the labels that a token stamps, or with those that it allows in requests, or "".
+// StampProblem returns the first fault in the labels that a token stamps or allows in requests, or
+// "".
 func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
 		if ReservedLabel(key) {
@@ -65,13 +67,13 @@ func StampProblem(spec fleet.ClusterRegistrationTokenSpec) string {
 	return ""
 }
 
-// LabelRecord is kept with a Cluster, in an annotation that no agent can write.
+// LabelRecord is stored with a Cluster, in an annotation that no agent can write.
 type LabelRecord struct {
-	// Token is the ClusterRegistrationToken whose labels are stamped; empty if none are.
+	// Token is the ClusterRegistrationToken that stamped labels; empty if none did.
 	Token string `json:"token,omitempty"`
-	// Stamped are these labels.
+	// Stamped holds the labels stamped by Token.
 	Stamped map[string]string `json:"stamped,omitempty"`
-	// Dropped are the labels that were asked for and not taken, each as `key: why`.
+	// Dropped lists the requested labels that the hub dropped, each as `key: why`.
 	Dropped []string `json:"dropped,omitempty"`
 }
 
@@ -84,7 +86,7 @@ func ReadLabelRecord(cluster *fleet.Cluster) LabelRecord {
 	return record
 }
 
-// Store writes the record into the annotations, which may be nil, and returns them.
+// Store writes the LabelRecord into the annotations, which may be nil, and returns them.
 func (r LabelRecord) Store(annotations map[string]string) (map[string]string, error) {
 	if len(r.Stamped) == 0 && len(r.Dropped) == 0 {
 		delete(annotations, fleet.AnnotationRegistrationLabels)
@@ -101,8 +103,8 @@ func (r LabelRecord) Store(annotations map[string]string) (map[string]string, er
 	return annotations, nil
 }
 
-// Restamp returns the labels of a Cluster that registers with a token: labels that an earlier token has stamped and nobody has changed are removed,
-// and the labels of this token are set.
+// Restamp returns the labels of a Cluster that registers with a token. It removes unchanged labels
+// of an earlier token, and sets the labels of this one.
 func (r LabelRecord) Restamp(labels, stamps map[string]string) map[string]string {
 	after := maps.Clone(labels)
 	if after == nil {

@@ -16,19 +16,20 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// conditionProcessed of a Cluster says whether its namespace exists.
+// conditionProcessed of a Cluster shows whether its namespace exists.
 const conditionProcessed = "Processed"
 
-// inherits reports whether a namespace without a mark may be taken over. A hub of an earlier version created it after the
-// Cluster, whose status shows that it is used. A namespace that somebody else has created beforehand is older than the
-// Cluster, or has the name of an epoch that is still to come. To delete it, the name of the Cluster is enough.
+// inherits reports whether the hub may take over a namespace without a mark. A hub of an earlier
+// version created such a namespace after the Cluster, and the Cluster's status shows its use. A
+// namespace prepared by another user is older than the Cluster, or has the name of a future epoch.
+// For a deletion, the name of the Cluster is proof enough.
 func (m Member) inherits(namespace client.Object) bool {
 	created := namespace.GetCreationTimestamp()
 	return m.ending || m.prepared && !created.Time.Before(m.since.Time)
 }
 
-// Mark takes over the namespace of a member that a hub of an earlier version created, once. From then on no namespace but
-// one with the mark is the member's.
+// Mark takes over, once, a member's namespace created by a hub of an earlier version. From then on
+// only a namespace with the mark is the member's.
 func (m Member) Mark(ctx context.Context, c client.Client) error {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace); err != nil {
@@ -40,21 +41,23 @@ func (m Member) Mark(ctx context.Context, c client.Client) error {
 	return client.IgnoreNotFound(m.adopt(ctx, c, namespace))
 }
 
-// Marked reports whether the hub created a namespace for this record, though the namespace may have lost its label or owner
-// since, without which it is not used.
+// Marked reports whether the hub created a namespace for this membership object. The namespace may
+// have lost its label or owner since; the hub then does not use it.
 func (m Member) Marked(namespace client.Object) bool {
 	return namespace.GetAnnotations()[membership.AnnotationRecordUID] == string(m.UID)
 }
 
-// Stray is a namespace that the hub created for a member, with the record that it was created for.
+// Stray is a namespace that the hub created for a member, with a reference to the membership
+// object.
 type Stray struct {
 	Member
-	// Kind of the record.
+	// Kind of the membership object.
 	Kind schema.GroupVersionKind
 }
 
-// StrayOf returns the member that a namespace with the hub's label was created for, as the namespace itself says, and false
-// if it says nothing of that. Its UID is empty if a hub of an earlier version created the namespace.
+// StrayOf returns the member of a namespace with the hub's label, read from the namespace itself,
+// and false if the namespace names none. UID is empty if a hub of an earlier version created the
+// namespace.
 func StrayOf(namespace client.Object) (Stray, bool) {
 	m := Member{Namespace: namespace.GetName(), UID: types.UID(namespace.GetAnnotations()[membership.AnnotationRecordUID]), ending: true}
 	if key, ok := membership.RecordOf(namespace); ok {
@@ -69,7 +72,7 @@ func StrayOf(namespace client.Object) (Stray, bool) {
 	return Stray{m, clusterv1beta1.GroupVersion.WithKind("MemberCluster")}, true
 }
 
-// HasRecord reports whether the API server, or the cache, has the record that the namespace was created for.
+// HasRecord reports whether the reader has the membership object of the namespace.
 func (s Stray) HasRecord(ctx context.Context, reader client.Reader) (bool, error) {
 	record := kube.Metadata(s.Kind)
 	err := reader.Get(ctx, types.NamespacedName{Namespace: s.Workspace, Name: s.Name}, record)

@@ -25,18 +25,20 @@ var (
 	anyRules []byte
 )
 
-// Rights are those of the agent of a MemberCluster in its member namespace.
+// Rights are the rights of a MemberCluster's agent in its member namespace.
 type Rights struct {
 	Member
-	// Identity of the agent; nil if the one that the record asks for is not usable, and then nobody has access.
+	// Identity of the agent; nil if the identity in the spec is not usable, and then no agent has
+	// access.
 	Identity *rbacv1.Subject
-	// Native narrows the rights to those of Muster's own agent.
+	// Native narrows the rights to the needs of Muster's own agent.
 	Native bool
-	// Exchanged gives the account that the hub has made for the agent the rights of the identity.
+	// Exchanged grants the rights of the identity also to the account that the hub created for the
+	// agent.
 	Exchanged bool
 }
 
-// Role returns what the identity may do.
+// Role returns the Role of the identity.
 func (r Rights) Role() (*rbacv1.Role, error) {
 	text := anyRules
 	if r.Native {
@@ -49,7 +51,8 @@ func (r Rights) Role() (*rbacv1.Role, error) {
 	return role, nil
 }
 
-// Binding returns the RoleBinding of the identity, which must not exist without one.
+// Binding returns the RoleBinding of the identity. Without an identity the RoleBinding must not
+// exist.
 func (r Rights) Binding() *rbacv1.RoleBinding {
 	binding := kube.RoleBinding(r.meta(r.Namespace, naming.MemberClusterRoleBinding(r.Name)), "Role", naming.MemberClusterRole(r.Name))
 	if r.Identity != nil {
@@ -65,30 +68,31 @@ func (r Rights) Binding() *rbacv1.RoleBinding {
 	return binding
 }
 
-// ExchangedSubject is the account that the hub makes for the agent of a MemberCluster.
+// ExchangedSubject returns the subject of the account that the hub creates for the agent of a
+// MemberCluster.
 func (m Member) ExchangedSubject() rbacv1.Subject {
 	return kube.AccountSubject(m.Namespace, naming.MemberServiceAccount)
 }
 
 const (
-	// annotationIdentity on an account that the hub has made for the agent of a MemberCluster is
-	// the identity for whose token the agent got a credential.
+	// annotationIdentity is on an account created for the agent of a MemberCluster. It names the
+	// identity whose token the agent exchanged for a credential.
 	annotationIdentity = "muster/identity"
-	// annotationIdentityUID is the UID of the ServiceAccount that was the identity then.
+	// annotationIdentityUID is the UID of the identity's ServiceAccount at the time of the exchange.
 	annotationIdentityUID = "muster/identity-uid"
 )
 
-// Exchange is for whom the hub makes accounts of a MemberCluster.
+// Exchange identifies the receiver of an account that the hub creates for a MemberCluster.
 type Exchange struct {
-	// Identity is the identity whose token the agent had, IdentityUID the UID of that
-	// ServiceAccount; empty for a User.
+	// Identity is the identity whose token the agent had; IdentityUID is the UID of that
+	// ServiceAccount, empty for a User.
 	Identity    string
 	IdentityUID types.UID
 	// Key is the fingerprint of the agent's key.
 	Key string
 }
 
-// annotations on an account that was made for this exchange.
+// annotations returns the annotations of an account created for this exchange.
 func (e Exchange) annotations() map[string]string {
 	annotations := map[string]string{membership.AnnotationAgent: string(membership.Native), annotationIdentity: e.Identity, fleet.AnnotationAgentKey: e.Key}
 	if e.IdentityUID != "" {
@@ -97,25 +101,26 @@ func (e Exchange) annotations() map[string]string {
 	return annotations
 }
 
-// Made reports whether an account was made for this exchange. A UID that is unknown on either side
-// is not compared: earlier versions of the hub wrote none.
+// Made reports whether the hub created an account for this exchange. It ignores a UID unknown on
+// either side: earlier versions of the hub wrote none.
 func (e Exchange) Made(account client.Object) bool {
 	return account.GetUID() != "" && account.GetAnnotations()[fleet.AnnotationAgentKey] == e.Key && e.IsIdentityOf(account)
 }
 
-// IsIdentityOf reports whether an account was made for this identity, with whatever key.
+// IsIdentityOf reports whether the hub created an account for this identity, with any key.
 func (e Exchange) IsIdentityOf(account client.Object) bool {
 	annotations := account.GetAnnotations()
 	made := types.UID(annotations[annotationIdentityUID])
 	return annotations[annotationIdentity] == e.Identity && (made == "" || e.IdentityUID == "" || made == e.IdentityUID)
 }
 
-// Unpinned reports whether an account does not say yet which UID the identity had.
+// Unpinned reports whether an account still lacks the UID of the identity.
 func (e Exchange) Unpinned(account client.Object) bool {
 	return e.IdentityUID != "" && account.GetAnnotations()[annotationIdentityUID] == ""
 }
 
-// PinIdentity writes the UID of the identity to an account that an earlier version of the hub made.
+// PinIdentity writes the UID of the identity to an account created by an earlier version of the
+// hub.
 func (e Exchange) PinIdentity(ctx context.Context, c client.Client, account client.Object) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, account.GetUID(), annotationIdentityUID, e.IdentityUID)
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.GetNamespace(), Name: account.GetName()}}
@@ -125,7 +130,7 @@ func (e Exchange) PinIdentity(ctx context.Context, c client.Client, account clie
 	return nil
 }
 
-// ExchangedAccount returns the account to which the hub issues credentials for the agent of a
+// ExchangedAccount returns the account for credentials that the hub issues to the agent of a
 // MemberCluster, in exchange for the token of the identity.
 func (m Member) ExchangedAccount(e Exchange) *corev1.ServiceAccount {
 	off := false

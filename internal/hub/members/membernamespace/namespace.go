@@ -1,8 +1,9 @@
-// Package membernamespace is what stands behind a record of either kind: the member namespace, the identity that has access there and nowhere else, the
-// report, and the status that the record shows.
+// Package membernamespace manages the objects of one member, Cluster or MemberCluster: the member
+// namespace, the identity with access there and nowhere else, and the report.
 //
-// The package owns everything in a member namespace but the report's status and the heartbeats. Its invariant: a namespace that the hub did not create
-// for this very record is never used, changed or deleted.
+// The package owns everything in a member namespace except the report's status and the heartbeats.
+// Its invariant: the hub never uses, changes or deletes a namespace that it did not create for
+// exactly this membership object.
 package membernamespace
 
 import (
@@ -28,25 +29,27 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Member is one member as seen from its record.
+// Member is one member, derived from its membership object.
 type Member struct {
-	// Name and Workspace are those of the record; a MemberCluster has no workspace.
+	// Name and Workspace are the name and the namespace of the membership object; a MemberCluster has
+	// no workspace.
 	Name, Workspace string
-	// UID of the record.
+	// UID of the membership object.
 	UID types.UID
-	// prepared and since let a namespace of an earlier version be taken over; see inherits.
+	// prepared and since allow the hub to take over a namespace of an earlier version; see inherits.
 	prepared bool
 	since    metav1.Time
-	// ending: the namespace is not used any more, only deleted.
+	// ending: the hub no longer uses the namespace, and only deletes it.
 	ending bool
-	// Namespace is the member namespace. It is another one in each epoch, which is how often the member was revoked.
+	// Namespace is the member namespace, another one in each epoch. Epoch is the number of revocations
+	// of the member.
 	Namespace string
 	Epoch     int
-	// long are the epochs whose namespace has a name with a long digest.
+	// long lists the epochs whose namespace has a name with a long digest.
 	long membership.Epochs
 }
 
-// OfCluster returns the member behind a Cluster.
+// OfCluster returns the member of a Cluster.
 func OfCluster(cluster *fleet.Cluster) Member {
 	m := Member{Name: cluster.Name, Workspace: cluster.Namespace, UID: cluster.UID, since: cluster.CreationTimestamp, long: membership.LongDigests(cluster)}
 	m = m.at(membership.Epoch(cluster))
@@ -55,13 +58,13 @@ func OfCluster(cluster *fleet.Cluster) Member {
 	return m
 }
 
-// OfMemberCluster returns the member behind a MemberCluster.
+// OfMemberCluster returns the member of a MemberCluster.
 func OfMemberCluster(mc *clusterv1beta1.MemberCluster) Member {
 	m := Member{Name: mc.Name, UID: mc.UID}
 	return m.at(membership.Epoch(mc))
 }
 
-// Of returns the member behind a record, which is a Cluster or a MemberCluster.
+// Of returns the member of a Cluster or a MemberCluster.
 func Of(record client.Object) Member {
 	if cluster, ok := record.(*fleet.Cluster); ok {
 		return OfCluster(cluster)
@@ -69,12 +72,14 @@ func Of(record client.Object) Member {
 	return OfMemberCluster(record.(*clusterv1beta1.MemberCluster))
 }
 
-// MemberClusterOf leads from the name of a member namespace back to the name of a MemberCluster that was never revoked.
+// MemberClusterOf maps the name of a member namespace to the name of a MemberCluster that was never
+// revoked.
 func MemberClusterOf(namespace string) (string, bool) {
 	return strings.CutPrefix(namespace, naming.MemberClusterNamespace(""))
 }
 
-// ToCluster returns the request for the Cluster of an object in a member namespace, or of the namespace itself.
+// ToCluster returns the request for the Cluster of an object in a member namespace, or of the
+// namespace itself.
 func ToCluster(_ context.Context, o client.Object) []reconcile.Request {
 	key, ok := membership.RecordOf(o)
 	if !ok {
@@ -83,7 +88,7 @@ func ToCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ClusterOfNamespace returns the request for the Cluster of a member namespace that is known by its name.
+// ClusterOfNamespace returns the request for the Cluster of a member namespace with the given name.
 func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) []reconcile.Request {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
@@ -95,7 +100,7 @@ func ClusterOfNamespace(ctx context.Context, reader client.Reader, name string) 
 	return ToCluster(ctx, namespace)
 }
 
-// meta is the metadata of an object that belongs to a member.
+// meta returns the metadata of an object that belongs to a member.
 func (m Member) meta(namespace, name string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	if m.Workspace == "" {
@@ -110,20 +115,21 @@ func (m Member) meta(namespace, name string) metav1.ObjectMeta {
 	return meta
 }
 
-// NamespaceState says what stands at the name of a member namespace.
+// NamespaceState is the state of the namespace with a member namespace's name.
 type NamespaceState string
 
 // The states of a member namespace.
 const (
 	NamespaceAbsent NamespaceState = "Absent"
 	NamespaceOurs   NamespaceState = "Ours"
-	// NamespaceInherited: KubeFleet's hub made it for this very record, and Muster has not labelled it yet.
+	// NamespaceInherited: KubeFleet's hub created it for exactly this membership object, and Muster
+	// has not labelled it yet.
 	NamespaceInherited   NamespaceState = "Inherited"
 	NamespaceTaken       NamespaceState = "Taken"
 	NamespaceTerminating NamespaceState = "Terminating"
 )
 
-// ObserveNamespace reads the member namespace, whose metadata is nil if there is none.
+// ObserveNamespace reads the member namespace. The returned metadata is nil if there is none.
 func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (NamespaceState, *metav1.PartialObjectMetadata, error) {
 	namespace := kube.CoreMetadata("Namespace")
 	err := reader.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace)
@@ -146,7 +152,8 @@ func (m Member) ObserveNamespace(ctx context.Context, reader client.Reader) (Nam
 	return NamespaceOurs, namespace, nil
 }
 
-// predecessor returns whether the namespace is that of a deleted record of the same name, and so about to be deleted.
+// predecessor reports whether the namespace belongs to a deleted membership object of the same
+// name, and is about to be deleted.
 func (m Member) predecessor(namespace client.Object) bool {
 	if key, ok := membership.RecordOf(namespace); ok && m.Workspace != "" {
 		uid := namespace.GetAnnotations()[membership.AnnotationRecordUID]
@@ -156,10 +163,11 @@ func (m Member) predecessor(namespace client.Object) bool {
 	return m.Workspace == "" && owner != nil && owner.Kind == "MemberCluster" && owner.Name == m.Name && owner.UID != m.UID
 }
 
-// MadeFor returns whether a namespace was created for this very record. The UID in an annotation proves that, which the hub
-// writes when it creates the namespace, and which an admission policy lets nobody else write. A namespace of an earlier
-// version, or of a hub of KubeFleet, has none until the hub takes it over. The owner reference to a MemberCluster proves as
-// much, because both Muster's and KubeFleet's hub set it when they create the namespace and at no other time.
+// MadeFor reports whether a namespace was created for exactly this membership object. The UID in an
+// annotation proves it: the hub writes the UID at creation, and an admission policy denies other
+// writers. A namespace of an earlier version, or of a KubeFleet hub, has no UID until the hub takes
+// it over. The owner reference to a MemberCluster proves as much. Muster's and KubeFleet's hubs set
+// it at creation and at no other time.
 func (m Member) MadeFor(namespace client.Object) bool {
 	uid, marked := namespace.GetAnnotations()[membership.AnnotationRecordUID]
 	if marked && types.UID(uid) != m.UID {
@@ -173,9 +181,11 @@ func (m Member) MadeFor(namespace client.Object) bool {
 	return ok && key == types.NamespacedName{Namespace: m.Workspace, Name: m.Name} && namespace.GetLabels()[fleet.LabelManaged] == "true" && (marked || m.inherits(namespace))
 }
 
-// CreateNamespace creates the member namespace and returns its state. A namespace that exists is adopted only if KubeFleet's hub created it for this
-// very record. The record has to exist on the API server: after a restore from a snapshot the cache may for a while show one that is no more, and an agent
-// that asked to be that member would get an identity of which nothing is shown anywhere.
+// CreateNamespace creates the member namespace and returns its state. It adopts an existing
+// namespace only if KubeFleet's hub created it for exactly this membership object. The membership
+// object must exist on the API server. After a restore from a snapshot the cache may for a while
+// show an object that is gone. An agent registering as that member would get an identity that
+// nothing shows.
 func (m Member) CreateNamespace(ctx context.Context, c client.Client, live client.Reader) (NamespaceState, error) {
 	if err := m.proveRecord(ctx, live); err != nil {
 		return "", err
@@ -196,8 +206,9 @@ func (m Member) CreateNamespace(ctx context.Context, c client.Client, live clien
 	return NamespaceOurs, nil
 }
 
-// Taken says why a namespace that is not the member's cannot be used, and what to do. Of a Cluster in another workspace the text
-// says nothing, not even the name of the workspace.
+// Taken returns a message about a namespace that is not the member's, with the cause and the
+// remedy. About a Cluster in another workspace the message reveals nothing, not even the name of
+// the workspace.
 func (m Member) Taken(namespace client.Object) string {
 	kind := "MemberCluster"
 	if m.Workspace != "" {
@@ -216,7 +227,7 @@ func (m Member) Taken(namespace client.Object) string {
 	return fmt.Sprintf("namespace %s is the member namespace of a Cluster in another workspace: delete this Cluster and create it under another name", m.Namespace)
 }
 
-// proveRecord fails if the record of the member is not there any more.
+// proveRecord returns an error if the membership object is gone.
 func (m Member) proveRecord(ctx context.Context, live client.Reader) error {
 	kind := fleet.GroupVersion.WithKind("Cluster")
 	if m.Workspace == "" {
@@ -233,8 +244,8 @@ func (m Member) proveRecord(ctx context.Context, live client.Reader) error {
 	return nil
 }
 
-// adopt marks a namespace that KubeFleet's hub, or a hub of an earlier version, created for this record, if nobody has
-// written to it since it was read.
+// adopt marks a namespace created by KubeFleet's hub, or by a hub of an earlier version, for this
+// membership object. It fails if the namespace has changed since it was read.
 func (m Member) adopt(ctx context.Context, c client.Client, namespace *metav1.PartialObjectMetadata) error {
 	after := namespace.DeepCopy()
 	metav1.SetMetaDataLabel(&after.ObjectMeta, fleet.LabelManaged, "true")
@@ -258,7 +269,7 @@ func (m Member) DeleteNamespace(ctx context.Context, c client.Client, live clien
 	return nil
 }
 
-// Placed names the Works and BundleDeployments of a member by kind and name.
+// Placed returns the Works and BundleDeployments of a member by kind and name.
 func (m Member) Placed(ctx context.Context, live client.Reader) ([]string, error) {
 	var placed []string
 	for _, kind := range []schema.GroupVersionKind{placement.GroupVersion.WithKind("Work"), fleet.GroupVersion.WithKind("BundleDeployment")} {

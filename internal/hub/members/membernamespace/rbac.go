@@ -9,10 +9,12 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// tokenIssuer is the ClusterRole by which the hub may issue tokens, and the name of its bindings; the chart makes it.
+// tokenIssuer is the ClusterRole that lets the hub issue tokens, and the name of its bindings; the
+// chart creates it.
 const tokenIssuer = "fleet-controller-tokens"
 
-// TokenIssuer lets the hub issue tokens in a workspace: those of ClusterRegistrationTokens, and those by which agents reconnect.
+// TokenIssuer lets the hub issue tokens in a workspace: for ClusterRegistrationTokens, and for
+// agents that rejoin.
 func TokenIssuer(workspace, systemNamespace string) *rbacv1.RoleBinding {
 	meta := metav1.ObjectMeta{Namespace: workspace, Name: tokenIssuer, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	return kube.RoleBinding(meta, "ClusterRole", tokenIssuer, kube.AccountSubject(systemNamespace, naming.HubServiceAccount))

@@ -16,7 +16,7 @@ import (
 )
 
 // ReadReconnectAccount reads the metadata of the account with which the agent of a MemberCluster
-// comes back. The metadata has no UID if there is none.
+// rejoins. The metadata has no UID if there is none.
 func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) (*metav1.PartialObjectMetadata, error) {
 	account := kube.CoreMetadata("ServiceAccount")
 	err := reader.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: naming.MemberReconnectAccount}, account)
@@ -26,8 +26,8 @@ func (m Member) ReadReconnectAccount(ctx context.Context, reader client.Reader) 
 	return account, nil
 }
 
-// Reconnect returns the account with which the agent of a MemberCluster reads its own report once
-// its credential has run out, and its right to do that and nothing else.
+// Reconnect returns the account with which the agent of a MemberCluster reads its own report after
+// its credential has expired. The Role and the RoleBinding allow that and nothing else.
 func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev1.ServiceAccount) {
 	off, meta := false, m.meta(m.Namespace, naming.MemberReconnectAccount)
 	role := &rbacv1.Role{ObjectMeta: *meta.DeepCopy(), Rules: []rbacv1.PolicyRule{{
@@ -39,14 +39,14 @@ func (m Member) Reconnect(e Exchange) (*rbacv1.Role, *rbacv1.RoleBinding, *corev
 	return role, binding, account
 }
 
-// reconnectAccess is what lets the agent of a MemberCluster come back by its key, the account
-// first: without it no token of it counts.
+// reconnectAccess returns the objects that let the agent of a MemberCluster rejoin by its key. The
+// account is first: its deletion invalidates its tokens.
 func (m Member) reconnectAccess() []client.Object {
 	role, binding, account := m.Reconnect(Exchange{})
 	return []client.Object{account, binding, role}
 }
 
-// EndReconnect deletes what lets the agent of a MemberCluster come back by its key.
+// EndReconnect deletes the objects that let the agent of a MemberCluster rejoin by its key.
 func (m Member) EndReconnect(ctx context.Context, c client.Client) error {
 	return kube.Delete(ctx, c, m.reconnectAccess()...)
 }

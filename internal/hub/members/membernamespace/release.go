@@ -21,9 +21,11 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Release removes the finalizers of what the hub created in a member namespace that is being deleted, because no agent is left that would and the
-// namespace would stay for ever. Objects that somebody else created there are left alone. In a namespace that is not being deleted yet, such as that of
-// a former record of the same name, an agent that still has access would take what goes for a wish to remove it.
+// Release removes the finalizers of the hub's objects in a terminating member namespace, because no
+// agent is left to do so. The namespace would otherwise stay forever. It leaves alone objects of
+// other creators. It does nothing in a namespace that is not terminating, such as the namespace of
+// a former membership object of the same name. An agent that still has access there would take a
+// deletion for a request to remove the workload.
 func (m Member) Release(ctx context.Context, c client.Client, live client.Reader) error {
 	namespace := kube.CoreMetadata("Namespace")
 	if err := live.Get(ctx, types.NamespacedName{Name: m.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -32,7 +34,7 @@ func (m Member) Release(ctx context.Context, c client.Client, live client.Reader
 	if namespace.DeletionTimestamp == nil {
 		return nil
 	}
-	// A member may write the metadata of these two, so that only their names prove whose they are.
+	// A member may write the metadata of these two, so only their names prove their owner.
 	lease, report := kube.Metadata(coordinationv1.SchemeGroupVersion.WithKind("Lease")), kube.Metadata(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"))
 	lease.Namespace, lease.Name = m.Namespace, naming.HeartbeatLease
 	report.Namespace, report.Name = m.Namespace, m.Name
@@ -68,8 +70,8 @@ func (m Member) releaseAll(ctx context.Context, c client.Client, live client.Rea
 	return errors.Join(all...)
 }
 
-// release deletes an object before it removes the finalizers, because an agent that still has access could add another one to an object that is not
-// deleted.
+// release deletes an object before it removes the finalizers. An agent that still has access could
+// add another one to an object without a deletion.
 func release(ctx context.Context, c client.Client, object *metav1.PartialObjectMetadata) error {
 	var only []client.DeleteOption
 	if object.UID != "" {

@@ -22,11 +22,13 @@ import (
 )
 
 const (
-	// maxReport is the size of the largest status of a report that the hub keeps, in bytes of JSON. Muster's agent writes a few thousand.
+	// maxReport is the maximum size of a report's status in the hub, in bytes of JSON. Muster's agent
+	// writes a few thousand.
 	maxReport = 256 << 10
-	// maxSentence bounds a message in a report that is larger.
+	// maxSentence bounds a message in a larger report.
 	maxSentence = 512
-	// annotationOversized, which exists only in the cache, is the size of a report that was too large.
+	// annotationOversized is the size of a report that was too large. The annotation exists only in
+	// the cache.
 	annotationOversized = "muster/report-bytes"
 )
 
@@ -43,7 +45,8 @@ func (m Member) ReadReport(ctx context.Context, reader client.Reader) (*clusterv
 	return &report, nil
 }
 
-// ReadCredential reads what the record of a member says of its agent's credential; nil if nothing, or if there is no record.
+// ReadCredential reads the credential status from a member's membership object; nil if there is no
+// status or no object.
 func (m Member) ReadCredential(ctx context.Context, reader client.Reader) (*clusterv1beta1.CredentialStatus, error) {
 	var cluster fleet.Cluster
 	var mc clusterv1beta1.MemberCluster
@@ -60,7 +63,7 @@ func (m Member) ReadCredential(ctx context.Context, reader client.Reader) (*clus
 	return (*clusterv1beta1.CredentialStatus)(cluster.Status.Credential), nil
 }
 
-// ForgetKey takes the key and the credential of the agent out of the status of a report.
+// ForgetKey removes the key and the credential of the agent from the status of a report.
 func (m Member) ForgetKey(ctx context.Context, c client.Client, report *clusterv1beta1.InternalMemberCluster) error {
 	if report == nil || len(report.Status.AgentKey) == 0 {
 		return nil
@@ -73,12 +76,13 @@ func (m Member) ForgetKey(ctx context.Context, c client.Client, report *clusterv
 	return nil
 }
 
-// Join is what the hub asks of a member that is in the fleet.
+// Join returns the spec of the report of a member in the fleet.
 func Join(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
 	return clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: int32(period.Seconds()), Hub: hub}
 }
 
-// Ask writes what the hub asks of an agent into its report, if that differs. If the report is gone, the next reconcile creates another one.
+// Ask writes the spec into the report of an agent, if it differs. If the report is gone, the next
+// reconcile creates another one.
 func Ask(ctx context.Context, c client.Client, report *clusterv1beta1.InternalMemberCluster, spec clusterv1beta1.InternalMemberClusterSpec) error {
 	if equality.Semantic.DeepEqual(report.Spec, spec) {
 		return nil
@@ -91,8 +95,8 @@ func Ask(ctx context.Context, c client.Client, report *clusterv1beta1.InternalMe
 	return nil
 }
 
-// Bound reduces a report that is too large to whether the agent has joined and is healthy, so that no member fills the hub's memory or makes its record
-// too large to be written.
+// Bound reduces an oversized report to the conditions Joined and Healthy. No member can then fill
+// the hub's memory or make its membership object too large to write.
 func Bound(report *clusterv1beta1.InternalMemberCluster) {
 	delete(report.Annotations, annotationOversized)
 	text, err := json.Marshal(report.Status)
@@ -115,7 +119,7 @@ func Bound(report *clusterv1beta1.InternalMemberCluster) {
 	report.Status = kept
 }
 
-// Oversized returns what is wrong with a report that was too large, or "".
+// Oversized returns a message about a report that was too large, or "".
 func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 	if report == nil || report.Annotations[annotationOversized] == "" {
 		return ""
@@ -124,14 +128,14 @@ func Oversized(report *clusterv1beta1.InternalMemberCluster) string {
 		report.Namespace, report.Name, report.Annotations[annotationOversized], maxReport)
 }
 
-// shown are the annotations of a report but that by which the hub records what it has removed.
+// shown returns the annotations of a report without the hub's note of removed releases.
 func shown(report *clusterv1beta1.InternalMemberCluster) map[string]string {
 	annotations := maps.Clone(report.Annotations)
 	delete(annotations, clusterv1beta1.AnnotationRemoved)
 	return annotations
 }
 
-// MoreThanBeats says whether anything but the times of heartbeats has changed in a report.
+// MoreThanBeats reports whether a report has changed beyond the times of heartbeats.
 func MoreThanBeats(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
 	if before.Generation != after.Generation || !equality.Semantic.DeepEqual(shown(before), shown(after)) || !equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) {
