@@ -16,14 +16,14 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reconciliation is one reconcile of a Cluster. It implements record.Reconciliation.
+// reconciliation is one reconcile of a Cluster. It implements lifecycle.Reconciliation.
 type reconciliation struct {
 	*Controller
 	cluster *fleet.Cluster
 	o       observed
 }
 
-// Observe lets the tracker know the member before it is asked about it.
+// Observe registers the member with the tracker before it reads the tracker's observation.
 func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed) (err error) {
 	status := &r.cluster.Status
 	r.o = observed{
@@ -48,7 +48,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	if o.agent = acting(o.account, status.Agent, r.Liveness.Observe(o.Namespace).Source); o.agent == "" {
 		since, _ := r.missing.LoadOrStore(o.Namespace, r.Clock.Now())
 		if o.missing = since.(time.Time); o.Deleted.IsZero() {
-			o.Report = nil // else it may be the agent's answer, after which its access was ended
+			o.Report = nil // else it may be the answer of an agent without access since
 		}
 		return nil
 	}
@@ -93,14 +93,15 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	expires, err := r.expire(ctx, r.cluster, r.o)
-	err = errors.Join(err, r.o.credential.Failure) // which is tried again, and which the record need not wait for
+	err = errors.Join(err, r.o.credential.Failure) // retried; the status need not wait for it
 	if wait := r.o.wait(r.Clock.Now()); err != nil || wait > 0 || expires.IsZero() {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	return kube.At(expires, r.Clock.Now()), nil
 }
 
-// prepare creates the member namespace or restores what is in it, and asks the agent for what the settings say.
+// prepare creates the member namespace or restores the objects in it, and writes the hub's settings
+// for the agent into the report.
 func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	if o.NamespaceState != membernamespace.NamespaceOurs || o.agent == "" {
 		return c.PrepareNamespace(ctx, &o.Observed)
@@ -119,7 +120,8 @@ func (c *Controller) prepare(ctx context.Context, o *observed) error {
 	return membernamespace.Ask(ctx, c.Client, o.Report, asked)
 }
 
-// restore creates again what was deleted of a member's rights, report or Lease, and sets back which rights somebody has edited.
+// restore re-creates deleted rights, the report and the Lease of a member, and resets edited
+// rights.
 func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
 	objects := o.identity().Objects(asked)
 	if err := c.Restore(ctx, objects...); err != nil {
@@ -133,8 +135,8 @@ func (c *Controller) restore(ctx context.Context, o *observed, asked clusterv1be
 	return c.restoreEdited(ctx, o.Member, objects)
 }
 
-// asks is what the hub asks of the agent of a Cluster that stays in the fleet. The agent may leave by itself, to register elsewhere, and has to know
-// then whether to delete what was delivered.
+// asks returns the report's spec for the agent of a staying Cluster. The spec includes the leave
+// policy, because the agent may leave by itself to register elsewhere.
 func (o observed) asks(period time.Duration, hub *clusterv1beta1.HubAddress) clusterv1beta1.InternalMemberClusterSpec {
 	asked := membernamespace.Join(period, hub)
 	asked.Warning = o.credential.Warning()
@@ -157,7 +159,8 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	return nil
 }
 
-// announce logs a new state and writes Events about it and about problems, after the status was written.
+// announce logs a new state and emits Events about it and about problems. Call it after the write
+// of the status.
 func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, before []fleet.Condition) {
 	for kind, action := range map[string]string{fleet.ConditionSupported: "Judge", fleet.ConditionCloned: "Judge", clusterv1beta1.ConditionPruned: "Prune"} {
 		if problem := kube.FindCondition(cluster.Status.Conditions, kind); problem != nil && problem.Reason != kube.ReasonOf(before, kind) {
@@ -175,7 +178,7 @@ func (c *Controller) announce(ctx context.Context, cluster *fleet.Cluster, befor
 	}
 	ctrl.LoggerFrom(ctx).Info("Cluster changed state", "from", from, "to", to, "message", ready.Message)
 	switch {
-	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged that once
+	case to == membership.ReasonAgentLost && c.Liveness.ManyLost(): // the tracker has logged it once
 	case to == membership.ReasonAgentLost || to == membership.ReasonIdentityMissing || to == membership.ReasonNamespaceTaken ||
 		to == membership.ReasonRevoked || to == membership.ReasonRevoking || to == membership.ReasonAgentTooOld:
 		c.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, to, "Judge", "%s", ready.Message)

@@ -19,20 +19,22 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// approval says whether something may be delivered to a Cluster.
+// approval is the state of a Cluster's approval for deliveries.
 type approval string
 
 const (
-	// approvalUnneeded: the workspace does not ask for it.
+	// approvalUnneeded: the workspace does not require approval.
 	approvalUnneeded approval = ""
-	// approvalGiven: somebody has approved the Cluster.
+	// approvalGiven: a user has approved the Cluster.
 	approvalGiven approval = "Approved"
-	// approvalInherited: something was delivered before the workspace asked, and goes on; the hub records that as an approval.
+	// approvalInherited: deliveries began before the workspace required approval, and continue. The
+	// hub writes an approval for them.
 	approvalInherited approval = "Inherited"
 	approvalAwaited   approval = membership.ReasonApprovalRequired
 )
 
-// decideApproval decides by what was delivered, and not by any time, whether a Cluster was there before its workspace asked for approval.
+// decideApproval decides whether a Cluster existed before its workspace required approval.
+// Deliveries to the Cluster prove it, never a time.
 func decideApproval(required bool, annotation string, delivered bool) approval {
 	switch {
 	case !required:
@@ -45,14 +47,14 @@ func decideApproval(required bool, annotation string, delivered bool) approval {
 	return approvalAwaited
 }
 
-// newWorkspaceCache returns a cache of the metadata of the workspaces that approve their members.
+// newWorkspaceCache returns a cache of the metadata of workspaces with member approval.
 func newWorkspaceCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	return controller.NewCache(ctx, mgr, "the workspaces that approve their members", map[client.Object]cache.ByObject{
 		kube.CoreMetadata("Namespace"): {Label: labels.SelectorFromSet(labels.Set{fleet.LabelApproveMembers: "true"})},
 	})
 }
 
-// onWorkspace reconciles the Clusters of a workspace that begins or ceases to approve its members.
+// onWorkspace enqueues the Clusters of a workspace when it begins or ceases to approve its members.
 func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.PartialObjectMetadata, q controller.Queue) {
 	if before != nil && after != nil {
 		return
@@ -66,7 +68,7 @@ func (c *Controller) onWorkspace(ctx context.Context, before, after *metav1.Part
 	}
 }
 
-// observeApproval finds out whether something may be delivered to the Cluster.
+// observeApproval determines the state of the Cluster's approval.
 func (r *reconciliation) observeApproval(ctx context.Context) error {
 	err := r.workspaces.Get(ctx, types.NamespacedName{Name: r.o.Workspace}, kube.CoreMetadata("Namespace"))
 	if client.IgnoreNotFound(err) != nil {
@@ -84,7 +86,7 @@ func (r *reconciliation) observeApproval(ctx context.Context) error {
 	return nil
 }
 
-// inheritApproval records that a Cluster to which something is delivered goes on getting more.
+// inheritApproval approves a Cluster with existing deliveries; they continue.
 func (r *reconciliation) inheritApproval(ctx context.Context) error {
 	if r.o.approval != approvalInherited {
 		return nil
@@ -97,7 +99,7 @@ func (r *reconciliation) inheritApproval(ctx context.Context) error {
 	return nil
 }
 
-// awaitsApproval is what a Cluster that nobody has approved says.
+// awaitsApproval returns the message of a Cluster without approval.
 func (o observed) awaitsApproval() string {
 	return fmt.Sprintf("nothing is delivered before somebody approves this Cluster, as label %s of workspace %s asks: kubectl -n %s annotate --overwrite cluster.fleet.cattle.io %s %s=true",
 		fleet.LabelApproveMembers, o.Workspace, o.Workspace, o.Name, fleet.AnnotationApproved)

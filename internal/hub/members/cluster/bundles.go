@@ -16,7 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/controller"
 )
 
-// coalesce is how long reports of BundleDeployments are gathered before the Cluster shows them.
+// coalesce is the time over which the hub gathers reports of BundleDeployments before it writes
+// them to the Cluster.
 const coalesce = time.Second
 
 // rollUp counts the BundleDeployments in the member namespace.

@@ -1,9 +1,12 @@
-// Package cluster reconciles Clusters: it prepares their member namespaces, restores what somebody deletes there, writes their status and lets them
-// leave. A Cluster that the hub created for a registration request is deleted if nobody has written to it and no agent has sent a heartbeat in time.
+// Package cluster reconciles Clusters: it prepares their member namespaces, restores objects
+// deleted there, writes their status and lets them leave. It deletes a Cluster created for a
+// registration request if no user has written to it and no agent has sent a heartbeat in time.
 //
-// Of the status, the package writes namespace, summary, resourceCounts, display, the conditions Ready, Processed, LabelsAccepted, DeliveryApproved,
-// Supported and Pruned and, for native agents, agent, the address of the hub and the condition HubConfigured; upstream agents write status.agent themselves. Its invariant:
-// what an upstream agent writes into the status stays as the agent wrote it.
+// In the status, the package writes namespace, summary, resourceCounts, the counts of GitRepos,
+// display and credential. It writes the conditions Ready, Processed, LabelsAccepted,
+// DeliveryApproved, Cloned, Supported and Pruned. For native agents it also writes agent, the
+// address of the hub and the condition HubConfigured. Upstream agents write status.agent
+// themselves. Its invariant: the hub keeps an upstream agent's part of the status unchanged.
 package cluster
 
 import (
@@ -34,28 +37,29 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// workers is how many Clusters are reconciled at once.
+// workers is the number of concurrent reconciles.
 const workers = 16
 
-// foreignNamespaceRetry is how soon a Cluster notices that a foreign namespace of the same name is gone: the hub watches only its own.
+// foreignNamespaceRetry is the pause until the next check for a foreign namespace of the same name:
+// the hub watches only its own namespaces.
 const foreignNamespaceRetry = 30 * time.Second
 
 // Controller reconciles Clusters.
 type Controller struct {
 	*lifecycle.Controller
 	hub func(*fleet.Cluster) *clusterv1beta1.HubAddress
-	// workspaces are those that approve their members.
+	// workspaces caches the workspaces with member approval.
 	workspaces cache.Cache
-	// missing is since when a member namespace has no identity.
+	// missing holds the time since when a member namespace has no identity, by namespace.
 	missing sync.Map
-	// editedRights are the Clusters of whose rights one was written since they were compared.
+	// editedRights holds the Clusters with a right written since the last comparison.
 	editedRights sync.Map
-	// renewer renews the credentials of agents that have a key.
+	// renewer renews the credentials of agents with a key.
 	renewer *renewal.Renewer
 }
 
-// New returns a controller; hub is where the agent of a Cluster should reach the hub, reconnect a token with which agents of a workspace may ask to be
-// members again.
+// New returns a controller. hub returns the desired address of the hub for the agent of a Cluster.
+// reconnect returns a token with which agents of a workspace may rejoin.
 func New(deps controller.Deps, moves *lifecycle.MoveLimiter, hub func(*fleet.Cluster) *clusterv1beta1.HubAddress, reconnect func(ctx context.Context, workspace string) string, entries *audit.Writer) *Controller {
 	return &Controller{
 		Controller: lifecycle.New(deps, moves, entries, fleet.FinalizerCluster, clusterv1beta1.LeaveOrphan), hub: hub,
@@ -98,13 +102,14 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	r := &reconciliation{Controller: c, cluster: &cluster}
-	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // what this hub made of a deleted one nobody else removes
+	if cluster.Labels[fleet.LabelClusterManagement] != "" && cluster.DeletionTimestamp.IsZero() { // no other manager removes this hub's objects of a deleted Cluster
 		return r.yield(ctx)
 	}
 	return c.ReconcileRecord(ctx, &cluster, nil, r)
 }
 
-// onLegacyBeat counts a changed status.agent.lastSeen as a heartbeat if a Rancher Fleet agent has written it.
+// onLegacyBeat counts a changed status.agent.lastSeen as a heartbeat if a Rancher Fleet agent has
+// written it.
 func (c *Controller) onLegacyBeat(ctx context.Context, e event.UpdateEvent, _ controller.Queue) {
 	before, after := e.ObjectOld.(*fleet.Cluster), e.ObjectNew.(*fleet.Cluster)
 	if after.Status.Agent.LastSeen.Equal(&before.Status.Agent.LastSeen) || after.Status.Agent.LastSeen.IsZero() {
@@ -115,7 +120,7 @@ func (c *Controller) onLegacyBeat(ctx context.Context, e event.UpdateEvent, _ co
 	}
 }
 
-// ofNamespace leads from the name of a member namespace to the Cluster.
+// ofNamespace maps the name of a member namespace to its Cluster.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	return membernamespace.ClusterOfNamespace(ctx, c.Client, o.GetName())
 }

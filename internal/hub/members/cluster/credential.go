@@ -15,7 +15,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// observeCredential gathers what decides on the credential of the agent.
+// observeCredential gathers the inputs for decisions about the credential of the agent.
 func (r *reconciliation) observeCredential(ctx context.Context) error {
 	o, annotations := &r.o, r.cluster.Annotations
 	o.credential = renewal.State{
@@ -26,12 +26,12 @@ func (r *reconciliation) observeCredential(ctx context.Context) error {
 	return r.renewer.Observe(ctx, &o.credential)
 }
 
-// takesCredentials says whether an agent of Muster's is alive, with an account that was issued to one.
+// takesCredentials reports whether an agent of Muster's is alive, with an account issued to one.
 func (o observed) takesCredentials() bool {
 	return o.agent == membership.Native && o.account.issuedTo == membership.Native && o.Liveness.State == liveness.Online
 }
 
-// endSelfRenewal takes the right to request tokens from an agent whose credential the hub renews.
+// endSelfRenewal removes the right to request tokens from an agent whose credential the hub renews.
 func (c *Controller) endSelfRenewal(ctx context.Context, o *observed) error {
 	if o.credential.Key == "" {
 		return nil
@@ -44,7 +44,8 @@ func (c *Controller) endSelfRenewal(ctx context.Context, o *observed) error {
 	return kube.DeleteByUID(ctx, c.Client, have)
 }
 
-// describeCredential shows what is known of the credential, and whether two agents use credentials of one Cluster.
+// describeCredential writes the state of the credential, and whether two agents use credentials of
+// one Cluster.
 func describeCredential(after *fleet.ClusterStatus, o observed, now time.Time) {
 	if o.account.uid == "" || !o.Seen() {
 		dropRival(after)

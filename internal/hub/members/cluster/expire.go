@@ -18,7 +18,8 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// expiry is when a Cluster without heartbeats is deleted; zero unless the hub created it for a request and nobody uses it.
+// expiry returns the time to delete a Cluster without heartbeats; zero unless the hub created it
+// for a request and it is unused.
 func expiry(cluster *fleet.Cluster, o observed, life time.Duration) time.Time {
 	_, made := cluster.Annotations[fleet.AnnotationCreatedByToken]
 	if !made || life <= 0 || o.Seen() || o.managed || cluster.Generation > 1 {
@@ -27,7 +28,8 @@ func expiry(cluster *fleet.Cluster, o observed, life time.Duration) time.Time {
 	return cluster.CreationTimestamp.Add(life)
 }
 
-// untouched returns whether only the hub has written to a Cluster, apart from agents that write its status.
+// untouched reports whether only the hub has written to a Cluster, apart from agents that write its
+// status.
 func untouched(cluster *fleet.Cluster) bool {
 	for _, entry := range cluster.ManagedFields {
 		if entry.Subresource == "" && entry.Manager != string(kube.FieldOwner) {
@@ -37,8 +39,8 @@ func untouched(cluster *fleet.Cluster) bool {
 	return len(cluster.ManagedFields) > 0
 }
 
-// expire deletes a Cluster that the hub created for a request if no agent has sent a heartbeat in time. The result is when that time ends, or zero if
-// there is nothing to wait for.
+// expire deletes a Cluster that the hub created for a request if no agent has sent a heartbeat in
+// time. It returns the end of that time, or zero if there is nothing to wait for.
 func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o observed) (time.Time, error) {
 	settings := c.Config.Current()
 	if settings.Unknown {
@@ -49,7 +51,7 @@ func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o obser
 	if end.IsZero() || c.Clock.Now().Before(end) {
 		return end, nil
 	}
-	// The cache may be behind an admin or an agent.
+	// The cache may lag behind a write of an administrator or an agent.
 	var live fleet.Cluster
 	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live); err != nil {
 		return time.Time{}, client.IgnoreNotFound(err)
@@ -62,7 +64,7 @@ func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o obser
 	}
 	err := c.Client.Delete(ctx, &live, client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return time.Time{}, nil // somebody wrote, and that event reconciles this Cluster again
+		return time.Time{}, nil // the event of the other write reconciles this Cluster again
 	} else if err != nil {
 		return time.Time{}, fmt.Errorf("deleting Cluster %s/%s, which has never beaten: %w", live.Namespace, live.Name, err)
 	}
@@ -72,7 +74,8 @@ func (c *Controller) expire(ctx context.Context, cluster *fleet.Cluster, o obser
 	return time.Time{}, nil
 }
 
-// leaseRenewed returns whether an agent of Muster has ever renewed the Lease, also while the hub did not run.
+// leaseRenewed reports whether an agent of Muster's has ever renewed the Lease, even while the hub
+// did not run.
 func (c *Controller) leaseRenewed(ctx context.Context, member membernamespace.Member) (bool, error) {
 	var lease coordinationv1.Lease
 	err := c.Live.Get(ctx, types.NamespacedName{Namespace: member.Namespace, Name: naming.HeartbeatLease}, &lease)

@@ -21,28 +21,31 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// When an agent of Muster takes the place of a Rancher Fleet agent, or the other way round, the new agent may take over the credential, which proves
-// that the cluster is the same. Which of the two agents acts is decided by where heartbeats are seen:
+// When an agent of Muster's replaces a Rancher Fleet agent, or the other way round, the new agent
+// may take over the credential. The credential proves the identity of the cluster. The place of the
+// heartbeats decides which of the two agents acts:
 //
 //	          status.agent.account is the account's UID, or the Lease is renewed
 //	legacy ◄────────────────────────────────────────────────────────────────────► native
 //	          status.agent.lastSeen is written without an account
 
-// sharedPeriod is the shortest period of an agent in whose place one of Rancher Fleet may come, which waits for up to 30 s until it leads, and for
-// 15 s before its first heartbeat.
+// sharedPeriod is the shortest heartbeat period of an agent that a Rancher Fleet agent may replace.
+// The latter waits for up to 30 s until it leads, and for 15 s before its first heartbeat.
 const sharedPeriod = 30 * time.Second
 
-// account is what the ServiceAccount of a member says about who acts with it.
+// account holds the facts about a member's ServiceAccount and its agents.
 type account struct {
 	uid     types.UID
 	created time.Time
-	// issuedTo is the kind of agent to which the account was issued, recorded the kind that the hub has recorded as acting.
+	// issuedTo is the kind of agent with the first grant of the account, recorded the kind noted on
+	// the account as acting.
 	issuedTo, recorded membership.AgentKind
-	// shared: an agent of Muster has taken over the credential of a Rancher Fleet agent.
+	// shared: an agent of Muster's has taken over the credential of a Rancher Fleet agent.
 	shared bool
 }
 
-// acting returns which kind of agent acts for a Cluster, by what it wrote and where it beats.
+// acting returns the kind of the acting agent of a Cluster, derived from the status and the source
+// of heartbeats.
 func acting(a account, agent fleet.AgentStatus, beats liveness.Source) membership.AgentKind {
 	switch {
 	case a.issuedTo != membership.Legacy:
@@ -70,12 +73,12 @@ func (c *Controller) readAccount(ctx context.Context, member membernamespace.Mem
 	}, nil
 }
 
-// isLegacyBeat returns whether a Rancher Fleet agent wrote status.agent.
+// isLegacyBeat reports whether a Rancher Fleet agent wrote status.agent.
 func isLegacyBeat(a account, agent fleet.AgentStatus) bool {
 	return a.issuedTo == membership.Legacy && agent.Account != string(a.uid) && !agent.LastSeen.IsZero()
 }
 
-// handOver gives another kind of agent its rights, and then records that this kind acts.
+// handOver grants another kind of agent its rights, and then notes it on the account as acting.
 func (c *Controller) handOver(ctx context.Context, o *observed) error {
 	if o.account.issuedTo != membership.Legacy || o.account.recorded == o.agent {
 		return nil
@@ -88,7 +91,7 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 	account.UID = o.account.uid
 	err := membernamespace.HandOver(ctx, c.Client, account, o.agent)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the account was replaced, and that event reconciles this Cluster again
+		return nil // the event of the account's replacement reconciles this Cluster again
 	}
 	if err == nil {
 		ctrl.LoggerFrom(ctx).Info("Another agent acts with the credential of the member", "from", o.account.recorded, "to", o.agent)
@@ -96,12 +99,13 @@ func (c *Controller) handOver(ctx context.Context, o *observed) error {
 	return err
 }
 
-// identity is that of the member's agent.
+// identity returns the identity of the member's agent.
 func (o observed) identity() membernamespace.Identity {
 	return membernamespace.Identity{Member: o.Member, Kind: o.agent, Shared: o.account.shared, RenewsItself: o.agent == membership.Native && o.credential.Key == ""}
 }
 
-// dropReport empties the report of an agent of Muster after a Rancher Fleet agent, which does not report, has taken its place.
+// dropReport empties the report of an agent of Muster's after a Rancher Fleet agent, which writes
+// no report, has replaced it.
 func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.InternalMemberCluster) error {
 	if report == nil || equality.Semantic.DeepEqual(report.Status, clusterv1beta1.InternalMemberClusterStatus{}) {
 		return nil
@@ -114,8 +118,9 @@ func (c *Controller) dropReport(ctx context.Context, report *clusterv1beta1.Inte
 	return nil
 }
 
-// pinKey makes the key that an agent reports the one that holds the Cluster, if the agent has registered without one: with an earlier version, or as an
-// agent of Rancher Fleet. An annotation that is there stays, also an empty one: somebody has approved an agent without a key then.
+// pinKey pins the agent's reported key to the Cluster if the agent registered without a key. Agents
+// of earlier versions and of Rancher Fleet do. An existing annotation stays, even an empty one: a
+// user has then approved an agent without a key.
 func (c *Controller) pinKey(ctx context.Context, cluster *fleet.Cluster, o *observed) error {
 	_, pinned := cluster.Annotations[fleet.AnnotationAgentKey]
 	if pinned || o.agent != membership.Native || o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leaver decides how a deleted Cluster leaves. Its agent is asked only if what was delivered is to be removed.
+// leaver returns the inputs that decide how a deleted Cluster leaves. The hub requests its agent to
+// leave only if the agent must remove deliveries.
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	l := lifecycle.Leaver{Observed: o.Observed, Timeout: timeout, Unasked: o.LeavePolicy != clusterv1beta1.LeaveDelete}
 	switch {
@@ -30,7 +31,7 @@ func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 
 func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return leaver(r.o, timeout) }
 
-// Forget drops since when the identity is missing or an older credential is in use.
+// Forget drops the times since when the identity is missing or an older credential is in use.
 func (c *Controller) Forget(namespace string) {
 	c.missing.Delete(namespace)
 	c.renewer.Forget(namespace)

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// onRights reconciles the Cluster of whose rights one was deleted or written. The cache has only metadata, so that the Cluster is marked to have its rights
-// compared.
+// onRights enqueues the Cluster of a deleted or written right. The cache holds only metadata, so
+// onRights marks the Cluster for a comparison of its rights.
 func (c *Controller) onRights(_ context.Context, before, after client.Object, q controller.Queue) {
 	if before == nil || after != nil && before.GetResourceVersion() == after.GetResourceVersion() {
 		return
@@ -32,7 +32,7 @@ func (c *Controller) onRights(_ context.Context, before, after client.Object, q 
 	q.Add(reconcile.Request{NamespacedName: key})
 }
 
-// restoreEdited sets back those of a member's rights that somebody has edited. Without a mark nothing is read.
+// restoreEdited resets the edited rights of a member. Without a mark it reads nothing.
 func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.Member, rights []client.Object) error {
 	key := types.NamespacedName{Namespace: member.Workspace, Name: member.Name}
 	if _, edited := c.editedRights.LoadAndDelete(key); !edited {
@@ -51,7 +51,8 @@ func (c *Controller) restoreEdited(ctx context.Context, member membernamespace.M
 	return nil
 }
 
-// isEdited returns whether an object gives other rights than it should. To which Role a binding leads can never be changed.
+// isEdited reports whether an object grants other rights than it should. The Role of a binding is
+// immutable.
 func (c *Controller) isEdited(ctx context.Context, right client.Object) (bool, error) {
 	have := kube.Whole(right)
 	var given func(client.Object) any

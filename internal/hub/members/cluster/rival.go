@@ -13,7 +13,7 @@ import (
 // reasonAgentWaiting is that of the condition Cloned while two agents run that have the credential of the Cluster.
 const reasonAgentWaiting = "AgentWaiting"
 
-// observeRival finds whether an agent waits for the one that beats.
+// observeRival determines whether an agent waits for the active agent.
 func (c *Controller) observeRival(o *observed) {
 	recorded := ""
 	if said := kube.FindCondition(o.before.Conditions, fleet.ConditionCloned); said != nil && said.Reason == reasonAgentWaiting {
@@ -25,7 +25,7 @@ func (c *Controller) observeRival(o *observed) {
 	o.rival = o.Rival(recorded, remedy, c.renewer.Began(), c.Clock.Now())
 }
 
-// describeRival shows whether two agents have the credential of the Cluster.
+// describeRival writes whether two agents have the credential of the Cluster.
 func describeRival(after *fleet.ClusterStatus, o observed, now time.Time) {
 	if o.rival.Message == "" {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)
@@ -34,7 +34,8 @@ func describeRival(after *fleet.ClusterStatus, o observed, now time.Time) {
 	after.Conditions = kube.SetCondition(after.Conditions, now, kube.Condition(fleet.ConditionCloned, true, reasonAgentWaiting, o.rival.Message))
 }
 
-// dropRival ends the condition of a Cluster that has no identity any more, which nobody can share.
+// dropRival removes the condition of a Cluster without an identity, because no agents can share
+// one.
 func dropRival(after *fleet.ClusterStatus) {
 	if kube.ReasonOf(after.Conditions, fleet.ConditionCloned) == reasonAgentWaiting {
 		after.Conditions = kube.RemoveCondition(after.Conditions, fleet.ConditionCloned)

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// The life of a Cluster, as its Ready condition tells it:
+// The states of a Cluster, as its Ready condition shows them:
 //
 //	           agent joins        silence
 //	WaitCheckIn ─────────► Ready ◄───────► AgentLost
@@ -27,62 +27,66 @@ import (
 //	    ▼ │                ▼   │
 //	NamespaceTaken     IdentityMissing            any ──deleted──► Leaving ──► (gone)
 //
-// While an annotation revokes a Cluster that stays, it is Revoked, whatever else it may be.
-// An agent that has registered elsewhere says so last: AgentLeft stands in the place of AgentLost, until one registers again.
-// Leaving is skipped unless the agent is to remove what was delivered, and can be asked to.
-// While the agent beats, the worst state of the Bundles on the Cluster stands in the place of Ready.
+// While an annotation revokes a Cluster that stays, its state is Revoked, regardless of everything
+// else. An agent reports a registration elsewhere as its last act: AgentLeft replaces AgentLost
+// until an agent registers again. The hub skips Leaving unless the agent must remove deliveries and
+// can receive the request. While the agent sends heartbeats, the worst state of the Bundles on the
+// Cluster replaces Ready.
 const (
 	reasonReady   = "Ready"
 	reasonLeaving = clusterv1beta1.ReasonLeaving
 )
 
-// settle is how long the first heartbeat of a native agent waits for the first report, so that one write shows both.
+// settle bounds the wait of a native agent's first heartbeat for the first report: one write shows
+// both.
 const settle = 2 * time.Second
 
-// replacing is how long an identity may be missing before the status says so: a registration deletes it before it creates another one.
+// replacing is the time for which an identity may be missing before the status shows it. A
+// registration deletes an identity before it creates another one.
 const replacing = time.Second
 
-// observed is what decides on the status and the next step of a Cluster.
+// observed holds the inputs for the status and the next step of a Cluster.
 type observed struct {
 	lifecycle.Observed
-	// agent is the kind of agent that acts; "" if there is no account.
+	// agent is the kind of the acting agent; "" if there is no account.
 	agent   membership.AgentKind
 	account account
-	// missing is since when there is no account; zero if there is one.
+	// missing is the time since when there is no account; zero if there is one.
 	missing time.Time
-	// dropped is the report of an agent of Muster in whose place one of Rancher Fleet acts.
+	// dropped is the report of an agent of Muster's that a Rancher Fleet agent has replaced.
 	dropped *clusterv1beta1.InternalMemberCluster
-	// elsewhere is the value of the label by which another manager has the Cluster; "" if none has.
+	// elsewhere is the value of the label of another manager of the Cluster; "" if there is none.
 	elsewhere string
-	// managed: the hub itself installs the agent, and the condition Imported says how that goes.
+	// managed: the hub itself installs the agent, and the condition Imported shows the progress.
 	managed bool
-	// labels are those that the agent asked for and those that its token stamped.
+	// labels holds the labels requested by the agent and the labels stamped by its token.
 	labels membernamespace.LabelRecord
-	// bundles is the summary of the Bundles on the Cluster, and resources counts what they deployed.
+	// bundles is the summary of the Bundles on the Cluster, and resources counts their resources.
 	bundles   fleet.BundleSummary
 	resources fleet.ResourceCounts
 	// repositories and helmOps are the GitRepos and HelmOps that Bundles on the Cluster come from.
 	repositories, helmOps sources
 	// delivered: there are BundleDeployments but for the agent's own.
 	delivered bool
-	// approval says whether something may be delivered.
+	// approval is the state of the Cluster's approval.
 	approval approval
-	// credential is what decides on the credential of the agent.
+	// credential holds the inputs for decisions about the credential of the agent.
 	credential renewal.State
-	// rival is an agent that waits for the one that beats.
+	// rival is an agent waiting for the active agent.
 	rival  lifecycle.Rival
 	before fleet.ClusterStatus
-	// recorded is the agent's state by the status before.
+	// recorded is the agent's state according to the previous status.
 	recorded membership.AgentState
 }
 
-// result is what the Ready condition says.
+// result is the content of the Ready condition.
 type result struct {
 	ready           bool
 	reason, message string
 }
 
-// unsettled is how long the status may wait for the first report after a first heartbeat, or for the identity that replaces a missing one.
+// unsettled returns the remaining wait of the status. It waits for the first report after a first
+// heartbeat, or for the identity that replaces a missing one.
 func (o observed) unsettled(now time.Time) time.Duration {
 	if o.NamespaceState == membernamespace.NamespaceOurs && !o.missing.IsZero() && o.Seen() && o.recorded != membership.AgentRevoked {
 		return max(0, o.missing.Add(replacing).Sub(now))
@@ -94,7 +98,8 @@ func (o observed) unsettled(now time.Time) time.Duration {
 	return max(0, o.Liveness.OnlineSince.Add(settle).Sub(now))
 }
 
-// wait is after how long a Cluster is reconciled without an event; zero if only events can change anything.
+// wait returns the delay until a reconcile without an event; zero if only events can change
+// anything.
 func (o observed) wait(now time.Time) time.Duration {
 	wait := o.credential.Wait(o.waitForMember(now), now)
 	if left := max(o.rival.Until.Sub(now), time.Millisecond); !o.rival.Until.IsZero() && (wait == 0 || left < wait) {
@@ -115,7 +120,8 @@ func (o observed) waitForMember(now time.Time) time.Duration {
 	return 0
 }
 
-// readiness is what the Ready condition says. Only what a person should look at has a message.
+// readiness returns the content of the Ready condition. It has a message only if a user should look
+// at it.
 func readiness(o observed) result {
 	reason, message := o.NamespaceProblem()
 	switch {
@@ -157,7 +163,7 @@ func readiness(o observed) result {
 	return result{ready: true, reason: reasonReady, message: cmp.Or(o.credential.Cloned(), o.rival.Message, o.registering())}
 }
 
-// afterRevocation is what has to follow when a revocation is taken back.
+// afterRevocation returns the necessary step after the end of a revocation.
 func (o observed) afterRevocation() string {
 	if o.elsewhere != "" {
 		return "(another manager then has it)"
@@ -168,7 +174,7 @@ func (o observed) afterRevocation() string {
 	return "and give the cluster a new registration token"
 }
 
-// left is the message of an agent that has left without being asked to, or "".
+// left returns the message of an agent that has left without a request, or "".
 func (o observed) left() string {
 	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	if joined == nil || joined.Status != metav1.ConditionFalse || joined.Reason != clusterv1beta1.ReasonInternalMemberClusterLeft {
@@ -177,14 +183,14 @@ func (o observed) left() string {
 	return kube.Clip(joined.Message, maxShown)
 }
 
-// tooOld is the message about an agent that does not know the name of its member namespace. It cannot be
-// updated by its Bundle either.
+// tooOld returns the message about an agent that does not know the name of its member namespace.
+// Its Bundle cannot update it either.
 func (o observed) tooOld() string {
 	return fmt.Sprintf("the agent, of version %s, does not know namespaces with a name like %s, and deploys nothing of what is delivered there: upgrade it with helm; "+
 		"or revoke this Cluster once more and register the agent again, and its namespace has a name that the agent knows", kube.Clip(o.Report.Status.AgentVersion, maxShown), o.Namespace)
 }
 
-// registering is the message of an agent that is about to register elsewhere, or "".
+// registering returns the message of an agent about to register elsewhere, or "".
 func (o observed) registering() string {
 	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	if joined == nil || joined.Reason != clusterv1beta1.ReasonRegistering {
@@ -200,7 +206,7 @@ func (o observed) lostSince() string {
 	return fmt.Sprintf("agent lost: no heartbeat since %s", lastSeen(o).UTC().Format(time.RFC3339))
 }
 
-// awaited is the readiness of a Cluster whose agent has never sent a heartbeat.
+// awaited returns the readiness of a Cluster whose agent has never sent a heartbeat.
 func awaited(o observed) result {
 	imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported)
 	switch {
@@ -214,7 +220,7 @@ func awaited(o observed) result {
 	return result{reason: membership.ReasonWaitCheckIn, message: "the agent is installed; waiting for it to register and send its first heartbeat"}
 }
 
-// importProblem is why the hub cannot install the agent, or "".
+// importProblem returns the cause of a failed installation of the agent, or "".
 func (o observed) importProblem() string {
 	if imported := kube.FindCondition(o.before.Conditions, fleet.ConditionImported); o.managed && imported != nil && imported.Status != corev1.ConditionTrue {
 		return imported.Message
@@ -222,7 +228,7 @@ func (o observed) importProblem() string {
 	return ""
 }
 
-// and joins two sentences, of which the second may be missing.
+// and joins two sentences. The second may be empty.
 func and(first, second string) string {
 	if second == "" {
 		return first
@@ -230,7 +236,8 @@ func and(first, second string) string {
 	return first + "; " + second
 }
 
-// lastSeen is the heartbeat to show: the recorded one, unless the hub knows a newer one that is worth a write.
+// lastSeen returns the heartbeat to show: the recorded one, unless the hub knows a newer one that
+// justifies a write.
 func lastSeen(o observed) time.Time {
 	newest := o.LastSeen()
 	switch {

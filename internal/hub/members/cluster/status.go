@@ -19,19 +19,19 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// conditionProcessed says whether the member namespace exists.
+// conditionProcessed shows whether the member namespace exists.
 const conditionProcessed = "Processed"
 
 // maxLabelsText bounds the message about labels.
 const maxLabelsText = 2048
 
-// stateWaitCheckIn is what upstream tools look for in status.display.state.
+// stateWaitCheckIn is the value of status.display.state for upstream tools.
 const stateWaitCheckIn = "WaitCheckIn"
 
-// describe computes the status. No other function sets the fields that this package owns.
+// describe computes the status. Only Kept and yield also set fields of this package.
 func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.ClusterStatus {
 	after := *o.before.DeepCopy()
-	switch { // what is delivered to a Cluster that was revoked waits for an agent to be registered again
+	switch { // deliveries to a revoked Cluster wait for another registration of an agent
 	case o.Revoked:
 		after.Namespace = ""
 	case o.NamespaceState == membernamespace.NamespaceOurs && (o.Epoch == 0 || o.agent != ""):
@@ -92,7 +92,8 @@ func describe(o observed, departure lifecycle.Departure, now time.Time) fleet.Cl
 	return after
 }
 
-// describeLabels shows the labels that the agent asked for and did not get; if it got all, those that its token has stamped.
+// describeLabels shows the requested labels dropped by the hub; if it dropped none, the labels
+// stamped by the token.
 func describeLabels(after *fleet.ClusterStatus, labels membernamespace.LabelRecord, now time.Time) {
 	var said fleet.Condition
 	switch {
@@ -109,7 +110,7 @@ func describeLabels(after *fleet.ClusterStatus, labels membernamespace.LabelReco
 	after.Conditions = kube.SetCondition(after.Conditions, now, said)
 }
 
-// describeApproval shows whether something may be delivered, if the workspace asks for approval.
+// describeApproval shows the state of the approval, if the workspace requires one.
 func describeApproval(after *fleet.ClusterStatus, o observed, now time.Time) {
 	said := kube.Condition(fleet.ConditionDeliveryApproved, true, string(approvalGiven), "")
 	switch o.approval {
@@ -143,7 +144,7 @@ func describeAgent(o observed) fleet.AgentStatus {
 // describeLegacyNodes shows the nodes that upstream agents up to 0.9 report.
 func describeLegacyNodes(after *fleet.ClusterStatus) {
 	agent := after.Agent
-	after.Display.ReadyNodes, after.Display.SampleNode = "", "" // a native agent before may have reported more
+	after.Display.ReadyNodes, after.Display.SampleNode = "", "" // an earlier native agent may have reported more
 	if total := agent.ReadyNodes + agent.NonReadyNodes; total > 0 {
 		after.Display.ReadyNodes = fmt.Sprintf("%d/%d", agent.ReadyNodes, total)
 	}

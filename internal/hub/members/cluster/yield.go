@@ -14,14 +14,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// yield leaves a Cluster to another manager, whom a label names. The label keeps the hub from managing the Cluster, not
-// from ending the access that the hub has given: whoever may edit the Cluster may set it.
+// yield leaves a Cluster to another manager, named by a label. The label stops the hub from
+// managing the Cluster, but not from ending the access that it granted. Every editor of the Cluster
+// may set the label.
 func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	member := membernamespace.OfCluster(r.cluster)
 	r.Liveness.Forget(member.Namespace)
 	r.Forget(member.Namespace)
-	// The hub has not touched a Cluster that had the label from the beginning, and another manager writes its status. Somebody
-	// may have taken the finalizer off one that the hub has touched.
+	// The hub has not touched a Cluster that had the label from the start; another manager writes its
+	// status. A user may have removed the hub's finalizer from a Cluster.
 	if !controllerutil.ContainsFinalizer(r.cluster, fleet.FinalizerCluster) && !membership.Revoked(r.cluster) {
 		return ctrl.Result{}, nil
 	}
@@ -46,7 +47,7 @@ func (r *reconciliation) yield(ctx context.Context) (ctrl.Result, error) {
 	return r.o.RevokedResult(), nil
 }
 
-// managedElsewhere is what the Ready condition says of a Cluster that another manager has.
+// managedElsewhere returns the Ready condition's content for a Cluster under another manager.
 func managedElsewhere(o observed) result {
 	return result{reason: membership.ReasonManagedElsewhere, message: fmt.Sprintf("label %s=%s says that another manager has this Cluster: "+
 		"this hub delivers nothing to it and does not watch its agent, whose access to namespace %s stays; to end that: "+
