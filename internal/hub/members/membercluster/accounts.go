@@ -22,8 +22,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// newAccountCache returns a cache of the ServiceAccounts that the hub did not make, by which it notices that one with which a member acts comes or goes. It
-// keeps their names and UIDs, and leaves out those that every namespace has.
+// newAccountCache returns a cache of ServiceAccounts that the hub did not create. Through it the
+// hub notices the creation and deletion of a member's account. The cache keeps names and UIDs, and
+// leaves out the accounts common to every namespace.
 func newAccountCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	foreign, err := labels.NewRequirement(fleet.LabelManaged, selection.NotEquals, []string{"true"})
 	if err != nil {
@@ -38,7 +39,8 @@ func newAccountCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error)
 	})
 }
 
-// readAccount returns a ServiceAccount, nil if there is none. That is believed only of the API server: whoever deletes the account of a member ends its access.
+// readAccount returns a ServiceAccount, nil if there is none. Only the API server's answer proves
+// its absence: deleting the account of a member ends the member's access.
 func (c *Controller) readAccount(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	account := kube.CoreMetadata("ServiceAccount")
 	for _, reader := range []client.Reader{c.accounts, c.Client, c.Live} {
@@ -53,7 +55,7 @@ func (c *Controller) readAccount(ctx context.Context, key types.NamespacedName) 
 	return nil, nil
 }
 
-// onAccount reconciles the MemberClusters whose identity is a ServiceAccount that is new or gone.
+// onAccount enqueues the MemberClusters whose identity is a created or deleted ServiceAccount.
 func (c *Controller) onAccount(ctx context.Context, before, after client.Object, q controller.Queue) {
 	account := after
 	if before != nil && after != nil && before.GetUID() == after.GetUID() {

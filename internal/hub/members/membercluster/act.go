@@ -20,7 +20,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// reconciliation is one reconcile of a MemberCluster. It implements record.Reconciliation.
+// reconciliation is one reconcile of a MemberCluster. It implements lifecycle.Reconciliation.
 type reconciliation struct {
 	*Controller
 	mc *clusterv1beta1.MemberCluster
@@ -53,7 +53,7 @@ func (r *reconciliation) Observe(ctx context.Context, member lifecycle.Observed)
 	return r.observeExchange(ctx)
 }
 
-// observeIdentity reads whether the identity that the record asks for may be used.
+// observeIdentity checks whether the identity in the spec may be used.
 func (c *Controller) observeIdentity(ctx context.Context, mc *clusterv1beta1.MemberCluster, o *observed) (err error) {
 	if identityProblem(o.identity, o.systemNamespace) != "" {
 		return nil
@@ -76,7 +76,7 @@ func (c *Controller) observeIdentity(ctx context.Context, mc *clusterv1beta1.Mem
 	return nil
 }
 
-// period between heartbeats that the record asks for.
+// period returns the heartbeat period from the spec.
 func period(mc *clusterv1beta1.MemberCluster) time.Duration {
 	if mc.Spec.HeartbeatPeriodSeconds == 0 {
 		return time.Minute
@@ -97,26 +97,28 @@ func (r *reconciliation) Stay(ctx context.Context) (ctrl.Result, error) {
 	if err == nil {
 		err = r.Report(ctx, lifecycle.Departure{})
 	}
-	if err = errors.Join(err, o.credential.Failure); err != nil { // a failed renewal is tried again, and the record need not wait for it
+	if err = errors.Join(err, o.credential.Failure); err != nil { // the retry of a failed renewal does not delay the status
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: o.credential.Wait(o.wait(r.Clock.Now()), r.Clock.Now())}, nil
 }
 
-// wait is after how long a member without a credential of the hub's is reconciled without an event; zero if only events can change anything.
+// wait returns the delay until the next reconcile without an event, credentials aside; zero if only
+// events can change anything.
 func (o observed) wait(now time.Time) time.Duration {
 	switch {
 	case o.WaitToMove > 0:
 		return o.WaitToMove
 	case readyToJoinCondition(o).reason != reasonReadyToJoin:
 		return unwatchedRetry
-	case o.Liveness.State == liveness.Online && o.native(): // a beat in a report is an event
+	case o.Liveness.State == liveness.Online && o.native(): // a heartbeat in a report is an event
 		return o.RefreshIn(now)
 	}
 	return 0
 }
 
-// prepare restores what is in the member namespace, and asks the agent for what the record and the settings say.
+// prepare restores the objects in the member namespace, and writes the spec's and the settings'
+// instructions into the report.
 func (r *reconciliation) prepare(ctx context.Context) error {
 	o := &r.o
 	if err := r.pinKey(ctx); err != nil {
@@ -132,7 +134,7 @@ func (r *reconciliation) prepare(ctx context.Context) error {
 	return r.endExchange(ctx)
 }
 
-// ask writes what differs in the member namespace from what the agent needs, and into the report what the agent is asked for.
+// ask corrects the agent's objects in the member namespace, and writes the spec of the report.
 func (c *Controller) ask(ctx context.Context, o observed, asked clusterv1beta1.InternalMemberClusterSpec) error {
 	differ, err := c.differingRights(ctx, o)
 	if err != nil {
@@ -171,20 +173,21 @@ func (r *reconciliation) Report(ctx context.Context, departure lifecycle.Departu
 	return nil
 }
 
-// propertyVersion is the property of a member that says which version of Kubernetes it has, as KubeFleet's agents report it, too.
+// propertyVersion is the property with the member's version of Kubernetes, as in the reports of
+// KubeFleet's agents.
 const propertyVersion = "k8s.io/k8s-version"
 
-// announced are the conditions whose transitions are logged, with an Event.
+// announced lists the conditions whose transitions cause a line in the log and an Event.
 var announced = []string{
 	clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy,
 	clusterv1beta1.ConditionSupported, clusterv1beta1.ConditionPruned, clusterv1beta1.ConditionLeftoversRemoved,
 	clusterv1beta1.ConditionCredentialExchanged, clusterv1beta1.ConditionCloned,
 }
 
-// unannounced are reasons of conditions that are no news to anybody.
+// unannounced lists reasons of conditions that are no news to users.
 var unannounced = []string{reasonExchanging, reasonAgentHasNoKey, reasonSwitchedOff}
 
-// announce logs a transition and records an Event of it.
+// announce logs a transition and emits an Event about it.
 func (c *Controller) announce(ctx context.Context, mc *clusterv1beta1.MemberCluster, from, to *metav1.Condition) {
 	if from.Reason == to.Reason && from.Status == to.Status || slices.Contains(unannounced, to.Reason) {
 		return

@@ -17,15 +17,17 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// described names an identity as an AuditEntry does.
+// described formats an identity as an AuditEntry shows it.
 func described(s rbacv1.Subject) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", s.Kind, s.Namespace, s.Name)), " ")
 }
 
-// policyAuthor is the admission policy of the chart without which nobody knows who wrote the identity of a record.
+// policyAuthor is the admission policy of the chart that attributes a MemberCluster's identity to
+// its author. Without the policy the author is unknown.
 const policyAuthor = "muster-member-author"
 
-// auditRights writes whose the member namespace becomes, before the RoleBinding says so.
+// auditRights writes the new holder of the member namespace to the audit, before the RoleBinding
+// names it.
 func (c *Controller) auditRights(ctx context.Context, o observed, before *rbacv1.RoleBinding) error {
 	own := o.ExchangedSubject()
 	fact := rightsFact(o, slices.DeleteFunc(slices.Clone(before.Subjects), func(s rbacv1.Subject) bool { return s == own }))
@@ -37,14 +39,15 @@ func (c *Controller) auditRights(ctx context.Context, o observed, before *rbacv1
 	return c.Audit.Write(ctx, *fact)
 }
 
-// rightsFact is what the audit says when the identity of a record gets the rights that others had, if any; nil if nobody's rights change.
+// rightsFact returns the audit entry for the identity of a MemberCluster that gets rights, possibly
+// from a previous holder; nil if no rights change.
 func rightsFact(o observed, had []rbacv1.Subject) *audit.Fact {
 	fact := &audit.Fact{Spec: v1alpha1.AuditEntrySpec{
 		Object: v1alpha1.AuditObject{Kind: "MemberCluster", Name: o.Name, UID: o.UID}, Identity: described(o.identity),
 	}}
 	switch ready := meta.FindStatusCondition(o.before.Conditions, clusterv1beta1.ConditionReadyToJoin); {
 	case len(had) == 0 && ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == o.generation:
-		return nil // somebody has deleted them by mistake
+		return nil // the RoleBinding was deleted by mistake
 	case len(had) == 0:
 		fact.Spec.Reason, fact.ID = v1alpha1.AuditGranted, []string{string(o.UID), naming.KeyHash(identityKey(o.identity))}
 		fact.Spec.Message = fmt.Sprintf("%s was given the rights of MemberCluster %s in namespace %s", fact.Spec.Identity, o.Name, o.Namespace)

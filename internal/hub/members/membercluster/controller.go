@@ -1,10 +1,12 @@
-// Package membercluster reconciles MemberClusters: it prepares their member namespaces, keeps the rights there as they should be, writes their status and lets
-// them leave.
+// Package membercluster reconciles MemberClusters: it prepares their member namespaces, keeps the
+// rights there correct, writes their status and lets them leave.
 //
-// The package writes the finalizer and one label of a MemberCluster, its whole status and the spec of its report; the status of the report is the
-// agent's. It deletes the Works of a member that leaves with KubeFleet's agent.
+// The package writes the finalizer, one label, the annotation of the agent's key and the whole
+// status of a MemberCluster. It also writes the spec of its report; the agent owns the status of
+// the report. The package deletes the Works of a leaving member with KubeFleet's agent.
 //
-// Its invariant: only the identity has access, and it has none when the record goes.
+// Its invariant: only the identity, and the account exchanged for it, have access, and they have
+// none when the MemberCluster goes.
 package membercluster
 
 import (
@@ -41,31 +43,33 @@ import (
 )
 
 const (
-	// workers is how many MemberClusters are reconciled at once.
+	// workers is the number of concurrent reconciles.
 	workers = 16
-	// unwatchedRetry is how soon a member notices changes of what the hub does not watch: a foreign namespace, an account.
+	// unwatchedRetry is the pause until the next check of objects that the hub does not watch: a
+	// foreign namespace, an account.
 	unwatchedRetry = 30 * time.Second
-	// minSilence is the shortest silence after which a member is lost.
+	// minSilence is the shortest time without heartbeats after which a member is Lost.
 	minSilence = 30 * time.Second
 )
 
 // Controller reconciles MemberClusters.
 type Controller struct {
 	*lifecycle.Controller
-	// renewer issues and renews the credentials that agents of Muster get in exchange for the token of the identity.
+	// renewer issues and renews the credentials that Muster's agents get in exchange for the token of
+	// the identity.
 	renewer *renewal.Renewer
-	// verified are the rights of members, by the member namespace.
+	// verified holds the rights of members, by member namespace.
 	verified sync.Map
-	// accounts has the ServiceAccounts that the hub did not make.
+	// accounts caches the ServiceAccounts that the hub did not create.
 	accounts cache.Cache
-	// reconnectRights is how the Role and the RoleBinding of the account with which a member comes
-	// back were when this process last saw or wrote them, by the member namespace.
+	// reconnectRights holds the versions of the Role and the RoleBinding of the account for rejoining,
+	// by member namespace. They are from this process's last read or write.
 	reconnectRights sync.Map
-	// reconnectFails: the log says that agents cannot come back by their key.
+	// reconnectFails: the log already reports that agents cannot rejoin by their key.
 	reconnectFails atomic.Bool
 }
 
-// New returns a controller, which writes to the audit to whom it gives rights.
+// New returns a controller. It writes grants of rights to the audit.
 func New(deps controller.Deps, moves *lifecycle.MoveLimiter, entries *audit.Writer) *Controller {
 	c := &Controller{Controller: lifecycle.New(deps, moves, entries, clusterv1beta1.FinalizerMemberCluster, clusterv1beta1.LeaveDelete)}
 	c.renewer = renewal.New(deps, c.reconnectToken)
@@ -104,10 +108,11 @@ func (c *Controller) Register(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(controller.RetryConflicts(c.Recorder, c))
 }
 
-// notCreated leaves out creations, which are this controller's own.
+// notCreated leaves out creations, because they are this controller's own.
 var notCreated = builder.WithPredicates(predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 
-// Reconcile prepares the member namespace and writes the status, or lets a deleted MemberCluster leave.
+// Reconcile prepares the member namespace and writes the status, or lets a deleted MemberCluster
+// leave.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var mc clusterv1beta1.MemberCluster
 	if err := c.Client.Get(ctx, request.NamespacedName, &mc); err != nil {
@@ -121,7 +126,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return c.ReconcileRecord(ctx, record, labels, &reconciliation{Controller: c, mc: record})
 }
 
-// onReport counts a changed heartbeat in a report, where KubeFleet's member agents write theirs, as a beat, and has the record show it.
+// onReport counts a changed heartbeat in a report, written by a KubeFleet member agent, and has the
+// MemberCluster show it.
 func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q controller.Queue) {
 	before, after := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster), e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
 	was, is := beatOf(before.Status.AgentStatus), beatOf(after.Status.AgentStatus)
@@ -140,7 +146,7 @@ func (c *Controller) onReport(ctx context.Context, e event.UpdateEvent, q contro
 	}
 }
 
-// ofNamespace leads from the name of a member namespace to the MemberCluster.
+// ofNamespace maps the name of a member namespace to the MemberCluster.
 func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	name, ok := membernamespace.MemberClusterOf(o.GetName())
 	if !ok {
@@ -149,7 +155,7 @@ func (c *Controller) ofNamespace(ctx context.Context, o client.Object) []reconci
 	namespace := kube.CoreMetadata("Namespace")
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetName()}, namespace); err == nil {
 		if owner := metav1.GetControllerOf(namespace); owner != nil && owner.Kind == "MemberCluster" {
-			name = owner.Name // of one that was revoked the name of the namespace has more than that
+			name = owner.Name // after a revocation the namespace's name has a suffix
 		}
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}

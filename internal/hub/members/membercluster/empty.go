@@ -20,22 +20,23 @@ import (
 )
 
 const (
-	// namedWorks is how many Works the progress of a member that leaves names.
+	// namedWorks is the number of Works named in the progress of a leaving member.
 	namedWorks = 3
-	// emptyingPeriod is the time between two looks at a member that has many Works to remove.
+	// emptyingPeriod is the interval between checks of a member with many Works to remove.
 	emptyingPeriod = time.Second
 )
 
-// emptiedByWorks reports whether the hub deletes the Works of a member that leaves before it asks
-// the agent to leave. Muster's agent removes by itself what it has applied. KubeFleet's agent
-// removes only what it applied of Works that are deleted, and only until it is asked to leave.
+// emptiedByWorks reports whether the hub deletes the Works of a leaving member before it requests
+// the agent to leave. Muster's agent removes its resources by itself. KubeFleet's agent removes
+// only the resources of deleted Works, and only before the request to leave.
 func (o observed) emptiedByWorks() bool {
 	return !o.Deleted.IsZero() && o.LeavePolicy == clusterv1beta1.LeaveDelete && o.NamespaceState == membernamespace.NamespaceOurs &&
 		o.Seen() && o.Report != nil && o.Report.Spec.State != clusterv1beta1.ClusterStateLeave &&
 		o.Report.Status.AgentVersion == "" && o.Liveness.Source != liveness.InLease
 }
 
-// emptying says what the agent has to remove before it is asked to leave; "" if nothing.
+// emptying returns a message about the Works that the agent must remove before the request to
+// leave; "" if there are none.
 func (o observed) emptying() string {
 	if len(o.works) == 0 {
 		return ""
@@ -49,8 +50,8 @@ func (o observed) emptying() string {
 		len(names), kube.JoinNames(names[:min(namedWorks, len(names))], len(names)))
 }
 
-// observeWorks reads which Works the agent has to remove. The API server is asked whether there are
-// none, because the cache may not have a Work that was written a moment ago.
+// observeWorks reads the Works that the agent must remove. If the cache has none, observeWorks
+// queries the API server, because the cache may lag behind a new Work.
 func (r *reconciliation) observeWorks(ctx context.Context) (err error) {
 	o := &r.o
 	if !o.emptiedByWorks() {
@@ -74,7 +75,7 @@ func (r *reconciliation) observeWorks(ctx context.Context) (err error) {
 	return nil
 }
 
-// deleteWorks deletes the Works of the member, whose agent keeps its rights and goes on.
+// deleteWorks deletes the Works of the member. The agent keeps its rights and continues.
 func (r *reconciliation) deleteWorks(ctx context.Context) error {
 	if err := r.ask(ctx, r.o, r.o.Report.Spec); err != nil {
 		return err
@@ -90,7 +91,8 @@ func (r *reconciliation) deleteWorks(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// onWork reconciles a MemberCluster that leaves when one of its Works is gone, or was written late.
+// onWork enqueues a leaving MemberCluster after the deletion or a late creation of one of its
+// Works.
 func (c *Controller) onWork(ctx context.Context, before, after *placement.Work, q controller.Queue) {
 	work := after
 	switch {
@@ -111,8 +113,8 @@ func (c *Controller) onWork(ctx context.Context, before, after *placement.Work, 
 	}
 }
 
-// enqueueEmptying enqueues a member at once when its last Work is gone, and else in a moment, so
-// that not each of many Works costs a write of the status.
+// enqueueEmptying enqueues a member at once when its last Work is gone, else with a delay. Many
+// deleted Works then do not cost a write of the status each.
 func (c *Controller) enqueueEmptying(ctx context.Context, namespace string, request reconcile.Request, q controller.Queue) {
 	var left placement.WorkList
 	err := c.Client.List(ctx, &left, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)

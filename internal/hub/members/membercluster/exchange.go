@@ -21,8 +21,9 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// An agent of Muster's begins with the token of the identity, which the admin made and which may never expire, and gets credentials in exchange that the hub
-// issues to its key, of an account in the member namespace with the same rights:
+// An agent of Muster's begins with the token of the identity. An administrator created that token,
+// and it may never expire. In exchange the hub issues credentials to the agent's key, for an
+// account in the member namespace with the same rights:
 //
 //	              reports a key                    account made                 uses it
 //	AgentHasNoKey ─────────────► pinned to the record ─────────► Exchanging ─────────► Exchanged
@@ -37,7 +38,7 @@ const (
 	reasonSwitchedOff   = "SwitchedOff"
 )
 
-// observeExchange gathers what decides on the credential of the agent.
+// observeExchange gathers the inputs for decisions about the credential of the agent.
 func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	o, annotations := &r.o, r.mc.Annotations
 	if o.account, err = o.ReadAccount(ctx, r.Client); err != nil {
@@ -58,31 +59,33 @@ func (r *reconciliation) observeExchange(ctx context.Context) (err error) {
 	return r.renewer.Observe(ctx, &o.credential)
 }
 
-// admitted returns whether the identity may have the rights of the member. An admin who deletes its account means to end all access.
+// admitted reports whether the identity may have the rights of the member. An administrator who
+// deletes its account intends to end all access.
 func (o observed) admitted() bool { return o.usable() && !o.accountMissing }
 
-// takesCredentials says whether an agent of Muster's that has a key is alive.
+// takesCredentials reports whether an agent of Muster's that has a key is alive.
 func (o observed) takesCredentials() bool {
 	return o.native() && o.Liveness.State == liveness.Online && o.Report != nil && credential.ValidAgentKey(o.Report.Status.AgentKey)
 }
 
-// accountFits returns whether the account that the hub has made is for the key and the identity that the record has now.
+// accountFits reports whether the hub created the account for the current key and identity of the
+// MemberCluster.
 func (o observed) accountFits() bool {
 	return o.admitted() && o.credential.Key != "" && o.exchange().Made(o.account)
 }
 
-// exchange is for whom the hub makes accounts as the record is now.
+// exchange returns the receiver of an account for the current MemberCluster.
 func (o observed) exchange() membernamespace.Exchange {
 	return membernamespace.Exchange{Identity: identityKey(o.identity), IdentityUID: o.identityUID, Key: o.credential.Key}
 }
 
-// isShownByIdentity reports whether the report is, as far as it says, of an agent with a token of
-// the identity. An agent that was cut off with the account before may still watch the report.
+// isShownByIdentity reports whether the report, by its own word, comes from an agent with a token
+// of the identity. An agent cut off with the previous account may still watch the report.
 func (o observed) isShownByIdentity() bool {
 	return o.identityUID == "" || o.Report.Status.Credential == nil || o.Report.Status.Credential.AccountUID == string(o.identityUID)
 }
 
-// reportedKey is the fingerprint of the key that the agent reports, "" if it reports none.
+// reportedKey returns the fingerprint of the agent's reported key, "" if it reports none.
 func (o observed) reportedKey() string {
 	if o.Report == nil || !credential.ValidAgentKey(o.Report.Status.AgentKey) {
 		return ""
@@ -90,8 +93,9 @@ func (o observed) reportedKey() string {
 	return credential.Fingerprint(o.Report.Status.AgentKey)
 }
 
-// pinKey makes the first key that an agent reports the one to which credentials are issued. An annotation that is there stays, also an empty one, by which an
-// admin wants no exchange; one that got lost is that of the account again.
+// pinKey pins the first reported key of an agent as the receiver of credentials. An existing
+// annotation stays, even an empty one, with which an administrator declines the exchange. A lost
+// annotation gets the key of the account again.
 func (r *reconciliation) pinKey(ctx context.Context) error {
 	o := &r.o
 	if o.keyPinned || !o.admitted() || !o.takesCredentials() {
@@ -106,9 +110,9 @@ func (r *reconciliation) pinKey(ctx context.Context) error {
 	return nil
 }
 
-// prepareAccount makes the account for the agent with the pinned key, unless there is one for
-// another key or identity, which endExchange deletes. With an account all of its credentials end.
-// The event about either reconciles the member again.
+// prepareAccount creates the account for the agent with the pinned key. It creates none while an
+// account for another key or identity exists; endExchange deletes that one. All credentials of an
+// account end with it. The event about either step reconciles the member again.
 func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	o := &r.o
 	if err := r.endReconnect(ctx); err != nil {
@@ -124,9 +128,9 @@ func (r *reconciliation) prepareAccount(ctx context.Context) error {
 	return nil
 }
 
-// endExchange deletes an account that was made for another key or identity, after it has lost its
-// rights. With another identity nobody knows any more who reported the key, so that the report
-// loses that first: whoever has rights now reports another.
+// endExchange deletes an account created for another key or identity, after its rights have ended.
+// With another identity the reporter of the key is unknown, so endExchange first removes the key
+// from the report. The agent that has rights now then reports its own.
 func (r *reconciliation) endExchange(ctx context.Context) error {
 	o := &r.o
 	if o.account.UID == "" || o.accountFits() {
@@ -142,7 +146,8 @@ func (r *reconciliation) endExchange(ctx context.Context) error {
 	return kube.Delete(ctx, r.Client, account)
 }
 
-// exchangeCondition says whether the agent uses a credential of the hub's. The condition has no reason if there is nothing to say.
+// exchangeCondition reports whether the agent uses a credential of the hub's. The condition has no
+// reason if it does not apply.
 func exchangeCondition(o observed) result {
 	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
 	identity, key, pinned := describedShort(o.identity), o.reportedKey(), o.credential.Key
@@ -165,7 +170,7 @@ func exchangeCondition(o observed) result {
 	return not(reasonExchanging, fmt.Sprintf("the hub issues a credential to key %s of the agent, which uses the token of %s until it has that", key[:renewal.KeyShown], identity))
 }
 
-// describedShort names an identity in a sentence.
+// describedShort formats an identity for a sentence.
 func describedShort(s rbacv1.Subject) string {
 	if s.Kind == rbacv1.ServiceAccountKind {
 		return fmt.Sprintf("ServiceAccount %s/%s", s.Namespace, s.Name)
@@ -173,7 +178,7 @@ func describedShort(s rbacv1.Subject) string {
 	return s.Kind + " " + s.Name
 }
 
-// describeCredential shows what is known of the credential of the agent.
+// describeCredential writes the state of the agent's credential.
 func describeCredential(after *clusterv1beta1.MemberClusterStatus, o observed, set func(string, result)) {
 	after.Credential = nil
 	if o.credential.AccountUID != "" && o.credential.Credential().Sequence > 0 {

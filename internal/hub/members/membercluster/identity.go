@@ -24,12 +24,13 @@ import (
 const (
 	// indexIdentity finds MemberClusters by their identity.
 	indexIdentity = "member.identity"
-	// builtIn is the prefix of the names that are Kubernetes' own, accountName that of ServiceAccounts among them.
+	// builtIn is the prefix of Kubernetes' own names, accountName the prefix of ServiceAccounts among
+	// them.
 	builtIn     = "system:"
 	accountName = "system:serviceaccount:"
 )
 
-// accountOf returns the ServiceAccount that a subject is, which may be written as a User, too.
+// accountOf returns the ServiceAccount of a subject, which may also be written as a User.
 func accountOf(s rbacv1.Subject) (account types.NamespacedName, is bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -42,7 +43,7 @@ func accountOf(s rbacv1.Subject) (account types.NamespacedName, is bool) {
 	return types.NamespacedName{}, false
 }
 
-// identityKey is the same for all ways to write one identity.
+// identityKey returns the same key for all ways to write one identity.
 func identityKey(s rbacv1.Subject) string {
 	if account, is := accountOf(s); is {
 		return rbacv1.UserKind + " " + accountName + account.Namespace + ":" + account.Name
@@ -50,7 +51,8 @@ func identityKey(s rbacv1.Subject) string {
 	return s.Kind + " " + s.Name
 }
 
-// identityProblem returns what is wrong with the identity that a record asks for, or "". The hub's own accounts are in the system namespace.
+// identityProblem returns the fault in the spec's identity, or "". The hub's own accounts are in
+// the system namespace.
 func identityProblem(s rbacv1.Subject, systemNamespace string) string {
 	const instead = "name a ServiceAccount or a User that only this cluster has"
 	account, isAccount := accountOf(s)
@@ -75,15 +77,16 @@ func identityProblem(s rbacv1.Subject, systemNamespace string) string {
 	return ""
 }
 
-// reserved are the namespaces in which all accounts are Kubernetes' own.
+// reserved lists the namespaces whose accounts are all Kubernetes' own.
 var reserved = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// isHubs returns whether an account is one of the hub's. All in its namespace are, unless identities of members are there, too.
+// isHubs reports whether an account is the hub's. In its namespace all are, unless identities of
+// members share it.
 func isHubs(account types.NamespacedName, systemNamespace string) bool {
 	return account.Namespace == systemNamespace && (systemNamespace != naming.MemberSystemNamespace || strings.HasPrefix(account.Name, naming.HubServiceAccount))
 }
 
-// identityHolder names the MemberCluster that asks for the same identity and is older, or is "".
+// identityHolder names an older MemberCluster with the same identity, or returns "".
 func (c *Controller) identityHolder(ctx context.Context, mc *clusterv1beta1.MemberCluster) (string, error) {
 	var list clusterv1beta1.MemberClusterList
 	if err := c.Client.List(ctx, &list, client.MatchingFields{indexIdentity: identityKey(mc.Spec.Identity)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -108,7 +111,7 @@ func madeBefore(a, b *clusterv1beta1.MemberCluster) bool {
 	return a.Name < b.Name
 }
 
-// agentOf names the record to whose agent a ServiceAccount was issued, or is "".
+// agentOf names the membership object whose agent received a ServiceAccount, or returns "".
 func agentOf(account client.Object) string {
 	if membership.IssuedTo(account) == "" {
 		return ""
@@ -120,7 +123,8 @@ func agentOf(account client.Object) string {
 	return "Cluster " + key.String()
 }
 
-// onIdentity reconciles the other MemberClusters with the identity that one begins or ceases to have.
+// onIdentity enqueues the other MemberClusters with an identity that one MemberCluster begins or
+// ceases to have.
 func (c *Controller) onIdentity(ctx context.Context, before, after *clusterv1beta1.MemberCluster, q controller.Queue) {
 	if before != nil && after != nil && identityKey(before.Spec.Identity) == identityKey(after.Spec.Identity) {
 		return

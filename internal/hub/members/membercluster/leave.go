@@ -14,14 +14,14 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// leaver decides how a deleted MemberCluster leaves.
+// leaver returns the inputs that decide how a deleted MemberCluster leaves.
 func leaver(o observed, timeout time.Duration) lifecycle.Leaver {
 	return lifecycle.Leaver{Observed: o.Observed, Timeout: timeout, Leftovers: o.leftovers, Emptying: o.emptying(), Definition: o.worksDefinition}
 }
 
 func (r *reconciliation) Leaver(timeout time.Duration) lifecycle.Leaver { return leaver(r.o, timeout) }
 
-// Forget drops what is remembered of a member namespace.
+// Forget drops the controller's data about a member namespace.
 func (r *reconciliation) Forget(namespace string) {
 	r.renewer.Forget(namespace)
 	r.verified.Delete(namespace)

@@ -13,33 +13,34 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// An agent whose credential has run out while its cluster was away comes back by its key. It needs
-// two things for that:
+// An agent whose credential has expired while its cluster was away rejoins by its key. The agent
+// needs:
 //
-//   - A token of the account agent-reconnect of its member namespace, which comes with each
-//     credential, sealed like that. The account may get the report of its own member, nothing else.
-//   - The private half of the pinned key, to open the credential that the report holds. While the
-//     member is silent the hub replaces that credential twice in its life.
+//   - A token of the account agent-reconnect of its member namespace. It comes with each
+//     credential, sealed in the same way. The account may get the report of its own member, nothing
+//     else.
+//   - The private half of the pinned key, to open the credential in the report. While the member
+//     sends no heartbeats, the hub replaces that credential twice in its life.
 //
-// The account is made for the same key and identity as the account of the credential. Whatever ends
-// that account ends this one.
+// The hub creates the account for the same key and identity as the account of the credential. Every
+// end of that account also ends this one.
 
-// reconnectLife is how long a cluster may be away and still come back by its key. The API server
-// may grant its token less.
+// reconnectLife is the longest time a cluster may be away and still rejoin by its key. The API
+// server may grant the token less.
 const reconnectLife = 365 * 24 * time.Hour
 
-// reconnectFits reports whether the agent may come back by its key: the accounts are for the key
-// and the identity that the record has now.
+// reconnectFits reports whether the agent may rejoin by its key: the accounts are for the current
+// key and identity of the MemberCluster.
 func (o observed) reconnectFits() bool {
 	return o.accountFits() && o.exchange().Made(o.reconnect)
 }
 
-// isAwaited reports whether the agent is silent and may still come back by its key.
+// isAwaited reports whether the agent sends no heartbeats and may still rejoin by its key.
 func (o observed) isAwaited(now time.Time) bool {
 	return !o.takesCredentials() && o.reconnectFits() && now.Before(o.LastSeen().Add(reconnectLife))
 }
 
-// afterExpiry says what becomes of a cluster that is away for longer than its credential lives.
+// afterExpiry returns the prospects of a cluster that is away for longer than its credential lives.
 func (o observed) afterExpiry() string {
 	if o.reconnectFits() {
 		return "comes back by that key, within a year"
@@ -47,13 +48,13 @@ func (o observed) afterExpiry() string {
 	return "needs a new token"
 }
 
-// keepsReconnect reports whether the agent stores the token with which it comes back.
+// keepsReconnect reports whether the agent stores the token for rejoining.
 func keepsReconnect(report *clusterv1beta1.InternalMemberCluster) bool {
 	return slices.Contains(report.Status.Features, clusterv1beta1.FeatureReconnect)
 }
 
-// endReconnect deletes what lets an agent come back that has another key or identity than the
-// record names now, or whose credentials somebody has ended.
+// endReconnect deletes the access for rejoining if the agent's key or identity is no longer the
+// current one, or an administrator has ended its credentials.
 func (r *reconciliation) endReconnect(ctx context.Context) error {
 	if r.o.reconnect.UID == "" || r.o.reconnectFits() {
 		return nil
@@ -61,8 +62,8 @@ func (r *reconciliation) endReconnect(ctx context.Context) error {
 	return r.o.EndReconnect(ctx, r.Client)
 }
 
-// reconnectToken returns a token with which the agent of a member may come back. Membership does
-// not depend on it, so the log says if there cannot be one.
+// reconnectToken returns a token with which the agent of a member may rejoin. Membership does not
+// depend on the token, so reconnectToken logs a failure and returns "".
 func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) string {
 	if s.Report == nil || !keepsReconnect(s.Report) {
 		return ""
@@ -77,7 +78,7 @@ func (c *Controller) reconnectToken(ctx context.Context, s *renewal.State) strin
 	return token
 }
 
-// issueReconnect makes the account and its right, if they are not there, and issues a token.
+// issueReconnect creates the account and its rights, if missing, and issues a token.
 func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (string, error) {
 	exchanged, err := s.ReadAccount(ctx, c.Client)
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 	if !apierrors.IsNotFound(err) {
 		return token, err
 	}
-	// The cache shows an account that was deleted a moment ago.
+	// The cache still shows a deleted account.
 	role, binding, account = s.Reconnect(s.Exchange)
 	if err := kube.Ensure(ctx, c.Client, role, binding, account); err != nil {
 		return "", err
@@ -108,8 +109,8 @@ func (c *Controller) issueReconnect(ctx context.Context, s *renewal.State) (stri
 	return kube.RequestToken(ctx, c.Client.SubResource("token"), account, reconnectLife)
 }
 
-// restoreReconnect sets the right of the account back if somebody has deleted or edited it since
-// this process first saw it.
+// restoreReconnect resets the rights of the account after a deletion or an edit since this process
+// first saw them.
 func (c *Controller) restoreReconnect(ctx context.Context, o observed) error {
 	if !o.reconnectFits() {
 		c.reconnectRights.Delete(o.Namespace)

@@ -15,15 +15,15 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// verified is how the Role and the RoleBinding of a member were when the hub last read them and they were as they should be. While neither changes they are
-// not read again.
+// verified holds the versions of a member's Role and RoleBinding at the last read that found them
+// correct. The hub does not read them again while both stay unchanged.
 type verified struct {
 	wanted        string
 	role, binding string
 }
 
-// differingRights returns the Role and the RoleBinding of the member if they are not as they should be. Without a usable identity, the RoleBinding is
-// deleted.
+// differingRights returns the Role and the RoleBinding of the member if they are wrong. Without a
+// usable identity, it deletes the RoleBinding.
 func (c *Controller) differingRights(ctx context.Context, o observed) (differ []client.Object, err error) {
 	rights := membernamespace.Rights{Member: o.Member, Native: o.native(), Exchanged: o.accountFits()}
 	if o.usable() {
@@ -62,7 +62,8 @@ func (c *Controller) differingRights(ctx context.Context, o observed) (differ []
 	return differ, nil
 }
 
-// cachedRights is what the cache shows of the Role and the RoleBinding of a member, of which it has the metadata only.
+// cachedRights returns the versions of a member's Role and RoleBinding in the cache, which holds
+// only their metadata.
 func (c *Controller) cachedRights(ctx context.Context, role *rbacv1.Role, binding *rbacv1.RoleBinding) (verified, error) {
 	wanted, err := json.Marshal([]any{role.Rules, binding.Subjects})
 	if err != nil {
@@ -80,5 +81,6 @@ func (c *Controller) cachedRights(ctx context.Context, role *rbacv1.Role, bindin
 	return verified{string(wanted), versions[0], versions[1]}, nil
 }
 
-// labelled returns whether the cache can hold an object; what KubeFleet's hub created lacks the label.
+// labelled reports whether the cache can hold an object; objects created by KubeFleet's hub lack
+// the label.
 func labelled(o client.Object) bool { return o.GetLabels()[fleet.LabelManaged] == "true" }

@@ -21,7 +21,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// The life of a MemberCluster:
+// The states of a MemberCluster:
 //
 //	                  prepared              agent answers            deleted
 //	NotReadyToJoin ─────────────► waiting ─────────────────► Joined ─────────► Leaving ──► (gone)
@@ -43,46 +43,48 @@ const (
 	reasonKubeFleetFinalizers = "KubeFleetFinalizers"
 )
 
-// observed is what decides on the status and the next step of a MemberCluster.
+// observed holds the inputs for the status and the next step of a MemberCluster.
 type observed struct {
 	lifecycle.Observed
 	identity rbacv1.Subject
-	// identityBy is the user who wrote that, as far as an annotation says so.
+	// identityBy is the author of the identity, if an annotation names one.
 	identityBy string
-	// systemNamespace is the hub's own.
+	// systemNamespace is the hub's own namespace.
 	systemNamespace string
-	// leftovers says which finalizers of KubeFleet's hub are on the record, "" if there are none.
+	// leftovers names the finalizers of KubeFleet's hub on the MemberCluster, "" if there are none.
 	leftovers string
-	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID
-	// of that account; empty for a User, and while the record is being deleted.
+	// accountMissing: the identity is a ServiceAccount that does not exist. identityUID is the UID of
+	// that account; empty for a User, and during the deletion of the MemberCluster.
 	accountMissing bool
 	identityUID    types.UID
-	// identityHolder is another member that has the identity already, "" if there is none.
+	// identityHolder is another member that already has the identity, "" if there is none.
 	identityHolder string
-	// account is the one that the hub has made for the agent; it has no UID if there is none.
+	// account is the account that the hub created for the agent; it has no UID if there is none.
 	account *metav1.PartialObjectMetadata
-	// reconnect is the account with which the agent comes back by its key, in the same form.
+	// reconnect is the account with which the agent rejoins by its key, in the same form.
 	reconnect *metav1.PartialObjectMetadata
-	// keyPinned: the record says to which key credentials are issued, or to none.
+	// keyPinned: the MemberCluster pins a key for credentials, or declines the exchange.
 	keyPinned bool
-	// credential is what decides on the credential that the agent gets in exchange for the token of the identity.
+	// credential holds the inputs for decisions about the credential that the agent gets in exchange
+	// for the identity's token.
 	credential renewal.State
 	before     clusterv1beta1.MemberClusterStatus
-	// works are those that the agent has to remove before it is asked to leave. worksDefinition is
-	// their definition if that is gone, so that nobody knows the Works.
+	// works lists the Works that the agent must remove before the request to leave. worksDefinition is
+	// their definition if it is gone, so that the Works are unknown.
 	works           []*placement.Work
 	worksDefinition string
-	// generation of the record.
+	// generation of the MemberCluster.
 	generation int64
 }
 
-// result is what one condition says.
+// result is the content of one condition.
 type result struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// leftovers returns which finalizers of KubeFleet's hub are on a record and how to remove them, or "".
+// leftovers names the finalizers of KubeFleet's hub on a MemberCluster with the command to remove
+// them, or returns "".
 func leftovers(mc *clusterv1beta1.MemberCluster) string {
 	left := membernamespace.KubeFleetFinalizers(mc)
 	if len(left) == 0 {
@@ -92,7 +94,7 @@ func leftovers(mc *clusterv1beta1.MemberCluster) string {
 		strings.Join(left, ", "), mc.Name, naming.MemberSystemNamespace, membernamespace.TakeOffFinalizers("membercluster", mc))
 }
 
-// readyToJoinCondition is True if an agent would find all that it needs.
+// readyToJoinCondition is True if an agent would find everything it needs.
 func readyToJoinCondition(o observed) result {
 	not := func(reason, message string) result { return result{metav1.ConditionFalse, reason, message} }
 	reason, message := o.NamespaceProblem()
@@ -112,7 +114,7 @@ func readyToJoinCondition(o observed) result {
 	return result{metav1.ConditionTrue, reasonReadyToJoin, "Member cluster is ready to join the fleet"}
 }
 
-// joinedCondition shows whether the agent has joined, or how far the member is with leaving.
+// joinedCondition shows whether the agent has joined, or the progress of a leaving member.
 func joinedCondition(o observed, departure lifecycle.Departure) result {
 	joined := membership.AgentCondition(o.Report, clusterv1beta1.ConditionJoined)
 	switch {
@@ -136,7 +138,8 @@ func joinedCondition(o observed, departure lifecycle.Departure) result {
 	return result{metav1.ConditionFalse, reasonLeft, "Member cluster has left the fleet"}
 }
 
-// healthyCondition shows whether the agent sends heartbeats, as the hub sees it, and whether the API server of the member is well, as the agent says.
+// healthyCondition shows whether the hub receives the agent's heartbeats, and whether the agent
+// reports a healthy API server.
 func healthyCondition(o observed) result {
 	healthy := membership.AgentCondition(o.Report, clusterv1beta1.ConditionHealthy)
 	switch {
@@ -152,7 +155,7 @@ func healthyCondition(o observed) result {
 	return result{metav1.ConditionTrue, reasonHealthy, "the member agent beats and its API server is well"}
 }
 
-// revoked is what the conditions of a revoked member say.
+// revoked returns the content of a revoked member's conditions.
 func (o observed) revoked() result {
 	if o.AccessLeft != "" {
 		return result{metav1.ConditionFalse, membership.ReasonRevoking, membership.Revoking(o.AccessLeft)}
@@ -169,13 +172,13 @@ func beatOf(agents []clusterv1beta1.AgentStatus) time.Time {
 	return time.Time{}
 }
 
-// usable returns whether the identity may be given rights.
+// usable reports whether the identity may get rights.
 func (o observed) usable() bool {
 	return identityProblem(o.identity, o.systemNamespace) == "" && o.identityHolder == ""
 }
 
-// native returns whether Muster's own agent acts for the member. A renewed Lease proves that whatever the report says. While a member is lost its next
-// agent may be of another kind.
+// native reports whether Muster's own agent acts for the member. A renewed Lease proves it,
+// regardless of the report. While a member is Lost, its next agent may be of another kind.
 func (o observed) native() bool {
 	reports := o.Report != nil && o.Report.Status.AgentVersion != ""
 	return (reports || o.Liveness.Source == liveness.InLease) && o.Liveness.State != liveness.Lost

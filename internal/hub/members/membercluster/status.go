@@ -13,7 +13,7 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// describe computes the status. No other function sets fields of it, but Kept.
+// describe computes the status. Only Kept and dropUnknown also set fields of it.
 func describe(o observed, generation int64, departure lifecycle.Departure, now time.Time) clusterv1beta1.MemberClusterStatus {
 	after := *o.before.DeepCopy()
 	set := func(kind string, v result) {
@@ -50,7 +50,8 @@ func describe(o observed, generation int64, departure lifecycle.Departure, now t
 	return after
 }
 
-// rollUp copies the report. Times alone are no reason for a write: they are written with other changes, the heartbeat every five minutes.
+// rollUp copies the report. A changed time alone justifies no write. Times change with other
+// fields, and the heartbeat once it is older than Refresh.
 func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation int64, now time.Time) {
 	report := o.Report.Status.DeepCopy()
 	rollUpConditions(after, report.Conditions, generation)
@@ -90,7 +91,7 @@ func rollUp(after *clusterv1beta1.MemberClusterStatus, o observed, generation in
 	}
 	after.AgentStatus = report.AgentStatus
 	if clusterv1beta1.FindAgent(after.AgentStatus, clusterv1beta1.MemberAgent) == nil && !o.Liveness.LastBeat.IsZero() {
-		// The agent beats and has not reported yet.
+		// The agent sends heartbeats and has not reported yet.
 		after.AgentStatus = append(after.AgentStatus, clusterv1beta1.AgentStatus{
 			Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(o.Liveness.LastBeat.Truncate(time.Second)),
 		})
