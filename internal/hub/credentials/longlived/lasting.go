@@ -1,8 +1,10 @@
-// Package longlived issues the tokens that nobody renews: those of Rancher Fleet agents, and those of ClusterRegistrationTokens without a TTL.
+// Package longlived issues tokens without renewal: for Rancher Fleet agents, and for
+// ClusterRegistrationTokens without a TTL.
 //
-// It owns the Secrets that such tokens end with. The API server issues a token that is bound to an empty Secret; where it grants too short a life,
-// kube-controller-manager fills a Secret of another type with one, a few in a second for all that ask. Its invariant: a lasting token is one of just the
-// account that was given, and ends when that account or its Secret is deleted.
+// Longlived owns the Secrets that such tokens end with. The API server issues a token bound to an
+// empty Secret. If it grants too short a life, kube-controller-manager fills a Secret of another
+// type with a token, at a few a second for all requests. Its invariant: a lasting token belongs to
+// exactly the given account, and ends when that account or its Secret is deleted.
 package longlived
 
 import (
@@ -25,28 +27,27 @@ import (
 )
 
 const (
-	// life is the longest that the TokenRequest API takes, 136 years.
+	// life is the longest life that the TokenRequest API accepts, 136 years.
 	life = math.MaxUint32 * time.Second
 	// enough is the shortest life of a token that counts as lasting.
 	enough = 10 * 365 * 24 * time.Hour
-	// retryAfter is how long the API server is not asked again after it has granted less than enough.
+	// retryAfter is the pause between requests to an API server that granted less than enough.
 	retryAfter = time.Hour
 )
 
-// Issuer issues the tokens.
 type Issuer struct {
 	controller.Deps
 
 	mu sync.Mutex
-	// limited is when the API server last granted less than enough; zero if never.
+	// limited is the last time when the API server granted less than enough; zero if never.
 	limited time.Time
 }
 
-// New returns an Issuer.
 func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
 
-// Secrets returns the two that a lasting token of an account may end with, of which one is there: the empty one that it is bound to, and the one that
-// kube-controller-manager fills. The metadata is that of both but for the name.
+// Secrets returns the two possible Secrets of a lasting token; one of them exists. The token is
+// bound to the first, an empty one. kube-controller-manager fills the second. Both share the given
+// metadata except the name.
 func Secrets(account string, meta metav1.ObjectMeta) (bound, filled *corev1.Secret) {
 	bound = &corev1.Secret{ObjectMeta: *meta.DeepCopy(), Type: fleet.SecretTypeLastingToken}
 	bound.Name = naming.LastingToken(account)
@@ -56,7 +57,8 @@ func Secrets(account string, meta metav1.ObjectMeta) (bound, filled *corev1.Secr
 	return bound, filled
 }
 
-// Token returns a lasting token of an account. It is "" until kube-controller-manager has filled the Secret that is returned then.
+// Token returns a lasting token of an account. The token is "" until kube-controller-manager has
+// filled the returned Secret.
 func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount, meta metav1.ObjectMeta) (token string, awaited *corev1.Secret, err error) {
 	bound, filled := Secrets(account.Name, meta)
 	asked, err := i.asked(ctx, account, filled)
@@ -72,17 +74,18 @@ func (i *Issuer) Token(ctx context.Context, account *corev1.ServiceAccount, meta
 	return "", filled, kube.Ensure(ctx, i.Client, filled)
 }
 
-// asked returns whether kube-controller-manager was asked to fill the Secret for just this account: by this hub, or by one of an earlier version.
+// asked reports whether a hub, this one or one of an earlier version, has created the Secret to be
+// filled for exactly this account.
 func (i *Issuer) asked(ctx context.Context, account *corev1.ServiceAccount, filled *corev1.Secret) (bool, error) {
 	have := kube.CoreMetadata("Secret")
 	if err := i.Client.Get(ctx, client.ObjectKeyFromObject(filled), have); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	of, said := have.Annotations[corev1.ServiceAccountUIDKey]
-	return !said || of == string(account.UID), nil // else it is of the account before, and Kubernetes deletes it
+	return !said || of == string(account.UID), nil // else it belongs to the previous account, and Kubernetes deletes it
 }
 
-// read returns the token in a Secret that kube-controller-manager fills.
+// read returns the token in a Secret filled by kube-controller-manager.
 func (i *Issuer) read(ctx context.Context, account *corev1.ServiceAccount, filled *corev1.Secret) (string, *corev1.Secret, error) {
 	var secret corev1.Secret
 	if err := i.Live.Get(ctx, client.ObjectKeyFromObject(filled), &secret); err != nil {
@@ -94,7 +97,7 @@ func (i *Issuer) read(ctx context.Context, account *corev1.ServiceAccount, fille
 	return string(secret.Data[corev1.ServiceAccountTokenKey]), &secret, nil
 }
 
-// request returns a token that is bound to a Secret, or "" if the API server grants none that lasts.
+// request returns a token bound to a Secret, or "" if the API server grants no lasting token.
 func (i *Issuer) request(ctx context.Context, account *corev1.ServiceAccount, bound *corev1.Secret) (string, error) {
 	if i.isLimited() {
 		return "", nil
@@ -117,7 +120,7 @@ func (i *Issuer) request(ctx context.Context, account *corev1.ServiceAccount, bo
 		return token, nil
 	}
 	i.limit(ctx, claims.Life())
-	return "", kube.Delete(ctx, i.Client, bound) // and with it the token that is too short
+	return "", kube.Delete(ctx, i.Client, bound) // and with it the short-lived token
 }
 
 func (i *Issuer) isLimited() bool {
