@@ -1,8 +1,10 @@
-// Package rejoin issues the tokens with which agents whose credential has run out ask to be members again. Each workspace has one account for that,
-// whose tokens are given to all of its native agents. The account may make requests in the workspace and nothing else, and such a request is granted only
-// if it is signed with the key that is pinned to a Cluster.
+// Package rejoin issues the tokens with which agents rejoin after their credential has expired.
+// Each workspace has one account for this, and all its native agents get tokens of that account.
+// The account may only create registration requests in the workspace. The hub grants such a request
+// only if it is signed with the key pinned to a Cluster.
 //
-// The package owns the accounts, and their Roles and RoleBindings. Its invariant: a token of such an account is worth nothing without the key of a member.
+// Rejoin owns the accounts, and their Roles and RoleBindings. Its invariant: a token of such an
+// account is worth nothing without the key of a member.
 package rejoin
 
 import (
@@ -27,42 +29,42 @@ import (
 )
 
 const (
-	// life is how long a cluster may be switched off and still come back without a registration token. The API server may grant less.
+	// life is the longest time a cluster may be off and still rejoin without a registration token. The
+	// API server may grant less.
 	life = 365 * 24 * time.Hour
-	// sharedFor is how long one token is given to all agents that join or whose credential is renewed, so that a crowd costs one request.
+	// sharedFor is the time for which all agents with a new or renewed credential get the same token.
+	// A crowd then costs one request.
 	sharedFor = 12 * time.Hour
-	// retryAfter is how long nothing is tried again that has failed.
+	// retryAfter is the pause after a failed attempt.
 	retryAfter = time.Minute
 	prefix     = "reconnect-"
 )
 
-// Issuer issues the tokens.
 type Issuer struct {
 	controller.Deps
-	// workspaces are by name.
+	// workspaces by name.
 	workspaces sync.Map
-	// sweeping guards swept, which is when workspaces were last dropped for which nobody asks any more.
+	// sweeping guards swept, the time of the last removal of unused workspaces.
 	sweeping sync.Mutex
 	swept    time.Time
 }
 
-// workspace is what is known of one.
+// workspace holds the state of one workspace.
 type workspace struct {
 	mu sync.Mutex
-	// account is the ServiceAccount that token is of, issued when.
+	// account is the UID of the token's ServiceAccount; issued is the token's time of issue.
 	account types.UID
 	token   string
 	issued  time.Time
-	// uid is that of the Namespace.
+	// uid is the UID of the Namespace.
 	uid types.UID
-	// failed is when the last attempt failed; zero if it did not.
+	// failed is the time of the last attempt if it failed, else zero.
 	failed time.Time
 }
 
-// New returns an Issuer.
 func New(deps controller.Deps) *Issuer { return &Issuer{Deps: deps} }
 
-// IsAccount says whether a user is the account of a workspace.
+// IsAccount reports whether a user is the account of a workspace.
 func IsAccount(user, workspace string) bool {
 	name, own := strings.CutPrefix(user, "system:serviceaccount:"+workspace+":")
 	return own && IsName(name)
@@ -71,7 +73,8 @@ func IsAccount(user, workspace string) bool {
 // IsName reports whether a ServiceAccount of a workspace is the account of that workspace.
 func IsName(account string) bool { return strings.HasPrefix(account, prefix) }
 
-// Token returns a token for the agents of a workspace; "" if there cannot be one, which the log says: membership does not depend on it.
+// Token returns a token for the agents of a workspace; "" if it cannot get one. It logs the failure
+// and returns no error, because membership does not depend on the token.
 func (i *Issuer) Token(ctx context.Context, name string) string {
 	now := i.Clock.Now()
 	i.sweep(now)
@@ -83,7 +86,7 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 		return ""
 	}
 	token, err := i.token(ctx, name, w)
-	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil { // what is wrong for a moment only is not to cost an agent its token for a day
+	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil { // a momentary failure must not cost an agent its token for a day
 		token, err = i.token(ctx, name, w)
 	}
 	if err == nil {
@@ -97,7 +100,7 @@ func (i *Issuer) Token(ctx context.Context, name string) string {
 	return ""
 }
 
-// sweep drops the workspaces whose token is not given to anybody any more.
+// sweep drops the workspaces whose token no agent gets any more.
 func (i *Issuer) sweep(now time.Time) {
 	i.sweeping.Lock()
 	defer i.sweeping.Unlock()
@@ -143,7 +146,7 @@ func (i *Issuer) token(ctx context.Context, name string, w *workspace) (string, 
 	own := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: prefix + string(w.uid)}}
 	token, err := kube.RequestToken(ctx, i.Client.SubResource("token"), own, life)
 	if err != nil {
-		w.uid = "" // the Namespace may be another one of the same name
+		w.uid = "" // the Namespace may be a new one of the same name
 		return "", err
 	}
 	if err := i.Live.Get(ctx, client.ObjectKeyFromObject(own), own); err != nil {
@@ -153,7 +156,8 @@ func (i *Issuer) token(ctx context.Context, name string, w *workspace) (string, 
 	return token, nil
 }
 
-// objects are the account and its right to make requests; and the right of the hub to issue tokens in the workspace.
+// objects returns the account and its right to create registration requests, and the hub's right to
+// issue tokens in the workspace.
 func (i *Issuer) objects(workspace, name string) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: workspace, Name: name, Labels: map[string]string{fleet.LabelManaged: "true"}}
 	return []client.Object{
