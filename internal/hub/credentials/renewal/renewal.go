@@ -1,7 +1,9 @@
-// Package renewal renews the credentials of members whose agents have a key, of either kind of record, and notices credentials that are in use again.
+// Package renewal renews the credentials of members whose agents have a key, for both Clusters and
+// MemberClusters. It also detects the reuse of an older credential.
 //
-// A new credential is issued every day, sealed to the agent's key, for the spec of the report, which the controller of the record writes. A counter tells
-// the credentials of an account apart:
+// The hub issues a new credential every day, sealed to the agent's key. The controller of the
+// membership object writes it into the spec of the report. A counter distinguishes the credentials
+// of an account:
 //
 //	          due                       the report names it                 the status shows that
 //	in use ─────────► issued, sealed ─────────────────────► in use, newest ───────────────────────► withdrawn from the report
@@ -10,10 +12,11 @@
 //	                                                          ▼
 //	                                                        Cloned   until an annotation accepts the older one, or the agent registers anew
 //
-// While the agent of a MemberCluster is silent, the hub replaces the sealed credential in the
-// report twice in its life, so that the agent finds one that works when it comes back.
+// While the agent of a MemberCluster sends no heartbeats, the hub replaces the sealed credential in
+// the report twice in its life. The agent then finds a working credential when it comes back.
 //
-// Its invariant: only the pinned key opens what is issued, and only for the account that the member has.
+// Its invariant: only the pinned key opens a new credential, and only for the account of the
+// member.
 package renewal
 
 import (
@@ -31,27 +34,27 @@ import (
 	"github.com/muster-fleet/muster/internal/kube"
 )
 
-// Renewer renews the credentials of the members of one kind of record.
+// Renewer renews the credentials of members: Clusters or MemberClusters.
 type Renewer struct {
 	deps controller.Deps
-	// reconnect returns a token with which the agent of a member may come back.
+	// reconnect returns a token with which the agent of a member may rejoin.
 	reconnect Reconnect
-	// Began returns when this hub began to reconcile.
+	// Began returns the time when this hub began to reconcile.
 	Began func() time.Time
-	// superseded is since when a report names a credential that a newer one had replaced.
+	// superseded holds, by namespace, the time since when a report names a superseded credential.
 	superseded sync.Map
 }
 
-// Reconnect returns a token with which the agent of a member may come back once its credential has
-// run out; "" if there is none.
+// Reconnect returns a token with which the agent of a member may rejoin after its credential has
+// expired; "" if there is none.
 type Reconnect func(ctx context.Context, s *State) string
 
-// New returns a Renewer.
 func New(deps controller.Deps, reconnect Reconnect) *Renewer {
 	return &Renewer{deps: deps, reconnect: reconnect, Began: sync.OnceValue(deps.Clock.Now)}
 }
 
-// Observe finds whether the report has named an older credential for so long that no agent which was just replaced can have written it.
+// Observe checks whether the report has named an older credential for longer than an agent under
+// replacement can cause.
 func (r *Renewer) Observe(ctx context.Context, s *State) error {
 	now := r.deps.Clock.Now()
 	if !s.namesOlder() {
@@ -66,7 +69,8 @@ func (r *Renewer) Observe(ctx context.Context, s *State) error {
 	if s.shown().Superseded != nil {
 		return nil
 	}
-	// After a restore of the hub's cluster the cached record and the cached report may be of different times for a while.
+	// After a restore of the hub's cluster, the cached membership object and report may be from
+	// different times for a while.
 	live, err := r.live(ctx, *s)
 	if err != nil {
 		return err
@@ -78,7 +82,8 @@ func (r *Renewer) Observe(ctx context.Context, s *State) error {
 	return nil
 }
 
-// live returns the state with the record and the report as the API server has them. A report is never older than the record that was read before it.
+// live returns the state with the membership object and the report read from the API server. The
+// report is never older than the membership object read before it.
 func (r *Renewer) live(ctx context.Context, s State) (State, error) {
 	before, err := s.ReadCredential(ctx, r.deps.Live)
 	if err != nil {
@@ -89,11 +94,12 @@ func (r *Renewer) live(ctx context.Context, s State) (State, error) {
 	return s, err
 }
 
-// Forget drops what is known of a member that leaves or is revoked.
+// Forget drops the data about a member that leaves or is revoked.
 func (r *Renewer) Forget(namespace string) { r.superseded.Delete(namespace) }
 
-// Issue returns the credential for the report: a new one if that is due, without the sealed token once the record shows that the agent uses it. If that
-// fails it is the one that is there.
+// Issue returns the credential for the report: a new one if that is due, else the current one. Once
+// the membership object shows that the agent uses the credential, Issue leaves out the sealed
+// token. On failure Issue returns the current credential.
 func (r *Renewer) Issue(ctx context.Context, s *State) *clusterv1beta1.IssuedCredential {
 	next, err := r.issue(ctx, s)
 	if s.Failure = err; err != nil {
@@ -139,7 +145,7 @@ func (r *Renewer) issue(ctx context.Context, s *State) (*clusterv1beta1.IssuedCr
 		next.Sequence = max(next.Sequence, current.Sequence+1)
 	}
 	tokens := credential.Tokens{Token: token}
-	if s.Acting { // a silent member has a token to come back with, which its silence does not prolong
+	if s.Acting { // a member without heartbeats already has a token to rejoin with; its absence must not prolong that token
 		tokens.Reconnect = r.reconnect(ctx, s)
 	}
 	next.Sealed, err = credential.SealTokens(s.Report.Status.AgentKey, credential.Renewal{AccountUID: next.AccountUID, Sequence: next.Sequence}, tokens)

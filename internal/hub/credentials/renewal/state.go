@@ -16,58 +16,65 @@ import (
 )
 
 const (
-	// renewEvery is how often a credential is renewed; a short-lived one so many times in its life.
+	// renewEvery is the interval between renewals; renewalsPerLife is the number of renewals in the
+	// life of a short-lived credential.
 	renewEvery      = 24 * time.Hour
 	renewalsPerLife = 7
-	// awaitsPerLife is how often in its life the credential of a silent member is replaced.
+	// awaitsPerLife is the number of replacements in the life of a credential whose agent sends no
+	// heartbeats.
 	awaitsPerLife = 2
 	// minLife is the shortest life that the TokenRequest API grants.
 	minLife = 10 * time.Minute
-	// maxCatchUp is how long renewals that fell due while no hub ran are spread.
+	// maxCatchUp bounds the time over which the hub spreads renewals that fell due while no hub ran.
 	maxCatchUp = time.Hour
-	// supersededFor is how long the report has to name an older credential: an agent that is being replaced may write its report a moment after its
-	// successor.
+	// supersededFor is the time for which the report must name an older credential before the hub
+	// acts. An agent under replacement may write its report a moment after its successor.
 	supersededFor = 10 * time.Second
-	// KeyShown is how much of the fingerprint of a key people are shown.
+	// KeyShown is the number of characters shown of a key's fingerprint.
 	KeyShown = 12
 )
 
-// State is what decides on the credential of a member.
+// State holds the inputs for decisions about the credential of a member.
 type State struct {
 	membernamespace.Member
-	// AccountUID is the UID of the member's ServiceAccount, empty if there is none; Created is when the account was made, and Kind is the kind of agent
-	// to which it was issued.
+	// AccountUID is the UID of the member's ServiceAccount, empty if there is none. Created is the
+	// creation time of the account. Kind is the kind of agent that received the credential.
 	AccountUID types.UID
 	Created    time.Time
 	Kind       membership.AgentKind
-	// Exchanged: the agent has no credential of the account but those that the hub issues here, because no registration gave it one.
+	// Exchanged: the agent gets every credential of the account through this package, because no
+	// registration gave it one.
 	Exchanged bool
-	// Exchange is for whom the account was made then.
+	// Exchange identifies the receiver of an exchanged account.
 	Exchange membernamespace.Exchange
 	// Acting: an agent of Muster's acts as the member and sends heartbeats.
 	Acting bool
-	// Awaited: the agent is silent, and may read in its report what is issued to its key meanwhile.
+	// Awaited: the agent sends no heartbeats, and may later read in its report a credential sealed to
+	// its key.
 	Awaited bool
-	// Key is the fingerprint of the key that is pinned to the member, "" if none is; Accepted is the annotation muster/accept-credential.
+	// Key is the fingerprint of the member's pinned key, "" if none; Accepted is the annotation
+	// muster/accept-credential.
 	Key, Accepted string
 	// Report of the member; nil if there is none.
 	Report *clusterv1beta1.InternalMemberCluster
-	// Before is what the record says of the credential; nil if nothing.
+	// Before is the credential status of the membership object; nil if none.
 	Before *clusterv1beta1.CredentialStatus
-	// Failure is why the credential that is due was not issued.
+	// Failure is the error of the last attempt to issue a due credential.
 	Failure error
 
-	// superseded: the report names a credential that a newer one had replaced. settleAt is when that is sure; zero if nothing is to be found out.
+	// superseded: the report names a superseded credential. settleAt is the time of certainty; zero if
+	// nothing is pending.
 	superseded bool
 	settleAt   time.Time
-	// renewAt is when the next credential is due; zero if the hub renews none.
+	// renewAt is the time when the next credential is due; zero if the hub renews none.
 	renewAt time.Time
 }
 
-// renewalInterval is the time between two renewals of a credential that lives so long.
+// renewalInterval returns the time between two renewals of a credential with the given life.
 func renewalInterval(life time.Duration) time.Duration { return min(renewEvery, life/renewalsPerLife) }
 
-// life is how long a credential lives: as asked, unless the API server grants less. Of the credential of the registration only the agent says how long.
+// life returns the life of a credential: the requested life, unless the API server grants less.
+// Only the agent reports the expiry of the registration's credential.
 func (s State) life(asked time.Duration) time.Duration {
 	granted := asked
 	if issued, used := s.issued(), s.Used(); issued != nil {
@@ -78,7 +85,8 @@ func (s State) life(asked time.Duration) time.Duration {
 	return max(min(asked, granted), minLife)
 }
 
-// issued returns the newest credential that the hub has issued for the account; nil if none but that of the registration.
+// issued returns the newest credential that the hub has issued for the account through the report;
+// nil if there is only the registration's.
 func (s State) issued() *clusterv1beta1.IssuedCredential {
 	if s.AccountUID == "" || s.Report == nil || s.Report.Spec.Credential == nil || s.Report.Spec.Credential.AccountUID != string(s.AccountUID) {
 		return nil
@@ -86,7 +94,8 @@ func (s State) issued() *clusterv1beta1.IssuedCredential {
 	return s.Report.Spec.Credential
 }
 
-// Used returns what the agent reports of the credential that it uses; nil if that is no credential of the account.
+// Used returns the agent's report about the credential in use; nil if that is no credential of the
+// account.
 func (s State) Used() *clusterv1beta1.CredentialInUse {
 	if s.AccountUID == "" || s.Report == nil || s.Report.Status.Credential == nil || s.Report.Status.Credential.AccountUID != string(s.AccountUID) {
 		return nil
@@ -94,23 +103,24 @@ func (s State) Used() *clusterv1beta1.CredentialInUse {
 	return s.Report.Status.Credential
 }
 
-// renewable says whether the hub renews the credential: the agent is alive, or comes back by its
-// key, and has the key that is pinned to the member.
+// renewable reports whether the hub renews the credential. The agent must be alive or able to
+// rejoin by its key, and must have the member's pinned key.
 func (s State) renewable() bool {
 	return (s.Acting || s.Awaited) && s.AccountUID != "" && s.Report != nil && s.Key != "" && credential.Fingerprint(s.Report.Status.AgentKey) == s.Key && s.Credential().Superseded == nil
 }
 
-// renewalDue is when the next credential is to be issued; zero if the hub renews none. Renewals are spread over a tenth of the interval, and those that fell
-// due before this hub began over the time after that, so that never all members are renewed at once.
+// renewalDue returns the time to issue the next credential; zero if the hub renews none. The hub
+// spreads renewals over a tenth of the interval. It spreads renewals due before this hub began over
+// the time after its start. Members never renew all at once.
 func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	issued := s.issued()
 	switch {
 	case !s.renewable():
 		return time.Time{}
-	case !s.Acting: // nobody uses or has lost a credential
+	case !s.Acting: // no agent uses a credential or has lost one
 	case s.Exchanged && s.Used() == nil && issued == nil:
 		return s.Created
-	case s.Exchanged && s.Used() == nil && len(issued.Sealed) == 0: // the agent has lost it; a report that says so again and again costs a bounded number
+	case s.Exchanged && s.Used() == nil && len(issued.Sealed) == 0: // the agent has lost it; repeated reports of a loss cost a bounded number of credentials
 		return issued.Issued.Add(renewalInterval(minLife))
 	}
 	last := s.Created
@@ -128,14 +138,15 @@ func (s State) renewalDue(asked time.Duration, began time.Time) time.Time {
 	return due
 }
 
-// spread is a number from 0 to 1 that differs between members.
+// spread returns a number from 0 to 1 that differs between members.
 func spread(name string) float64 {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(name)) // never fails
 	return float64(hash.Sum32()) / (1 << 32)
 }
 
-// Wait returns how long to wait if something is due before the given wait is over; a wait of zero has no end.
+// Wait returns the shorter of the given wait and the time until the next due step; a given wait of
+// zero has no end.
 func (s State) Wait(wait time.Duration, now time.Time) time.Duration {
 	for _, at := range []time.Time{s.settleAt, s.renewAt} {
 		if left := max(at.Sub(now), time.Millisecond); !at.IsZero() && (wait == 0 || left < wait) {
@@ -145,7 +156,8 @@ func (s State) Wait(wait time.Duration, now time.Time) time.Duration {
 	return wait
 }
 
-// shown is what the record says of the credentials of the account that the member has now.
+// shown returns the membership object's status about the credentials of the member's current
+// account.
 func (s State) shown() clusterv1beta1.CredentialStatus {
 	if s.Before == nil || s.Before.AccountUID != string(s.AccountUID) {
 		return clusterv1beta1.CredentialStatus{AccountUID: string(s.AccountUID)}
@@ -153,13 +165,13 @@ func (s State) shown() clusterv1beta1.CredentialStatus {
 	return *s.Before.DeepCopy()
 }
 
-// namesOlder says whether the report names a credential that was in use before the one that the record shows.
+// namesOlder reports whether the report names an older credential than the membership object shows.
 func (s State) namesOlder() bool {
 	used := s.Used()
 	return used != nil && used.Sequence < s.shown().Sequence
 }
 
-// Credential is what the record is to say of the agent's credential.
+// Credential returns the credential status to write to the membership object.
 func (s State) Credential() clusterv1beta1.CredentialStatus {
 	said := s.shown()
 	said.Kind, said.Key = string(s.Kind), s.Key[:min(len(s.Key), KeyShown)]
@@ -180,7 +192,8 @@ func (s State) Credential() clusterv1beta1.CredentialStatus {
 // ReasonSuperseded is that of the condition Cloned.
 const ReasonSuperseded = "CredentialSuperseded"
 
-// Cloned says that an older credential was in use after a newer one, and what to do; "" if none was.
+// Cloned returns a message about an older credential in use after a newer one, with the remedy; ""
+// if none was.
 func (s State) Cloned() string {
 	said := s.Credential()
 	if said.Superseded == nil {
@@ -195,7 +208,7 @@ func (s State) Cloned() string {
 		*said.Superseded, kind, said.Sequence, kind, record, fleet.AnnotationAcceptCredential, *said.Superseded, remedy)
 }
 
-// Warning is what the agent is to say about that to the people who run its cluster.
+// Warning returns the text for the agent to show to the administrators of its cluster.
 func (s State) Warning() string {
 	if s.Cloned() == "" {
 		return ""
