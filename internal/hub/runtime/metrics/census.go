@@ -1,8 +1,7 @@
-// Package metrics counts requests and Bundles, for metrics, by the states that muster get shows, and
-// the removals that are held back. Alerts tell an administrator which of them wait for a decision,
-// and which fail.
+// Package metrics counts requests and Bundles, by the states that muster get shows, and the held
+// removals. Alerts then show an administrator the objects that wait for a decision or fail.
 //
-// It counts what the hub's cache has when it is asked, and writes nothing.
+// Metrics counts the objects in the hub's cache at scrape time, and writes nothing.
 package metrics
 
 import (
@@ -25,7 +24,7 @@ var (
 	heldMetric     = prometheus.NewDesc("muster_hub_removals_held", "Bundles and placements that wait for a user to confirm a removal.", []string{"kind"}, nil)
 )
 
-// Census is a collector of Prometheus.
+// Census is a collector for Prometheus.
 type Census struct{ client.Reader }
 
 // Describe implements prometheus.Collector.
@@ -46,7 +45,7 @@ func (c Census) Collect(into chan<- prometheus.Metric) {
 	c.countHeld(into, "ResourcePlacement", &placement.ResourcePlacementList{})
 }
 
-// each does something with each object of a kind.
+// each calls a function with each object of a kind.
 func (c Census) each(list client.ObjectList, do func(client.Object)) error {
 	if err := c.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing what is counted: %w", err)
@@ -57,7 +56,7 @@ func (c Census) each(list client.ObjectList, do func(client.Object)) error {
 	})
 }
 
-// countHeld counts the objects of a kind that wait for a user to confirm a removal.
+// countHeld counts the objects of a kind with a removal to confirm.
 func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list client.ObjectList) {
 	held := 0
 	err := c.each(list, func(o client.Object) {
@@ -72,7 +71,7 @@ func (c Census) countHeld(into chan<- prometheus.Metric, kind string, list clien
 	into <- prometheus.MustNewConstMetric(heldMetric, prometheus.GaugeValue, float64(held), kind)
 }
 
-// count counts objects by state: also the states in which there are none, so that alerts see them end.
+// count counts objects by state. It includes states without objects, so that alerts see them end.
 func (c Census) count(into chan<- prometheus.Metric, metric *prometheus.Desc, list client.ObjectList, states ...string) {
 	counts := map[string]int{}
 	for _, state := range states {
