@@ -14,21 +14,21 @@ const (
 	TLSSystemStore = "system-store"
 )
 
-// Agent are the settings of all agents that the hub installs.
+// Agent holds the settings of all agents that the hub installs.
 type Agent struct {
-	// Image and its pull policy; empty: what the agent's chart says.
+	// Image and its pull policy; empty for the defaults of the agent's chart.
 	Image, ImagePullPolicy string
-	// Registry is the prefix that Image may have and that a Cluster may replace.
+	// Registry is the optional prefix of Image. A Cluster may replace it.
 	Registry string
 	// TLSMode is strict or system-store.
 	TLSMode string
-	// GarbageCollectionInterval is how often an agent looks for leftovers.
+	// GarbageCollectionInterval is the interval between an agent's searches for leftovers.
 	GarbageCollectionInterval time.Duration
-	// PullSecrets names Secrets of the hub's system namespace that are copied to the agent.
+	// PullSecrets names Secrets of the hub's system namespace that the hub copies to the agent.
 	PullSecrets []string
 }
 
-// wireAgent is an Agent as the key `config` has it.
+// wireAgent is the form of Agent in the key `config`.
 type wireAgent struct {
 	AgentImage                string                        `json:"agentImage"`
 	AgentImagePullPolicy      string                        `json:"agentImagePullPolicy"`

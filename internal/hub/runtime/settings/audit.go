@@ -7,18 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Audit says which AuditEntries are kept.
+// Audit bounds the AuditEntries that the hub keeps.
 type Audit struct {
-	// MaxAge is how long an entry is kept; zero is for ever.
+	// MaxAge is the maximum age of an entry; zero for no limit.
 	MaxAge time.Duration
-	// MaxEntries is how many entries are kept in a namespace; with zero none are written.
+	// MaxEntries is the maximum number of entries in a namespace; with zero the hub writes none.
 	MaxEntries int
 }
 
-// minAuditAge keeps a mistake in the unit from deleting an entry before anybody has seen it.
+// minAuditAge keeps a mistake in the unit from deleting an entry before users have seen it.
 const minAuditAge = time.Hour
 
-// wireAudit is Audit as the ConfigMap has it; what is left out is the default.
+// wireAudit is the form of Audit in the ConfigMap; missing fields mean the default.
 type wireAudit struct {
 	MaxAge     *metav1.Duration `json:"maxAge"`
 	MaxEntries *int             `json:"maxEntries"`

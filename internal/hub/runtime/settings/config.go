@@ -1,7 +1,9 @@
-// Package settings holds the hub's settings, which the fleet chart writes to the ConfigMap fleet-controller.
+// Package settings holds the hub's settings. The fleet chart writes them to the ConfigMap
+// fleet-controller.
 //
-// It writes nothing but Events on the ConfigMap. Its invariant: Current returns only settings that parsed. An invalid ConfigMap leaves the last valid
-// settings in force, a deleted one the defaults, as after a restart.
+// Settings writes nothing but Events on the ConfigMap. Its invariant: Current returns only settings
+// that parsed. After an invalid or deleted ConfigMap the last valid settings stay in force. A hub
+// that starts without a ConfigMap has the defaults.
 package settings
 
 import (
@@ -19,70 +21,75 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Config are the settings. The zero value is not valid; see Default.
+// Config holds the settings. The zero value is not valid; see Default.
 type Config struct {
-	// APIServerURL is where members reach the hub; empty if each member's chart says it.
+	// APIServerURL is the address of the hub for members; empty if each member's chart sets it.
 	APIServerURL string
-	// APIServerCA is the PEM bundle that goes with it; empty likewise.
+	// APIServerCA is the PEM bundle for APIServerURL; empty likewise.
 	APIServerCA string
-	// AgentTLSMode is strict or system-store; empty if each member's chart says it.
+	// AgentTLSMode is strict or system-store; empty if each member's chart sets it.
 	AgentTLSMode string
-	// AgentCheckinInterval is how often upstream agents prove that they are alive.
+	// AgentCheckinInterval is the heartbeat period of upstream agents.
 	AgentCheckinInterval time.Duration
-	// AgentTokenLifetime is how long a credential issued to an agent lives; the hub renews it every day.
+	// AgentTokenLifetime is the life of a credential issued to an agent; the hub renews it every day.
 	AgentTokenLifetime time.Duration
-	// ForceDeleteWaitTime is how long a leaving member from which everything is deleted waits for its agent's answer.
+	// ForceDeleteWaitTime bounds the wait for the agent's answer while a member leaves with deletion
+	// of its workloads.
 	ForceDeleteWaitTime time.Duration
-	// IgnoreClusterRegistrationLabels drops all labels that agents ask for.
+	// IgnoreClusterRegistrationLabels drops all labels that agents request.
 	IgnoreClusterRegistrationLabels bool
 	// RegistrationTokenTTLRequired refuses tokens that never expire.
 	RegistrationTokenTTLRequired bool
-	// Registration bounds what requests may cost.
+	// Registration bounds the cost of requests.
 	Registration Registration
-	// Audit says which AuditEntries are kept.
+	// Audit bounds the AuditEntries that the hub keeps.
 	Audit Audit
 	// ManageAgent lets the hub keep the agents of Clusters up to date.
 	ManageAgent bool
-	// Agent is how the hub installs agents.
+	// Agent holds the settings of agents that the hub installs.
 	Agent Agent
-	// InventoryNamespace is where the ClusterProfiles of members are; empty switches the inventory off.
+	// InventoryNamespace is the namespace of the members' ClusterProfiles; empty turns the inventory
+	// off.
 	InventoryNamespace string
 	// InventoryInFleetSystem has the ClusterProfiles in namespace fleet-system, too, where KubeFleet's
 	// hub keeps them.
 	InventoryInFleetSystem bool
 	// InventoryClusterSet is the ClusterSet that all members belong to.
 	InventoryClusterSet string
-	// PlacementAuthorRights says which placements are read with the rights of their authors.
+	// PlacementAuthorRights selects the placements that the hub reads with the rights of their
+	// authors.
 	PlacementAuthorRights string
-	// Bootstrap is the hub as a member of its own fleet.
+	// Bootstrap registers the hub as a member of its own fleet.
 	Bootstrap Bootstrap
-	// Mappings says what a BundleNamespaceMapping needs to open a namespace.
+	// Mappings sets the conditions under which a BundleNamespaceMapping opens a namespace.
 	Mappings Mappings
-	// RemovalShare is of how many percent of those that have something it may be taken without
-	// being confirmed; 100 turns that off.
+	// RemovalShare is the percentage of holders that may lose an object without a confirmation; 100
+	// turns the check off.
 	RemovalShare int
-	// ImportLoopback lets kubeconfigs lead to loopback addresses, which are the hub's own machine.
+	// ImportLoopback permits kubeconfigs with loopback addresses, which lead to the hub's own machine.
 	ImportLoopback bool
-	// Missing: there is no ConfigMap. The settings before stay in force. Unknown: this hub has read none, so that these are the defaults, by which
-	// nothing is done that another setting might forbid.
+	// Missing: there is no ConfigMap, and the previous settings stay in force. Unknown: this hub has
+	// read none, and these are the defaults. The hub then does nothing that another setting might
+	// forbid.
 	Missing, Unknown bool
 }
 
-// Bootstrap says how the hub is registered as a cluster of its own fleet.
+// Bootstrap holds the settings of the hub's registration as a cluster of its own fleet.
 type Bootstrap struct {
-	// Namespace is the workspace of the Cluster; empty switches it off.
+	// Namespace is the workspace of the Cluster; empty turns the bootstrap off.
 	Namespace string `json:"namespace"`
-	// AgentNamespace is where its agent runs; by default the hub's system namespace.
+	// AgentNamespace is the namespace of its agent; by default the hub's system namespace.
 	AgentNamespace string `json:"agentNamespace"`
-	// LocalAgentDisabled leaves the agent to somebody else.
+	// LocalAgentDisabled leaves the installation of the agent to the user.
 	LocalAgentDisabled bool `json:"localAgentDisabled"`
-	// ClusterLabels are put on the Cluster.
+	// ClusterLabels are the labels of the Cluster.
 	ClusterLabels map[string]string `json:"clusterLabels"`
-	// AgentTolerations are those of the hub itself.
+	// AgentTolerations are the tolerations of the hub itself.
 	AgentTolerations []corev1.Toleration `json:"agentTolerations"`
 }
 
-// Hub is where members reach the hub; nil if each member's chart says it, and then agentTLSMode is the chart's too.
+// Hub returns the address of the hub for members. It is nil if each member's chart sets the
+// address, and then also agentTLSMode.
 func (c Config) Hub() *clusterv1beta1.HubAddress {
 	if c.APIServerURL == "" && c.APIServerCA == "" {
 		return nil
@@ -90,7 +97,7 @@ func (c Config) Hub() *clusterv1beta1.HubAddress {
 	return &clusterv1beta1.HubAddress{APIServerURL: c.APIServerURL, APIServerCA: c.APIServerCA, AgentTLSMode: c.AgentTLSMode}
 }
 
-// Default is what an absent ConfigMap or key means.
+// Default returns the settings for an absent ConfigMap or key.
 func Default() Config {
 	return Config{
 		AgentCheckinInterval: 15 * time.Minute, AgentTokenLifetime: 7 * 24 * time.Hour, ForceDeleteWaitTime: 15 * time.Minute,
@@ -106,13 +113,14 @@ func Default() Config {
 // minTokenLifetime is the shortest life that the TokenRequest API grants.
 const minTokenLifetime = 10 * time.Minute
 
-// The range of forceDeleteWaitTime, as upstream has it.
+// The range of forceDeleteWaitTime, as upstream.
 const (
 	minForceDeleteWait = 30 * time.Second
 	maxForceDeleteWait = time.Hour
 )
 
-// wire is the content of the key `config`: JSON or YAML, with upstream's names. Keys that Muster does not use are ignored.
+// wire is the content of the key `config`: JSON or YAML, with upstream's names. Parse ignores keys
+// that Muster does not use.
 type wire struct {
 	APIServerURL                    string          `json:"apiServerURL"`
 	APIServerCA                     string          `json:"apiServerCA"`
@@ -157,7 +165,7 @@ func (c Config) InventoryNamespaces() []string {
 	return []string{c.InventoryNamespace}
 }
 
-// problem says what is wrong with the settings of the inventory, or "".
+// problem returns the fault in the settings of the inventory, or "".
 func (i inventory) problem() string {
 	if i.Namespace == "" {
 		return ""
@@ -223,7 +231,7 @@ func Parse(text string) (Config, error) {
 	parsed.IgnoreClusterRegistrationLabels = in.IgnoreClusterRegistrationLabels
 	parsed.RegistrationTokenTTLRequired = in.RegistrationTokenTTL.Required
 	parsed.Bootstrap = in.Bootstrap
-	if parsed.Bootstrap.Namespace == "-" { // how upstream writes that it is off
+	if parsed.Bootstrap.Namespace == "-" { // upstream's value for off
 		parsed.Bootstrap.Namespace = ""
 	}
 	if parsed.Mappings, err = in.mappings(parsed.Bootstrap.Namespace); err != nil {
@@ -235,8 +243,7 @@ func Parse(text string) (Config, error) {
 	return parsed, nil
 }
 
-// parseBounds reads what is allowed to authors, requests and removals, and what is kept of the
-// audit.
+// parseBounds reads the limits for authors, requests, removals and the audit.
 func (in wire) parseBounds(into *Config) (err error) {
 	if into.PlacementAuthorRights, err = parseAuthorRights(in.Placement.AuthorRights); err != nil {
 		return err
@@ -257,20 +264,22 @@ const (
 	MappingsOpen    = "open"
 )
 
-// upstreamLocal is the default workspace of the hub's own Cluster. Objects in it stay when the bootstrap is switched off.
+// upstreamLocal is the default workspace of the hub's own Cluster. Objects in it stay after the
+// bootstrap is turned off.
 const upstreamLocal = "fleet-local"
 
-// Mappings says which namespaces a BundleNamespaceMapping may open.
+// Mappings restricts the namespaces that a BundleNamespaceMapping may open.
 type Mappings struct {
-	// Open lets a mapping open every namespace that it selects, as upstream does; else the namespace has to consent.
+	// Open lets a mapping open every namespace that it selects, as upstream does; else the namespace
+	// must consent.
 	Open bool
-	// Local is the workspace of the Cluster that is the hub itself.
+	// Local is the workspace of the hub's own Cluster.
 	Local string
 	// ToLocal lets mappings open that workspace, too, if it consents.
 	ToLocal bool
 }
 
-// IsLocal says whether a namespace is a workspace of the hub itself.
+// IsLocal reports whether a namespace is a workspace of the hub itself.
 func (m Mappings) IsLocal(namespace string) bool {
 	return namespace == m.Local || namespace == upstreamLocal
 }
@@ -283,11 +292,13 @@ func (in wire) mappings(local string) (Mappings, error) {
 	return Mappings{}, fmt.Errorf("bundleNamespaceMappings %q: want %s or %s", in.BundleNamespaceMappings, MappingsConsent, MappingsOpen)
 }
 
-// The values of placement.authorRights: which placements select objects with the rights of their author, and not with the hub's.
+// The values of placement.authorRights. They select the placements that read objects with the
+// rights of their author instead of the hub's.
 const (
 	// AuthorRightsEnforce, the default: all placements.
 	AuthorRightsEnforce = "enforce"
-	// AuthorRightsNamespaced: ResourcePlacements; the author of a ClusterResourcePlacement is trusted.
+	// AuthorRightsNamespaced: ResourcePlacements; the hub trusts the author of a
+	// ClusterResourcePlacement.
 	AuthorRightsNamespaced = "namespaced"
 	// AuthorRightsIgnore: none.
 	AuthorRightsIgnore = "ignore"

@@ -20,7 +20,7 @@ import (
 	"github.com/muster-fleet/muster/internal/naming"
 )
 
-// Controller reads the ConfigMap when it changes.
+// Controller reads the ConfigMap after each change.
 type Controller struct {
 	client      client.Client
 	recorder    events.EventRecorder
@@ -29,7 +29,8 @@ type Controller struct {
 	subscribers []chan event.GenericEvent
 }
 
-// New returns a controller for the ConfigMap in the hub's system namespace, with default settings until it has read it.
+// New returns a controller for the ConfigMap in the hub's system namespace. It has default settings
+// until it has read the ConfigMap.
 func New(c client.Client, recorder events.EventRecorder, namespace string) *Controller {
 	made, defaults := &Controller{client: c, recorder: recorder, namespace: namespace}, Default()
 	made.current.Store(&defaults)
@@ -39,22 +40,23 @@ func New(c client.Client, recorder events.EventRecorder, namespace string) *Cont
 // Current returns the settings in force.
 func (c *Controller) Current() Config { return *c.current.Load() }
 
-// Subscribe returns a channel that yields an event after every change of the settings. All subscriptions are made before the
-// manager starts.
+// Subscribe returns a channel that yields an event after every change of the settings. Subscribe
+// before the manager starts.
 func (c *Controller) Subscribe() <-chan event.GenericEvent {
 	subscriber := make(chan event.GenericEvent, 1)
 	c.subscribers = append(c.subscribers, subscriber)
 	return subscriber
 }
 
-// Register adds the controller to the manager, whose cache must hold just the one ConfigMap. It runs on every replica, so that one that takes over acts
-// on the settings as they are.
+// Register adds the controller to the manager. The manager's cache must hold only the one
+// ConfigMap. The controller runs on every replica, so that a new leader has the current settings.
 func (c *Controller) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("config").For(&corev1.ConfigMap{}).
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).Complete(c)
 }
 
-// Load reads the settings at the start, before any controller runs. Settings that do not parse are an error, because there are no earlier ones to keep.
+// Load reads the settings at the start, before any controller runs. Invalid settings are an error,
+// because there are no earlier ones to keep.
 func (c *Controller) Load(ctx context.Context, reader client.Reader) error {
 	configMap, err := c.read(ctx, reader)
 	if err != nil {
@@ -98,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// adopt puts settings in force, and notifies the subscribers if they have changed.
+// adopt puts settings in force, and notifies the subscribers of a change.
 func (c *Controller) adopt(settings *Config) bool {
 	if before := c.current.Swap(settings); reflect.DeepEqual(*before, *settings) {
 		return false
@@ -112,8 +114,9 @@ func (c *Controller) adopt(settings *Config) bool {
 	return true
 }
 
-// missing returns the settings of a hub without a ConfigMap, which it logs and records as an Event: those before stay in force, and a hub
-// that starts without one waits for it with whatever depends on them.
+// missing returns the settings of a hub without a ConfigMap, logs the problem and emits an Event.
+// The previous settings stay in force. A hub that starts without a ConfigMap waits for it before
+// any step that depends on the settings.
 func (c *Controller) missing(ctx context.Context) *Config {
 	settings := c.Current()
 	settings.Missing = true
@@ -123,7 +126,7 @@ func (c *Controller) missing(ctx context.Context) *Config {
 	return &settings
 }
 
-// MissingProblem is the message about a missing ConfigMap.
+// MissingProblem returns the message about a missing ConfigMap.
 func MissingProblem(namespace string) string {
 	return fmt.Sprintf("ConfigMap %s/%s is gone, which says where members reach the hub: bring it back with helm upgrade of the fleet chart", namespace, naming.HubConfigMap)
 }

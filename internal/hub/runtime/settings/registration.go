@@ -7,39 +7,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Registration bounds what requests may cost. A number of zero is no bound.
+// Registration bounds the cost of requests. A number of zero is no bound.
 type Registration struct {
-	// RequestLifetime is how long a request that is not granted is kept.
+	// RequestLifetime is the time for which the hub keeps a request without a grant.
 	RequestLifetime time.Duration
-	// NewClusterLifetime is how long a Cluster that the hub made for a request, and that never beats, is kept; zero is for ever.
+	// NewClusterLifetime is the time for which the hub keeps a Cluster created for a request and still
+	// without a heartbeat; zero for no limit.
 	NewClusterLifetime time.Duration
-	// MaxWaitingPerToken and MaxWaitingPerWorkspace are how many requests may have been refused or wait for somebody.
+	// MaxWaitingPerToken and MaxWaitingPerWorkspace bound the number of refused requests and requests
+	// that wait for a decision.
 	MaxWaitingPerToken, MaxWaitingPerWorkspace int
-	// MaxQueuedPerToken is how many requests may wait for other new Clusters to beat.
+	// MaxQueuedPerToken bounds the number of requests that wait for the heartbeats of other new
+	// Clusters.
 	MaxQueuedPerToken int
-	// MaxNewClustersPerToken is how many Clusters that the hub made for requests may not have beaten yet.
+	// MaxNewClustersPerToken bounds the number of Clusters created for requests and still without a
+	// heartbeat.
 	MaxNewClustersPerToken int
-	// Displacement says what a request needs that would take the place of the agent that holds a Cluster, and does not prove to be the same agent.
+	// Displacement sets the condition for a request by an unproven agent to replace the agent that
+	// holds a Cluster.
 	Displacement Displacement
 }
 
-// Displacement says what it takes to replace the agent that holds a Cluster.
+// Displacement is a condition for the replacement of the agent that holds a Cluster.
 type Displacement string
 
 // The values of Displacement.
 const (
-	// DisplaceApproved: somebody's approval, or a token for just this Cluster.
+	// DisplaceApproved: a user's approval, or a token for exactly this Cluster.
 	DisplaceApproved Displacement = "approved"
-	// DisplaceLost: that the holder is lost, or one of these.
+	// DisplaceLost: the holder is Lost, or one of the above.
 	DisplaceLost Displacement = "lost"
 	// DisplaceAny: any token of the workspace, as with Rancher Fleet.
 	DisplaceAny Displacement = "any"
 )
 
-// minRequestLifetime is longer than a legacy agent waits for an answer, and than any join takes.
+// minRequestLifetime is longer than a legacy agent's wait for an answer, and than any join.
 const minRequestLifetime = 30 * time.Minute
 
-// wireRegistration is Registration as the ConfigMap has it; what is left out is the default.
+// wireRegistration is the form of Registration in the ConfigMap; missing fields mean the default.
 type wireRegistration struct {
 	RequestLifetime        *metav1.Duration `json:"requestLifetime"`
 	NewClusterLifetime     *metav1.Duration `json:"newClusterLifetime"`

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-fleet/muster/internal/hub/runtime/removal"
 )
 
-// wireRemovalBrake is RemovalShare as the ConfigMap has it; what is left out is the default.
+// wireRemovalBrake is the form of RemovalShare in the ConfigMap; missing fields mean the default.
 type wireRemovalBrake struct {
 	Share *int `json:"share"`
 }
