@@ -1,8 +1,10 @@
-// Package servedkinds knows which kinds the hub cluster serves, so that the deletion of a CustomResourceDefinition costs only the objects of the kind: informers
-// go on and controllers write again as soon as the kind is served again, and a controller asks whether the kind was deleted before it takes an object for
-// deleted.
+// Package servedkinds tracks the kinds that the hub cluster serves. The deletion of a
+// CustomResourceDefinition then costs only the objects of the kind. Informers continue, and
+// controllers write again as soon as the API server serves the kind again. Before a controller
+// treats an object as deleted, it checks here for a deletion of the kind.
 //
-// It writes nothing. Its invariant: the state of an object that was deleted with its definition is unknown, never gone.
+// Servedkinds writes nothing. Its invariant: the state of an object deleted with its definition is
+// unknown, never gone.
 package servedkinds
 
 import (
@@ -33,16 +35,17 @@ import (
 	"github.com/muster-fleet/muster/internal/restore"
 )
 
-// DefinitionKind is the kind of definitions, of which the cache has the metadata.
+// DefinitionKind is the kind of definitions. The cache holds their metadata.
 var DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // ReasonDefinitionDeleted is the reason of events and conditions of an object whose definition is being deleted.
 const ReasonDefinitionDeleted = "DefinitionDeleted"
 
-// retryInterval bounds how long a kind is served again unnoticed. Of several API servers one may serve a kind later than another has its definition.
+// retryInterval bounds the time until the hub notices a kind served again. Of several API servers,
+// one may serve a kind later than another has its definition.
 const retryInterval = 10 * time.Second
 
-// Kinds knows which kinds are missing.
+// Kinds tracks the missing kinds.
 type Kinds struct {
 	clock  clock.Clock
 	log    logr.Logger
@@ -53,17 +56,18 @@ type Kinds struct {
 	mu sync.Mutex
 	// changed is closed when a definition changes.
 	changed chan struct{}
-	// missing are the kinds whose informers wait.
+	// missing holds the kinds whose informers wait.
 	missing     map[schema.GroupVersionKind]bool
 	subscribers []chan event.GenericEvent
 }
 
-// New returns a Kinds that knows nothing yet.
+// New returns a Kinds without missing kinds.
 func New(clock clock.Clock, log logr.Logger, scheme *runtime.Scheme) *Kinds {
 	return &Kinds{clock: clock, log: log, scheme: scheme, changed: make(chan struct{}), missing: map[schema.GroupVersionKind]bool{}}
 }
 
-// Register follows the definitions in the manager's cache, whose informers NewInformer makes.
+// Register follows the definitions in the manager's cache. NewInformer creates that cache's
+// informers.
 func (k *Kinds) Register(ctx context.Context, mgr ctrl.Manager) error {
 	k.live, k.mapper = mgr.GetAPIReader(), mgr.GetRESTMapper()
 	definitions, err := mgr.GetCache().GetInformer(ctx, kube.Metadata(DefinitionKind))
@@ -91,15 +95,16 @@ func (k *Kinds) nextChange() <-chan struct{} {
 	return k.changed
 }
 
-// Subscribe returns a channel that yields an event when a kind is served again that was not. All subscriptions are made before the manager
-// starts.
+// Subscribe returns a channel that yields an event when the API server serves a missing kind again.
+// Subscribe before the manager starts.
 func (k *Kinds) Subscribe() <-chan event.GenericEvent {
 	subscriber := make(chan event.GenericEvent, 1)
 	k.subscribers = append(k.subscribers, subscriber)
 	return subscriber
 }
 
-// NewInformer makes an informer that waits for its kind while that is not served, instead of retrying with back-off.
+// NewInformer returns an informer that waits while the API server does not serve its kind, instead
+// of retrying with back-off.
 func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind, err := apiutil.GVKForObject(o, k.scheme)
 	if err != nil {
@@ -124,10 +129,11 @@ func (k *Kinds) NewInformer(lw toolscache.ListerWatcher, o runtime.Object, resyn
 	}), o, resync, indexers)
 }
 
-// whenServed calls ask, and again with each change of a definition as long as the kind is not served.
+// whenServed calls ask, and again after each change of a definition as long as the API server does
+// not serve the kind.
 func (k *Kinds) whenServed(ctx context.Context, kind schema.GroupVersionKind, ask func() error) error {
 	for {
-		changed := k.nextChange() // before the question, so that no change is missed
+		changed := k.nextChange() // before the call, so that no change is missed
 		err := ask()
 		if !kube.NotServed(err) {
 			k.found(kind)
@@ -173,8 +179,9 @@ func (k *Kinds) found(kind schema.GroupVersionKind) {
 	}
 }
 
-// Deleted returns the name of the first CustomResourceDefinition of the kinds that is missing or being deleted, or "". The API server is asked, because a
-// cache may show the deletion of an object before that of its definition.
+// Deleted returns the name of the first missing or terminating CustomResourceDefinition of the
+// kinds, or "". It queries the API server, because a cache may show the deletion of an object
+// before the deletion of its definition.
 func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, error) {
 	for _, object := range kinds {
 		kind, err := apiutil.GVKForObject(object, k.scheme)
@@ -199,13 +206,15 @@ func (k *Kinds) Deleted(ctx context.Context, kinds ...client.Object) (string, er
 	return "", nil
 }
 
-// Kept is the message on an object that is deleted with its definition: the hub keeps the object, and what to do.
+// Kept returns the message on an object deleted with its definition: the hub keeps the object, and
+// the remedy.
 func Kept(definition string) string {
 	return fmt.Sprintf("it is kept, and nothing is removed from any cluster, because the CustomResourceDefinition %s is gone or being deleted: install the fleet-crd chart. "+
 		"If the definition waits for its objects, stop the hub, save them, take their finalizers off, install the chart, create them again and start the hub", definition)
 }
 
-// Again wakes every object in the lists when a kind is served again, without the back-off of reconciles that failed meanwhile.
+// Again enqueues every object in the lists when the API server serves a kind again, without the
+// back-off of reconciles that failed meanwhile.
 func (k *Kinds) Again(reader client.Reader, lists ...client.ObjectList) source.Source {
 	return source.Channel(k.Subscribe(), handler.Funcs{
 		GenericFunc: func(ctx context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
