@@ -1,7 +1,8 @@
-// Package unsupported answers for the kinds of Rancher Fleet that the hub keeps and does nothing with: each object says in a
-// condition what does its job with Muster.
+// Package unsupported handles the kinds of Rancher Fleet that the hub stores without acting on
+// them. A condition on each object names Muster's replacement for the kind.
 //
-// It writes the condition Supported of these objects, and nobody else does. Its invariant: an object that has its condition is not written again.
+// Unsupported alone writes the condition Supported of these objects. Its invariant: it does not
+// write an object again once the condition is set.
 package unsupported
 
 import (
@@ -24,16 +25,16 @@ const (
 		"they may do on a cluster"
 )
 
-// kind is one that the hub does nothing with.
+// kind is a kind without effect on the hub.
 type kind struct {
 	object client.Object
-	// instead says what does the job of the kind.
+	// instead names the replacement for the kind.
 	instead string
 	// setUnsupported sets the condition Supported of an object to False.
 	setUnsupported func(o client.Object, message string, now time.Time)
 }
 
-// kinds returns those that the command line of Rancher Fleet lists.
+// kinds returns the kinds that the command line of Rancher Fleet lists.
 func kinds() []kind {
 	return []kind{
 		ofFleet(func(o *fleet.GitRepo) *fleet.UnsupportedStatus { return &o.Status },
@@ -81,7 +82,8 @@ type controller struct {
 	kind  kind
 }
 
-// Reconcile sets the condition of an object. It names the finalizers of an object that is being deleted, which no part of Muster removes.
+// Reconcile sets the condition of an object. On a terminating object the condition names the
+// finalizers, because Muster removes none of them.
 func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	before := c.kind.object.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, request.NamespacedName, before); err != nil {
